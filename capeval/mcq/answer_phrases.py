@@ -162,8 +162,7 @@ _CONCLUDING = _LEADING | frozenset(
     """was remains one selection response statement description are choosing selected selecting
     picked picking conclude leaning matches believe that the le this's solution conclusion verdict
     it ist lautet adalah correcta correta correcte corretta richtige respuesta reponse antwort
-    resposta
-    risposta cevap odpoved svar jawaban wait no sorry correction rather thought""".split()  # noqa: SIM905
+    resposta risposta cevap odpoved svar jawaban wait no sorry correction rather thought""".split()  # noqa: SIM905
 )
 
 

@@ -19,6 +19,10 @@ FAILURES = ("Failed to obtain answer via API",)
 """What evaluation harnesses store in place of a reply if a call fails: VLMEvalKit's message."""
 
 
+WHOLE_FAILURES = ("$ERROR$",)
+"""The same as whole replies: what code derived from FastChat stores."""
+
+
 class Asked:
     """One response, with what the grading needs of it."""
 
@@ -37,10 +41,9 @@ class Asked:
         reply = self.response.reply
         if reply is None:
             return self.response.reason or "no reply"
-        for message in FAILURES:
-            if message in reply:
-                return f"the reply is another harness's failure message: {message}"
-        return None
+        found = [one for one in FAILURES if one in reply]
+        found += [one for one in WHOLE_FAILURES if one == reply.strip()]
+        return f"the reply is another harness's failure message: {found[0]}" if found else None
 
     @property
     def reply(self) -> str:

@@ -166,7 +166,9 @@ class _Prose:
         if any(self._contradicts(*pair) for pair in pairwise(self.mentions)):
             return Reading(None, "contradictory")
         found = self._decide()
-        if any(self._equates(*pair, found.option) for pair in pairwise(self.mentions)):
+        if found.option is not None and any(
+            self._equates(*pair, found.option) for pair in pairwise(self.mentions)
+        ):
             return Reading(None, "contradictory")
         return found
 
@@ -278,11 +280,14 @@ class _Prose:
         if not cue and (one.listed or not self._is_alone(one, before, end)):
             return
         since_but = before[before.rfind("but ") + 1 :]
-        if not self._is_concluded(one) and _WOULD_IF.match(after):
+        if " if" in after and not self._is_concluded(one) and _WOULD_IF.match(after):
             one.loose = True
             return
         asks = self._sentence(one).rstrip().endswith("?")
-        one.stated = not asks and HYPOTHESIS.search(_MUST_GUESS.sub("", since_but)) is None
+        supposes = HYPOTHESIS.search(since_but) and HYPOTHESIS.search(
+            _MUST_GUESS.sub("", since_but)
+        )
+        one.stated = not asks and not supposes
 
     def _is_concluded(self, one: Mention) -> bool:
         # The words that conclude can be in the line above: "Answer:".
@@ -314,10 +319,10 @@ class _Prose:
         "The number is 3, which is B" has no answer where 3 is the text of C.
         """
         return (
-            option in (one.option, other.option)
-            and one.option != other.option
-            and one.by_text
+            one.by_text
             and not other.by_text
+            and one.option != other.option
+            and option in (one.option, other.option)
             and not one.denied
             and not other.denied
             and other.start - one.end < _CLAUSE

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat
 
 from capeval.errors import InputError
 from capeval.files.reading import json_lines, parse_json, read_text
@@ -31,7 +31,7 @@ class GradedAnswer(BaseModel):
 
     id: str
     video: str
-    correct: bool | None
+    correct: StrictBool | None
     answer: str | None = None
     benchmark: str = ""
     rotation: int = 0
@@ -39,12 +39,24 @@ class GradedAnswer(BaseModel):
     tags: Mapping[str, Tag] = Field(default_factory=dict)
 
 
+Share = Annotated[float, Field(strict=True, ge=0, le=1)]
+
+
+class _Accuracy(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    value: Share | None
+    # Intervals of the normal distribution can end outside 0 and 1.
+    low: StrictFloat | None = None
+    high: StrictFloat | None = None
+
+
 class _Group(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    accuracy: Mapping[str, JsonValue]
-    n: int
-    baselines: Mapping[str, float | None] = Field(default_factory=dict)
+    accuracy: _Accuracy
+    n: int = Field(strict=True, ge=0)
+    baselines: Mapping[str, Share | None] = Field(default_factory=dict)
 
 
 class _Grades(BaseModel):
@@ -150,6 +162,5 @@ def _with_responses(answers: Iterable[GradedAnswer], file: Path) -> list[GradedA
 
 
 def _accuracy(group: _Group) -> GroupAccuracy:
-    ends = [group.accuracy.get(name) for name in ("value", "low", "high")]
-    value, low, high = (float(e) if isinstance(e, int | float) else None for e in ends)
-    return GroupAccuracy(value, low, high, group.n, group.baselines)
+    found = group.accuracy
+    return GroupAccuracy(found.value, found.low, found.high, group.n, group.baselines)

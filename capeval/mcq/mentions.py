@@ -183,18 +183,22 @@ def find_mentions(text: str, symbols: Symbols, texts: OptionTexts) -> list[Menti
     taken = bytearray(len(text))
     for one in by_text:
         taken[one.start : one.end] = b"\1" * (one.end - one.start)
-    last = sorted(by_text, key=lambda one: one.start)[-MOST_MENTIONS:]
-    found = [one for one in last if one.option >= 0 and not _is_other_number(text, one)]
+    last = by_text
+    if len(by_text) > MOST_MENTIONS:
+        last = sorted(by_text, key=lambda one: one.start)[-MOST_MENTIONS:]
+    found = [one for one in last if one.option >= 0]
     if texts.has_numbers:
+        found = [one for one in found if not _is_other_number(text, one)]
         found = [one for one in found if not _is_label(text, one)]
     for one in found:
         one.loose = _GOES_ON.match(text, one.end) is not None
+    has_slash = "/" in text
     for match in list(symbols.anywhere.finditer(text))[-_MOST_LETTERS:]:
         start, end = match.span()
         if (
             not taken[start]
             and _is_symbol(text, start, end, match[0])
-            and not _in_abbreviation(text, start, end, symbols)
+            and not (has_slash and _in_abbreviation(text, start, end, symbols))
         ):
             found.append(Mention(start, end, symbols.option[match[0]], False))
     if not texts.has_numbers and may_number_options(text):

@@ -152,6 +152,23 @@ def test_responses_to_other_questions_are_not_exported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"domain": "Sports"}, 'id "001-2": domain: "Sports" is not what an earlier question says'),
+        ({"video_id": ["001"]}, 'id "001-2": video_id: must be a text or a number'),
+    ],
+)
+def test_questions_about_one_video_agree_on_it(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    lines = [line(0, "C", id=f"001-{n}", benchmark="video-mme") | TAGS for n in (1, 2)]
+    source = write(tmp_path / "r.jsonl", [lines[0], lines[1] | changes])
+    with pytest.raises(InputError, match=message):
+        capeval.mcq_export(source, to="video-mme", out=tmp_path / "x.json")
+    assert not (tmp_path / "x.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
         ({"id": "../../elsewhere/1"}, "cannot be a part of a folder's name"),
         ({"id": "/elsewhere/1"}, "cannot be a part of a folder's name"),
         ({"id": "count\0/1"}, "cannot be a part of a folder's name"),

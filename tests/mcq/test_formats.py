@@ -122,7 +122,10 @@ TUNA_WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
         "candidates.2: is empty",
     ),
     "an empty option": ([tuna(candidates=["right", " "])], "candidates.2: is empty"),
-    "an invisible option": ([tuna(candidates=["right", "\x1b\u200b"])], "options.2: must not be"),
+    "an option of control characters": (
+        [tuna(candidates=["right", "\x1b\u200b"])],
+        "candidates.2: is empty",
+    ),
     "an option that is true": (
         [tuna(candidates=["right", True])],
         "candidates.2: must be text, not true",

@@ -519,6 +519,12 @@ def test_duplicated_responses_are_refused(tmp_path: Path) -> None:
         capeval.mcq_grade(file)
 
 
+@pytest.mark.parametrize("reply", [FAILURE, f"{FAILURE} ", "$ERROR$", " $ERROR$\n"])
+def test_messages_of_failed_calls_are_no_replies(tmp_path: Path, reply: str) -> None:
+    found = capeval.mcq_grade(write(tmp_path / "r.jsonl", [line(1, reply), line(2, "C")]))
+    assert (found.counts.failed, found.overall.n) == (1, 1)
+
+
 def test_responses_are_found_by_their_content(tmp_path: Path) -> None:
     file = write(tmp_path / "responses.txt", [line(1, "C"), line(2, "B")])
     assert capeval.mcq_grade(file).overall.correct == 1

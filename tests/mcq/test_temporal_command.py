@@ -209,12 +209,26 @@ def test_mistakes_are_explained(what: str, arguments: dict[str, Any], message: s
         capeval.mcq_temporal(**arguments)
 
 
+def broken_grades(accuracy: Any = None, n: int = 1, items: Any = None, correct: Any = True) -> str:
+    item = {"id": "1", "video": "v", "correct": correct}
+    overall = {"accuracy": {"value": 0.5} if accuracy is None else accuracy, "n": n}
+    made = {"signature": "x", "overall": overall, "items": [item] if items is None else items}
+    return json.dumps(made)
+
+
 BROKEN = [
     ("[]", "must be a JSON object"),
     ("{", "runs/m-single/grades.json"),
     ('{"signature": "x"}', "overall"),
     ('{"signature": 3, "overall": {"accuracy": {}, "n": 1}, "items": []}', "signature"),
-    ('{"signature": "x", "overall": {"accuracy": {}, "n": 1}, "items": []}', "items"),
+    (broken_grades(items=[]), "items"),
+    (broken_grades(accuracy={}), "overall.accuracy.value: is missing"),
+    (broken_grades(accuracy={"value": 7.5}), "overall.accuracy.value: must be at most 1, not 7.5"),
+    (broken_grades(accuracy={"value": True}), "overall.accuracy.value: must be a number"),
+    (broken_grades(accuracy={"value": "0.5"}), "overall.accuracy.value: must be a number"),
+    (broken_grades(n=-5), "overall.n: must be at least 0, not -5"),
+    (broken_grades(correct="yes"), "items.1.correct: must be true or false"),
+    (broken_grades(correct=1), "items.1.correct: must be true or false"),
 ]
 
 

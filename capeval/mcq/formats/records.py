@@ -104,7 +104,7 @@ class Record:
         """Return a value as a tag: text, a number, true, false, null or a list of texts."""
         if value is None or isinstance(value, str | bool | int):
             return value
-        if isinstance(value, float):
+        if isinstance(value, float) and not math.isinf(value):
             return None if math.isnan(value) else float(value)
         if isinstance(value, list):
             texts = [as_text(item) for item in value]
