@@ -245,6 +245,19 @@ def test_runs_are_correlated_with_what_was_measured_of_them(tmp_path: Path) -> N
     assert "has no metric meteor; it has length, unigram-f1" in wrong.err
 
 
+def test_a_metric_that_some_runs_lack_is_left_out_of_a_correlation(tmp_path: Path) -> None:
+    human = ROOT / "annotations" / "sample" / "human.csv"
+    correlate = ("correlate", "--human", human, "--ci", "none", "--json")
+    typed(tmp_path, "metrics", "sample", "--quiet")
+    typed(tmp_path, "metrics", "sample-terse", "--metric", "letters", "--quiet")
+    done = typed(tmp_path, *correlate)
+    assert done.code == 0
+    assert "letters is left out: it is computed of 1 of 3 runs; compute it" in done.err
+    assert {one["metric"] for one in done.json["results"]} == {"length", "unigram-f1"}
+    named = typed(tmp_path, *correlate, "--metric", "m=sample-terse:letters")
+    assert "m: 10 of 30 matched" in named.err
+
+
 def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
     (found,) = capeval.measure(
         candidates={"1": "A dog.", "2": ""},
