@@ -18,6 +18,7 @@ from benchmarks import (
     generation,
     judging,
     mcq,
+    metrics,
     probing,
     reporting,
 )
@@ -32,7 +33,7 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging", "mcq", "answering", "temporal"),
+            *("reporting", "probing", "bridging", "mcq", "answering", "temporal", "metrics"),
         ],
         help="this part alone",
     )
@@ -57,6 +58,7 @@ def main() -> None:
             "mcq": mcq.measure(Path(folder)),
             "answering": answering.measure_answering(Path(folder)),
             "temporal": answering.measure_temporal(Path(folder)),
+            "metrics": metrics.measure(),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}
