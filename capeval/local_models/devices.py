@@ -18,7 +18,7 @@ from capeval.text import one_line
 if TYPE_CHECKING:
     import torch
 
-    from capeval.captioners.checkpoint_size import CheckpointSize
+    from capeval.local_models.checkpoint_size import CheckpointSize
 
 _GIB = 2**30
 # Weights, and what one video of 32 frames needs in addition: its cache and its activations.
@@ -26,23 +26,22 @@ _MEMORY_PER_WEIGHT = 1.15
 # A larger model is not run on a CPU unless requested: a caption would take minutes.
 _MOST_PARAMETERS_UNASKED = 1_000_000_000
 _NAMES = ("auto", "cuda", "mps", "cpu")
-_NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
 
 
-def require_generate_extra() -> None:
+def require_packages(names: Sequence[str], extra: str) -> None:
     """Import what running a model in this process needs; raises `MissingExtra`, `UsageError`."""
-    for name in _NEEDED:
+    for name in names:
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:
-            if error.name is not None and error.name.split(".")[0] not in _NEEDED:
+            if error.name is not None and error.name.split(".")[0] not in names:
                 raise
-            raise MissingExtra(f"running a model in this process needs {name}") from error
+            raise MissingExtra(f"running a model in this process needs {name}", extra) from error
         except (RuntimeError, OSError, AttributeError) as error:
             # A library built for another torch fails while its operators are registered.
             raise UsageError(
                 f"{name} {_version(name)} does not work with torch {_version('torch')} "
-                f"({one_line(str(error), 80)}): install a torch and a torchvision that "
+                f"({one_line(str(error), 80)}): install a torch and a {name} that "
                 "belong together, both from one index"
             ) from error
 
