@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from capeval.judging.listing import JudgeList, ListedJudge
-from capeval.judging.registry import LEXICAL
+from capeval.judging.registry import LEXICAL, NLI
 from capeval.judging.retirement import successor
 from capeval.llm.judge_models import JudgeModel
 from capeval.reporting.numbers import NOTHING, plain_number, thousands
@@ -76,6 +76,10 @@ def judges_page(listed: JudgeList, *, full: bool, title: str = "") -> Page:
         notes.append("open: open weights; what your own server costs is not in the catalogue.")
     if any(judge.name == LEXICAL and judge.kind == "installed" for judge in shown):
         notes.append(f"{LEXICAL}: the bundled baseline, which compares words; no model.")
+    if any(judge.name == NLI and judge.kind == "installed" for judge in shown):
+        notes.append(
+            f"{NLI}: an NLI model in this process, without an API; {NLI}:MODEL names another."
+        )
     notes.append("`capeval judges NAME` shows everything about one, such as how it is served.")
     table = Table(
         title,
