@@ -43,7 +43,9 @@ class ProbeOptions:
     explain : Ask for one line of reasoning per element. It counts as another judge.
     reasoning : How much a chat model reasons, as in `capeval judge`. Each effort counts as another
         judge.
-    device, dtype, revision : Of the model of nli, as in `capeval judge`.
+    device : Where the model of nli runs, as in `capeval judge`.
+    dtype : The precision of nli, as in `capeval judge`. Each counts as another judge.
+    revision : A commit, tag or branch of the model of nli on the hub.
     repeats : Judge each caption this many times, as in `capeval judge`; the majority label counts.
     fail_under : The least headline, in percent; with less, the command exits with 4.
     runs : The folder of the runs. Cards are kept in probes/ next to it.

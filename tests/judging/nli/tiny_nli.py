@@ -29,7 +29,13 @@ from transformers import (
 DEBERTA_ORDER = ("contradiction", "entailment", "neutral")
 MODERNBERT_ORDER = ("entailment", "neutral", "contradiction")
 
-_WORDS = ["a", "an", "the", "man", "woman", "boy", "girl", "dog", "cat", "bear", "rabbit", "in", "red", "blue", "green", "yellow", "jacket", "shirt", "walks", "runs", "sits", "stands", "jumps", "along", "street", "forest", "river", "house", "camera", "pans", "left", "right", "zooms", "is", "are", "his", "her", "and", "then", "to", "of", "on", "it", "with", "up", "down", "looks", "away", "hat", "apple", "tree", "ball", ".", ",", "-", "'"]
+_WORDS = (
+    *("a", "an", "the", "man", "woman", "boy", "girl", "dog", "cat", "bear", "rabbit", "in", "red"),
+    *("blue", "green", "yellow", "jacket", "shirt", "walks", "runs", "sits", "stands", "jumps"),
+    *("along", "street", "forest", "river", "house", "camera", "pans", "left", "right", "zooms"),
+    *("is", "are", "his", "her", "and", "then", "to", "of", "on", "it", "with", "up", "down"),
+    *("looks", "away", "hat", "apple", "tree", "ball", ".", ",", "-", "'"),
+)
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "yes", "no", "maybe")
 SIZE = 96
 
@@ -153,9 +159,9 @@ def ruled(
     )
     model = BertForSequenceClassification(config)
     state = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
-    for name in state:
+    for name, value in state.items():
         if name.endswith("LayerNorm.weight"):
-            state[name].fill_(1.0)
+            value.fill_(1.0)
     # Each word of the rules has a dimension of its own; all others have the last one.
     embeddings = state["bert.embeddings.word_embeddings.weight"]
     embeddings[:, 7] = 1.0
