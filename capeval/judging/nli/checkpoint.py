@@ -18,7 +18,7 @@ from capeval.llm.transport import check_proxies
 from capeval.local_models.checkpoint import Checkpoint, find_checkpoint
 from capeval.local_models.devices import native_precision, one_device
 from capeval.local_models.loading import check_complete, one_line_errors
-from capeval.local_models.weights_identity import folder_state
+from capeval.local_models.weights_identity import folder_hash, folder_state
 from capeval.schema import Relation
 from capeval.text import listed, one_line, shown
 
@@ -103,11 +103,12 @@ def open_checkpoint(
         config = AutoConfig.from_pretrained(model, **source.arguments)
         with torch.device("meta"):
             meta = AutoModelForSequenceClassification.from_config(config)
-        tokenizer: Any = AutoTokenizer.from_pretrained(model, **source.arguments)
+    tokenizer = _tokenizer(source)
     _check_tokenizer(model, tokenizer, config)
     identity = source.identity(on_notice)
-    # A folder has a hash, and a model of the hub a commit.
-    weights = identity["sha256"] if isinstance(identity, Mapping) else str(source.revision)
+    # A folder has a hash, and a model of the hub a commit, unless the hub is an imitation.
+    weights = identity["sha256"] if isinstance(identity, Mapping) else source.revision
+    weights = weights or folder_hash(source.folder)
     return OpenCheckpoint(
         source=source,
         called=one_line(Path(model).resolve().name if is_local else model),
@@ -135,6 +136,19 @@ def _check_kind(source: Checkpoint) -> None:
             f"{model}: is not a sequence classifier, but {listed(map(shown, kinds)) or 'unknown'} "
             "(architectures in config.json)"
         )
+
+
+def _tokenizer(source: Checkpoint) -> Any:
+    try:
+        with one_line_errors(source.model):
+            return AutoTokenizer.from_pretrained(source.model, **source.arguments)
+    except UsageError as error:
+        if source.file("tokenizer.json") is not None:
+            raise
+        raise UsageError(
+            f"{source.model}: has no tokenizer.json; to read its other tokenizer files, install "
+            "sentencepiece and protobuf"
+        ) from error
 
 
 def _check_tokenizer(model: str, tokenizer: Any, config: Any) -> None:

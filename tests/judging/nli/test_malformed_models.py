@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from capeval.errors import MissingExtra, UsageError
 from capeval.judging.nli import open_nli
 from capeval.judging.registry import is_registered, load_judge
+from tests.captioners.published import SENTENCEPIECE
 from tests.judging.nli.tiny_nli import edit_config, tokenizer
 
 Checkpoint = Callable[[str], Path]
@@ -49,6 +50,13 @@ def _larger_vocabulary(folder: Path) -> None:
     made = tokenizer()
     made.add_tokens([f"more{number}" for number in range(200)])
     made.save_pretrained(folder)
+
+
+def _only_sentencepiece(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    shutil.copy(SENTENCEPIECE / "plain.model", folder / "spm.model")
+    config = json.dumps({"tokenizer_class": "DebertaV2Tokenizer"})
+    (folder / "tokenizer_config.json").write_text(config, encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -91,6 +99,7 @@ def _larger_vocabulary(folder: Path) -> None:
             id="adapter",
         ),
         pytest.param(_drop("tokenizer.json"), "tokenizer", id="no tokenizer"),
+        pytest.param(_only_sentencepiece, "has no tokenizer.json; to read its", id="sentencepiece"),
         pytest.param(_write("tokenizer.json", "{}"), "cannot be loaded", id="empty tokenizer"),
         pytest.param(_tokenizer(pads=False), "has no padding token", id="no padding"),
         pytest.param(_larger_vocabulary, "they are not of one model", id="tokenizer of another"),

@@ -21,7 +21,7 @@ from capeval.judging.nli.windows import encode
 from capeval.judging.protocol import Tally
 from capeval.schema import Annotation, Verdict
 from tests.judging.nli.conftest import annotation
-from tests.judging.nli.tiny_nli import _WORDS, YES_NO, edit_config, ruled
+from tests.judging.nli.tiny_nli import _WORDS, edit_config, ruled
 
 Judges = Callable[..., NLIJudge]
 Checkpoint = Callable[[str], Path]
@@ -121,10 +121,22 @@ def test_an_element_that_is_too_long_leaves_the_caption_unscored(judge: Judges) 
         verdict(judge("ruled"), one, "A man walks along the street.")
 
 
-def test_equal_logits_claim_nothing(tmp_path: Path) -> None:
-    equal = open_nli(str(ruled(tmp_path / "m", YES_NO)), device="cpu", dtype="float32")
-    one = annotation(("A man walks.", ["a man", "a man yes"]))
-    assert verdict(equal, one, "A man walks.").relations == (("lack", "entailment"),)
+@pytest.mark.parametrize(
+    ("bias", "relation"),
+    [
+        ((2.0, 2.0, 2.0), "lack"),
+        ((2.0, 2.0, 1.0), "lack"),
+        ((1.0, 2.0, 2.0), "lack"),
+        ((2.0, 1.0, 2.0), "contradiction"),
+    ],
+    ids=str,
+)
+def test_of_equal_logits_the_more_careful_one_counts(
+    tmp_path: Path, bias: tuple[float, float, float], relation: str
+) -> None:
+    equal = open_nli(str(ruled(tmp_path / "m", {}, bias=bias)), device="cpu", dtype="float32")
+    one = annotation(("A man walks.", ["a man"]))
+    assert verdict(equal, one, "A man walks.").relations == ((relation,),)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -292,3 +304,35 @@ def test_verdicts_are_the_same_again(judge: Judges, checkpoint: Checkpoint) -> N
     first = verdict(judge("deberta"), STREET, caption)
     again = open_nli(str(checkpoint("deberta")), device="cpu", dtype="float32")
     assert verdict(again, STREET, caption) == first
+
+
+def test_a_model_of_the_hub_is_known_by_its_commit(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    repository = tmp_path / "models--org--m"
+    for at, commit in enumerate(("1" * 40, "2" * 40)):
+        snapshot = repository / "snapshots" / commit
+        snapshot.mkdir(parents=True)
+        for file in checkpoint(("deberta", "modernbert")[at]).iterdir():
+            (snapshot / file.name).write_bytes(file.read_bytes())
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("2" * 40)
+    newest = open_nli("org/m", device="cpu", dtype="float32")
+    older = open_nli("org/m", device="cpu", dtype="float32", revision="1" * 40)
+    assert newest.name == older.name == "nli:org/m"
+    assert f"weights {'2' * 40}" in newest.identity
+    assert f"weights {'1' * 40}" in older.identity
+    assert len(verdict(newest, STREET, "A man walks along the street.").relations) == 2
+    assert older._encoder.checkpoint.load().config.model_type == "deberta-v2"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["deberta", "modernbert"])
+def test_a_gpu_gives_the_logits_of_the_processor(judge: Judges, kind: str) -> None:
+    tokenizer = judge(kind)._encoder.checkpoint.tokenizer
+    texts = [("a man walks " * n, "a dog runs") for n in range(1, 9)]
+    windows = [dict(tokenizer(*pair)) for pair in texts]
+    rows = [judge(kind, device=name)._encoder.logits(windows) for name in ("cpu", "cuda")]
+    assert np.abs(rows[0] - rows[1]).max() < 1e-2
+    assert judge(kind, device="cuda", dtype="auto")._encoder.checkpoint.precision == "bfloat16"
