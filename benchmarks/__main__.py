@@ -19,6 +19,7 @@ from benchmarks import (
     judging,
     mcq,
     metrics,
+    nli,
     probing,
     reporting,
 )
@@ -33,7 +34,7 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging", "mcq", "answering", "temporal", "metrics"),
+            *("reporting", "probing", "bridging", "mcq", "answering", "temporal", "metrics", "nli"),
         ],
         help="this part alone",
     )
@@ -59,6 +60,7 @@ def main() -> None:
             "answering": answering.measure_answering(Path(folder)),
             "temporal": answering.measure_temporal(Path(folder)),
             "metrics": metrics.measure(),
+            "nli": nli.measure(Path(folder)),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

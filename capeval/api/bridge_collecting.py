@@ -15,7 +15,7 @@ from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
 from capeval.files.judgments import judgment_lines
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
-from capeval.judging.registry import JUDGES
+from capeval.judging.registry import JUDGES, is_registered
 from capeval.judging.run import JudgingWork
 from capeval.judging.selection import JudgingEstimate, OpenJudge, check_key, estimate
 from capeval.options import takes
@@ -145,7 +145,9 @@ class Collection:
         """
         for part in planned:
             judge = self._judges[part.side].judge
-            if isinstance(judge, str) and judge not in JUDGES and any(s.todo for s in part.steps):
+            if not isinstance(judge, str) or is_registered(judge):
+                continue
+            if any(step.todo for step in part.steps):
                 check_key(self._judges[part.side], judge, base_url=f"--{part.side}-base-url")
         reached: set[tuple[str, str]] = set()
         async with aclosing(self._until_stopped(planned, progress)) as judged:
@@ -294,7 +296,7 @@ def _judge_named(typed: str, runs: Path, on_notice: Callable[[str], None]) -> _N
 
     A name with its prompts is complete, and no beginning of another.
     """
-    if typed in JUDGES:
+    if is_registered(typed):
         return _Named(typed)
     judge, at, rest = typed.partition("@")
     found = {

@@ -31,8 +31,8 @@ class ProbeOptions:
     Parameters
     ----------
     annotations : Annotations (JSON or JSONL) to build probes of, or 'sample' for the bundled ones.
-    judge : A judge to probe, as in `capeval judge`: a chat model, 'lexical', or the judge of an
-        installed package.
+    judge : A judge to probe, as in `capeval judge`: a chat model, nli or nli:MODEL, 'lexical', or
+        the judge of an installed package.
     videos : How many videos to build probes of, or all if there are fewer. The card says how many
         are needed.
     seed : The seed of the videos and of the probes. With more videos of the same seed, earlier
@@ -43,6 +43,9 @@ class ProbeOptions:
     explain : Ask for one line of reasoning per element. It counts as another judge.
     reasoning : How much a chat model reasons, as in `capeval judge`. Each effort counts as another
         judge.
+    device : Where the model of nli runs, as in `capeval judge`.
+    dtype : The precision of nli, as in `capeval judge`. Each counts as another judge.
+    revision : A commit, tag or branch of the model of nli on the hub.
     repeats : Judge each caption this many times, as in `capeval judge`; the majority label counts.
     fail_under : The least headline, in percent; with less, the command exits with 4.
     runs : The folder of the runs. Cards are kept in probes/ next to it.
@@ -79,6 +82,11 @@ class ProbeOptions:
     reasoning: (
         Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ) = option(None, panel=JUDGE, metavar="EFFORT")
+    device: str | None = option(None, panel=JUDGE, metavar="NAME")
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] | None = option(
+        None, panel=JUDGE, metavar="NAME"
+    )
+    revision: str | None = option(None, panel=JUDGE, metavar="NAME")
     repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
     # A fraction such as 0.9 would be a gate that nothing fails.
     fail_under: float | None = option(None, panel=LIMITS, metavar="PERCENT", min=1, max=100)

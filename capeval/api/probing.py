@@ -12,8 +12,8 @@ from capeval.api.probe_options import ProbeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
 from capeval.judging.options import JudgeOptions
-from capeval.judging.registry import JUDGES
-from capeval.judging.selection import JudgingEstimate, OpenJudge, open_judge
+from capeval.judging.registry import is_registered, runs_model
+from capeval.judging.selection import OF_WEIGHTS, JudgingEstimate, OpenJudge, open_judge
 from capeval.options import takes
 from capeval.reporting.formats import form_for
 from capeval.reporting.probe_tables import rendered_probing
@@ -228,13 +228,23 @@ def _judges(options: ProbeOptions) -> list[JudgeOptions]:
         one.name: getattr(options, one.name) for one in fields(options) if one.name in taken
     }
     given.pop("seed", None)  # That of the probes.
-    plain = {name: given[name] for name in ("runs", "max_concurrency", "timeout", "max_cost")}
+    common = ("runs", "max_concurrency", "timeout", "max_cost")
+    plain = {name: given[name] for name in common}
+    of_weights = {name: given[name] for name in OF_WEIGHTS}
+    of_chat = {name: value for name, value in given.items() if name not in OF_WEIGHTS}
     # A single one has become a sequence of it.
     named = list(cast("Sequence[str | Judge]", options.judge))
     if not named:
         return [JudgeOptions(captions={}, **given)]
-    is_chat = [isinstance(one, str) and one not in JUDGES for one in named]
+    is_chat = [isinstance(one, str) and not is_registered(one) for one in named]
+    has_weights = any(map(runs_model, named))
+
+    def options_of(judge: str | Judge, chat: bool) -> dict[str, Any]:
+        # What no judge here uses is refused by each.
+        own = of_chat if chat or not any(is_chat) else plain
+        return own | (of_weights if runs_model(judge) or not has_weights else {})
+
     return [
-        JudgeOptions(captions={}, judge=one, **(given if chat or not any(is_chat) else plain))
+        JudgeOptions(captions={}, judge=one, **options_of(one, chat))
         for one, chat in zip(named, is_chat, strict=True)
     ]

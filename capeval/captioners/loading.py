@@ -11,13 +11,10 @@ import transformers
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 
 from capeval.captioners import llava_video
-from capeval.captioners.checkpoint import Checkpoint, find_checkpoint
 from capeval.captioners.load_options import DEFAULT_MAX_NEW_TOKENS, LoadOptions
 from capeval.captioners.loaded_model import (
-    check_complete,
     context_length,
     finished,
-    one_line_errors,
     placed,
     prepare_tokenizer,
 )
@@ -28,9 +25,11 @@ from capeval.captioners.pixel_bounds import preset_bounds
 from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.published import find_family
 from capeval.captioners.published.checkpoint import has_architecture
-from capeval.captioners.weights_identity import folder_state
 from capeval.errors import UsageError
 from capeval.llm.transport import check_proxies
+from capeval.local_models.checkpoint import Checkpoint, find_checkpoint
+from capeval.local_models.loading import check_complete, one_line_errors
+from capeval.local_models.weights_identity import folder_state
 
 
 def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:

@@ -11,13 +11,9 @@ import torch
 from transformers import AutoTokenizer
 
 from capeval.captioners import llava_video
-from capeval.captioners.checkpoint import Checkpoint
 from capeval.captioners.load_options import DEFAULT_MAX_NEW_TOKENS, LoadOptions
 from capeval.captioners.loaded_model import (
-    check_complete,
-    check_known,
     finished,
-    one_line_errors,
     placed,
     prepare_tokenizer,
 )
@@ -25,6 +21,8 @@ from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.published import Family
 from capeval.captioners.published.tokenizers import load_tokenizer
 from capeval.errors import CapevalError, UsageError
+from capeval.local_models.checkpoint import Checkpoint
+from capeval.local_models.loading import check_complete, check_known, one_line_errors
 from capeval.text import describe, one_line
 
 _DEFAULT_SYSTEM = "You are a helpful assistant."

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from capeval.captioners.batch_size import BatchSize
 from capeval.captioners.caption_cleanup import repetition_warning
 from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.devices import (
-    MemoryMeter,
-    free_memory,
-    is_out_of_memory,
-    release,
-    require_generate_extra,
-)
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner, load_arguments
 from capeval.captioners.written_text import written_text
 from capeval.errors import UsageError
 from capeval.llm.meter import Meter
+from capeval.local_models.devices import (
+    MemoryMeter,
+    free_memory,
+    is_out_of_memory,
+    release,
+    require_packages,
+)
 from capeval.runs.threads import in_thread
 from capeval.schema import Usage
 from capeval.text import one_line
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from capeval.captioners.load_options import LoadOptions
 
 Outcome = Captioned | Uncaptioned
+
+_NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
 
 
 class TransformersCaptioner:
@@ -87,7 +89,7 @@ class TransformersCaptioner:
         tokens = options.get("max_new_tokens")
         if tokens is not None and tokens < 1:
             raise UsageError(f"--max-new-tokens {tokens}: must be at least 1")
-        require_generate_extra()
+        require_packages(_NEEDED, "generate")
         from capeval.captioners.loading import load_model
 
         called = model if name is None else name

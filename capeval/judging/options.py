@@ -43,8 +43,9 @@ class JudgeOptions(ModelOptions):
     annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
         that a run names.
     run : The name of the run that a captions file becomes. By default the file's stem.
-    judge : A chat model; 'lexical', the baseline that only compares words; or the judge of an
-        installed package. By default gpt-4o-2024-08-06, or the endpoint's only model. `capeval
+    judge : A chat model; nli or nli:MODEL, a model of natural-language inference in this process;
+        'lexical', the baseline that only compares words; or the judge of an installed package. By
+        default gpt-4o-2024-08-06, or the endpoint's only model. `capeval
         judges` lists chat models.
     base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. By default
         OPENAI_BASE_URL.
@@ -55,6 +56,12 @@ class JudgeOptions(ModelOptions):
         for the model's own default. Without it, a model that takes no temperature while it reasons
         is asked not to reason, if it can be. Each effort counts as another judge.
     repeats : Judge each caption this many times; the majority label counts.
+    device : Where the model of nli runs: cuda, one GPU such as cuda:1, mps or cpu. By default the
+        best available.
+    dtype : The precision of nli: auto, bfloat16, float16 or float32. By default auto, which is
+        bfloat16 where the device has instructions for it, else float32. Each counts as another
+        judge.
+    revision : A commit, tag or branch of the model of nli on the hub. By default the newest.
     max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
         earlier verdicts of another judge remain in force, and the command exits with 3.
     seed : Accepted for earlier scripts: nothing in a score is random.
@@ -86,6 +93,11 @@ class JudgeOptions(ModelOptions):
     reasoning: (
         Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ) = option(None, panel=JUDGE, metavar="EFFORT")
+    device: str | None = option(None, panel=JUDGE, metavar="NAME")
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] | None = option(
+        None, panel=JUDGE, metavar="NAME"
+    )
+    revision: str | None = option(None, panel=JUDGE, metavar="NAME")
     repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
     max_unscored: str | int | float = option("0", note=FRACTION, panel=LIMITS, metavar="SHARE")
     seed: int = option(0, panel=OUTPUT, metavar="N", min=0)

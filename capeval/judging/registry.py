@@ -1,6 +1,7 @@
 """Judges in this process: the registry of `--judge NAME`, and the checks on what they return.
 
-Chat models are not registered: any name that is not in the registry is a model's name.
+Chat models are not registered: any name that is not in the registry is a model's name. The judge
+`nli` takes the name of its model after a colon.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from capeval.runs.threads import Threads
 from capeval.schema import Annotation, Scored, Usage, Verdict, flaw_of
 from capeval.text import complaint, describe, one_line, raised_at, shown, storable
 
-LEXICAL = "lexical"
+LEXICAL, NLI = "lexical", "nli"
 
 
-JUDGES: Registry[Callable[[], Judge]] = Registry(
+JUDGES: Registry[Callable[..., Judge | PreparedJudge]] = Registry(
     group="capeval.judges",
     noun="judge",
-    packaged={LEXICAL: "capeval.judging.lexical:LexicalJudge"},
+    packaged={
+        LEXICAL: "capeval.judging.lexical:LexicalJudge",
+        NLI: "capeval.judging.nli:open_nli",
+    },
     check=lambda found: (
         None
         if callable(found)
@@ -37,8 +41,26 @@ JUDGES: Registry[Callable[[], Judge]] = Registry(
 )
 
 
-def load_judge(name: str) -> PreparedJudge:
-    """Return the registered judge of this name; raises `UsageError`."""
+def is_registered(judge: object) -> bool:
+    """Return whether this names a registered judge, such as nli:MODEL."""
+    return isinstance(judge, str) and (judge in JUDGES or runs_model(judge))
+
+
+def runs_model(judge: object) -> bool:
+    """Return whether this names the judge that runs a model in this process."""
+    return isinstance(judge, str) and judge.partition(":")[0] == NLI
+
+
+def load_judge(name: str, **options: Any) -> PreparedJudge:
+    """Return the registered judge of this name; raises `UsageError`.
+
+    `options` are those of `capeval.judging.nli.open_nli`; no other judge has any.
+    """
+    if runs_model(name):
+        _, colon, model = name.partition(":")
+        if colon and not model:
+            raise UsageError(f"--judge {shown(name)}: name a model after the colon, or write {NLI}")
+        return prepare_judge(JUDGES.load(NLI)(model or None, **options), shown(name))
     make = JUDGES.load(name)
 
     def refused(error: BaseException) -> UsageError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from capeval.config import CONFIG, read_config
 from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
@@ -19,7 +20,14 @@ from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.registry import JUDGES, load_judge, prepare_judge
+from capeval.judging.registry import (
+    JUDGES,
+    NLI,
+    is_registered,
+    load_judge,
+    prepare_judge,
+    runs_model,
+)
 from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.retirement import RetirementWatch, entry_for
 from capeval.judging.segments import size
@@ -88,7 +96,8 @@ async def open_judge(
     if judge is None:
         default = default_judge(options, is_sample=is_sample, offline=offline)
         judge, reasons = default.name, (default.reason,)
-    if judge is None or (isinstance(judge, str) and judge not in JUDGES):
+    _check_options_of_weights(options, judge)
+    if judge is None or (isinstance(judge, str) and not is_registered(judge)):
         async with _open_chat_model(options, judge, offline, reasons, on_notice) as opened:
             yield opened
         return
@@ -102,13 +111,32 @@ async def open_judge(
         if given:
             what = shown(own if isinstance(own, str) else own.name)
             raise UsageError(f"{option} is for chat models; the judge {what} does not use it")
-    # It may load a model for minutes: Ctrl-C works meanwhile.
-    prepared = await in_thread(partial(load_judge, own)) if isinstance(own, str) else own
+    if isinstance(own, str):
+        of_model: dict[str, Any] = {}
+        if runs_model(own):
+            of_model = {name: getattr(options, name) for name in OF_WEIGHTS}
+            of_model["on_notice"] = on_notice
+        # It may load a model for minutes: Ctrl-C works meanwhile.
+        prepared = await in_thread(partial(load_judge, own, **of_model))
+    else:
+        prepared = own
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
         yield OpenJudge(prepared, Meter(), concurrency, None, prepared, reasons)
     finally:
         prepared.close()
+
+
+OF_WEIGHTS = ("device", "dtype", "revision")
+"""The options of a judge whose model runs in this process."""
+
+
+def _check_options_of_weights(options: JudgeOptions, judge: object) -> None:
+    given = [name for name in OF_WEIGHTS if getattr(options, name) is not None]
+    if given and not runs_model(judge):
+        raise UsageError(
+            f"--{given[0]} is for a judge whose model runs in this process, such as --judge {NLI}"
+        )
 
 
 def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--base-url") -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from capeval.judging.listing import JudgeList, ListedJudge
-from capeval.judging.registry import LEXICAL
+from capeval.judging.registry import LEXICAL, NLI
 from capeval.judging.retirement import successor
 from capeval.llm.judge_models import JudgeModel
 from capeval.reporting.numbers import NOTHING, plain_number, thousands
@@ -75,7 +75,10 @@ def judges_page(listed: JudgeList, *, full: bool, title: str = "") -> Page:
     if any(judge.entry and judge.entry.open_weights for judge in shown):
         notes.append("open: open weights; what your own server costs is not in the catalogue.")
     if any(judge.name == LEXICAL and judge.kind == "installed" for judge in shown):
-        notes.append(f"{LEXICAL}: the bundled baseline, which compares words; no model.")
+        notes.append(
+            f"{LEXICAL}: the baseline, which compares words. {NLI}: an NLI model in this process, "
+            "without an API."
+        )
     notes.append("`capeval judges NAME` shows everything about one, such as how it is served.")
     table = Table(
         title,
@@ -132,6 +135,13 @@ def _efforts(entry: JudgeModel) -> str:
     return " to ".join(f"{end}*" if end == entry.least_effort else end for end in ends)
 
 
+_BUNDLED = {
+    LEXICAL: "The bundled baseline: it compares words, offline and free.",
+    NLI: f"A model of natural-language inference in this process, free of charge; {NLI}:MODEL "
+    "names another than the default. See docs/judging-nli.md.",
+}
+
+
 def print_judge(judge: ListedJudge, console: Console) -> None:
     """Print everything about one judge; what is not documented is unknown."""
     entry = judge.entry
@@ -158,11 +168,7 @@ def print_judge(judge: ListedJudge, console: Console) -> None:
             "note": entry.note,
         }
     elif judge.kind == "installed":
-        fields["note"] = (
-            "The bundled baseline: it compares words, offline and free."
-            if judge.name == LEXICAL
-            else "A judge of an installed package."
-        )
+        fields["note"] = _BUNDLED.get(judge.name, "A judge of an installed package.")
     else:
         fields["note"] = (
             "Not in the catalogue. To add its price and last day, write "

@@ -13,9 +13,7 @@ import torch
 from transformers import AutoModelForImageTextToText, PreTrainedModel, Qwen2VLConfig
 
 from capeval.captioners import loaded_model
-from capeval.captioners.checkpoint_size import CheckpointSize
 from capeval.captioners.device_maps import spread
-from capeval.captioners.devices import Placement
 from capeval.captioners.llava_video import (
     PRESETS,
     LlavaVideoForConditionalGeneration,
@@ -23,6 +21,8 @@ from capeval.captioners.llava_video import (
 )
 from capeval.captioners.loading import load_model
 from capeval.errors import UsageError
+from capeval.local_models.checkpoint_size import CheckpointSize
+from capeval.local_models.devices import Placement
 from tests.captioners import tiny
 
 Checkpoint = Callable[[str], Path]

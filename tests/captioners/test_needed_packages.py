@@ -6,16 +6,16 @@ from types import ModuleType
 
 import pytest
 
-from capeval.captioners.devices import require_generate_extra
-from capeval.captioners.transformers_backend import TransformersCaptioner
+from capeval.captioners.transformers_backend import _NEEDED, TransformersCaptioner
 from capeval.errors import MissingExtra, UsageError
+from capeval.local_models.devices import require_packages
 
 # The others are tested as if they were missing.
 pytest.importorskip("torch")
 
 
 def test_all_is_there_in_the_tests() -> None:
-    require_generate_extra()
+    require_packages(_NEEDED, "generate")
 
 
 @pytest.mark.parametrize("package", ["torch", "torchvision", "transformers", "accelerate", "PIL"])
@@ -43,6 +43,6 @@ def test_a_torchvision_of_another_torch_is_told_in_one_line(
 
     monkeypatch.setattr(importlib, "import_module", fails)
     with pytest.raises(UsageError, match=r"torchvision 0\.\d+.* does not work with torch 2\.") as t:
-        require_generate_extra()
+        require_packages(_NEEDED, "generate")
     assert "nms does not exist" in str(t.value)
     assert "\n" not in str(t.value)

@@ -59,11 +59,12 @@ def test_the_list_begins_with_the_default_judge_and_fits_a_screen(
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
     assert lines[0].startswith("The default judge gpt-4o-2024-08-06 ends in 53 days, on 2027-01-14")
-    assert len(lines) <= 45
+    assert len(lines) <= 46
     assert max(map(len, lines[1:])) <= 100
     assert "o4-mini" not in said.out
     assert "10 retired models: --full" in said.out
-    assert any(line.startswith("lexical") for line in lines)
+    assert any(line.startswith("lexical  ") for line in lines)
+    assert any(line.startswith("nli  ") for line in lines)
     full = type_("judges", "--full", columns=100)
     assert "o4-mini" in full.out
     assert "retired models" not in full.out

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capeval.judging.lexical.judge import split
+from capeval.judging.lexical.splitting import split
 from capeval.judging.split_checks import words
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"

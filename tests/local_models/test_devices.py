@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 
-from capeval.captioners import devices
-from capeval.captioners.checkpoint_size import CheckpointSize
-from capeval.captioners.devices import is_out_of_memory, place
 from capeval.errors import UsageError
+from capeval.local_models import devices
+from capeval.local_models.checkpoint_size import CheckpointSize
+from capeval.local_models.devices import is_out_of_memory, place
 
 GIB = 2**30
 SEVEN_BILLION = CheckpointSize(8_030_346_528)

@@ -11,9 +11,9 @@ from typing import Any
 from transformers.utils import cached_file
 from transformers.utils.hub import extract_commit_hash
 
-from capeval.captioners.checkpoint_size import CheckpointSize, checkpoint_size
-from capeval.captioners.weights_identity import folder_hash, model_files
 from capeval.errors import UsageError
+from capeval.local_models.checkpoint_size import CheckpointSize, checkpoint_size
+from capeval.local_models.weights_identity import folder_hash, model_files
 from capeval.text import shown
 
 _LAYERS = frozenset(

@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from capeval.captioners import loaded_model
-from capeval.captioners.checkpoint_size import checkpoint_size
-from capeval.captioners.devices import place
 from capeval.captioners.loading import load_model
 from capeval.errors import UsageError
+from capeval.local_models.checkpoint_size import checkpoint_size
+from capeval.local_models.devices import place
 
 Checkpoint = Callable[[str], Path]
 
@@ -125,7 +125,7 @@ def test_seventy_two_billion_in_four_bits_fit_where_bf16_does_not(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr("capeval.captioners.devices.free_memory", lambda _: 79 << 30)
+    monkeypatch.setattr("capeval.local_models.devices.free_memory", lambda _: 79 << 30)
     packed = checkpoint_size(72_700_000_000, {"quantization_config": GPTQ}, None)
     assert place("m", packed).device == torch.device("cuda", 0)
     whole = checkpoint_size(72_700_000_000, {}, None)

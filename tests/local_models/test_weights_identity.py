@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from capeval.captioners import weights_identity
 from capeval.captioners.loading import load_model
-from capeval.captioners.weights_identity import folder_hash, model_files
 from capeval.errors import UsageError
+from capeval.local_models import weights_identity
+from capeval.local_models.weights_identity import folder_hash, model_files
 
 Checkpoint = Callable[[str], Path]
 
@@ -141,7 +141,7 @@ def test_without_a_place_for_the_cache_it_is_read_each_time(folder: Path, tmp_pa
 def test_several_processes_agree(folder: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; "
-        "from capeval.captioners.weights_identity import folder_hash; "
+        "from capeval.local_models.weights_identity import folder_hash; "
         "print(folder_hash(Path(sys.argv[1])))"
     )
     (folder / "model-1.safetensors").write_bytes(bytes(20_000_000))
@@ -276,6 +276,6 @@ def test_weights_that_are_replaced_while_they_are_loaded_are_refused(
         weights.with_name("new").replace(weights)
         return found
 
-    monkeypatch.setattr("capeval.captioners.checkpoint.folder_hash", replacing)
+    monkeypatch.setattr("capeval.local_models.checkpoint.folder_hash", replacing)
     with pytest.raises(UsageError, match="was changed while it was loaded"):
         load_model(str(model), name="m", device="cpu")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from capeval.errors import MissingExtra, UsageError
 from capeval.text import one_line
@@ -18,7 +19,7 @@ from capeval.text import one_line
 if TYPE_CHECKING:
     import torch
 
-    from capeval.captioners.checkpoint_size import CheckpointSize
+    from capeval.local_models.checkpoint_size import CheckpointSize
 
 _GIB = 2**30
 # Weights, and what one video of 32 frames needs in addition: its cache and its activations.
@@ -26,23 +27,25 @@ _MEMORY_PER_WEIGHT = 1.15
 # A larger model is not run on a CPU unless requested: a caption would take minutes.
 _MOST_PARAMETERS_UNASKED = 1_000_000_000
 _NAMES = ("auto", "cuda", "mps", "cpu")
-_NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
 
 
-def require_generate_extra() -> None:
-    """Import what running a model in this process needs; raises `MissingExtra`, `UsageError`."""
-    for name in _NEEDED:
+def require_packages(names: Sequence[str], extra: str, *, optional: Sequence[str] = ()) -> None:
+    """Import what running a model in this process needs; raises `MissingExtra`, `UsageError`.
+
+    `optional` ones need not be there, but transformers fails where one does not work.
+    """
+    for name in (*names, *(one for one in optional if importlib.util.find_spec(one) is not None)):
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:
-            if error.name is not None and error.name.split(".")[0] not in _NEEDED:
+            if error.name is not None and error.name.split(".")[0] not in names:
                 raise
-            raise MissingExtra(f"running a model in this process needs {name}") from error
+            raise MissingExtra(f"running a model in this process needs {name}", extra) from error
         except (RuntimeError, OSError, AttributeError) as error:
             # A library built for another torch fails while its operators are registered.
             raise UsageError(
                 f"{name} {_version(name)} does not work with torch {_version('torch')} "
-                f"({one_line(str(error), 80)}): install a torch and a torchvision that "
+                f"({one_line(str(error), 80)}): install a torch and a {name} that "
                 "belong together, both from one index"
             ) from error
 
@@ -151,6 +154,52 @@ def does_not_fit(
         f"{model} needs {_memory(size, dtype)} on {where}, of which {free / _GIB:.1f} GiB are "
         f"free; {_advice(where, size, serve)}"
     )
+
+
+def one_device(device: str = "auto") -> torch.device:
+    """Return the one device that `device` means; raises `UsageError`.
+
+    auto is the first GPU, mps, or the CPU.
+    """
+    import torch
+
+    kind, colon, number = device.partition(":")
+    if kind not in _NAMES or (colon and (kind != "cuda" or not number.isdecimal())):
+        raise UsageError(f"--device {device}: must be one of {', '.join(_NAMES)}, or cuda:N")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    has_mps = torch.backends.mps.is_available()
+    if kind == "auto":
+        return torch.device("cuda:0" if count else "mps" if has_mps else "cpu")
+    if (kind == "cuda" and not count) or (kind == "mps" and not has_mps):
+        raise UsageError(
+            f"--device {device}: this machine shows no {kind} device; use --device cpu"
+        )
+    if kind == "cuda" and int(number or 0) >= count:
+        raise UsageError(f"--device {device}: this machine shows {count} CUDA device(s)")
+    return torch.device("cuda", int(number or 0)) if kind == "cuda" else torch.device(kind)
+
+
+# Instructions that multiply matrices of bfloat16: Intel, AMD and ARM.
+_BF16_INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "bf16")
+
+
+def native_precision(dtype: str, device: torch.device) -> torch.dtype:
+    """Return the precision that `dtype` means; raises `UsageError`.
+
+    auto is bfloat16 where the device multiplies matrices of it natively, else float32.
+    """
+    import torch
+
+    if dtype != "auto":
+        return _precision(dtype, device.type)
+    if device.type == "cuda":
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        # Older versions of torch do not tell.
+        get_capabilities = getattr(torch.cpu, "get_capabilities", dict)
+        told: Mapping[str, Any] = get_capabilities()
+        fast = device.type == "cpu" and any(told.get(name) for name in _BF16_INSTRUCTIONS)
+    return torch.bfloat16 if fast else torch.float32
 
 
 def _precision(dtype: str, kind: str) -> torch.dtype:
