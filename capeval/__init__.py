@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from capeval.api.mcq_exchange import mcq_import_async as mcq_import_async
     from capeval.api.mcq_grading import mcq_grade as mcq_grade
     from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
+    from capeval.api.measuring import measure as measure
+    from capeval.api.measuring import measure_async as measure_async
     from capeval.api.plotting import plot as plot
     from capeval.api.plotting import plot_async as plot_async
     from capeval.api.probing import probe as probe
@@ -96,6 +98,7 @@ _HOMES = {
     "mcq_temporal_async",
     "capeval.api.mcq_exchange": "mcq_export mcq_export_async mcq_import mcq_import_async",
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
+    "capeval.api.measuring": "measure measure_async",
     "capeval.api.plotting": "plot plot_async",
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_merge_async rate_plan rate_plan_async "

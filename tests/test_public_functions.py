@@ -39,6 +39,7 @@ FUNCTIONS = [
     "mcq_import",
     "mcq_leaderboard",
     "mcq_temporal",
+    "measure",
     "models",
     "plot",
     "probe",

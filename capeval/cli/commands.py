@@ -49,6 +49,10 @@ _COMMANDS = {
         "correlate_command:correlate",
         "Correlate metrics with human ratings: does the judge rank captions as humans do?",
     ),
+    "metrics": (
+        "metrics_command:metrics",
+        "Compute caption metrics, such as METEOR, to compare with a judge's scores.",
+    ),
     "mcq": (
         "mcq_command:app",
         "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",

@@ -24,6 +24,7 @@ from capeval.plugins import is_cancelled
 from capeval.runs.engine import Labels, Plan, Spent, select
 from capeval.runs.sources import Source
 from capeval.runs.verdicts import VerdictStore, changed_since
+from capeval.runs.workers import work_through
 from capeval.schema import (
     Annotation,
     Caption,
@@ -174,45 +175,17 @@ async def judge_captions(
     ----------
     has_room : whether another caption may be begun beside so many that are; one always may
     """
-    todo = iter(work)
-    stopped: list[Exception] = []
-    workers: list[asyncio.Task[None]] = []
-    begun = 0
-    ended = asyncio.Event()
 
-    async def worker() -> None:
-        nonlocal begun
-        for annotation, caption in todo:
-            while begun and not stopped and not has_room(begun):
-                ended.clear()
-                await ended.wait()
-            if stopped:
-                return
-            begun += 1
-            judged = None
-            try:
-                judged = await judge_caption(judge, annotation, caption, repeats=repeats)
-                record(judged)
-            except Exception as failure:
-                stopped.append(failure)
-                # Otherwise calls in progress finish: they are already paid for, and go into the
-                # cache even if the disk of the run is full.
-                if judged is None and not getattr(failure, "lets_calls_finish", False):
-                    for other in workers:
-                        if other is not asyncio.current_task():
-                            other.cancel()
-                return
-            finally:
-                begun -= 1
-                ended.set()
-            # A judge that never waits would otherwise delay Ctrl-C until all captions are judged.
-            await asyncio.sleep(0)
+    async def one(item: tuple[Annotation, Caption]) -> Judgment:
+        return await judge_caption(judge, *item, repeats=repeats)
 
-    async with asyncio.TaskGroup() as group:
-        count = max(1, min(concurrency, len(work)))
-        workers.extend(group.create_task(worker()) for _ in range(count))
-    if stopped:
-        raise stopped[0]
+    await work_through(
+        work,
+        one,
+        concurrency=concurrency,
+        record=lambda _, judgment: record(judgment),
+        has_room=has_room,
+    )
 
 
 @dataclass(frozen=True)

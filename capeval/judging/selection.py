@@ -142,7 +142,7 @@ async def _open_chat_model(
     prompts = load_prompts(options.prompts, explain=options.explain)
     base_url = endpoint_url(options.base_url)
     address = public_url(base_url)
-    endpoint = _configured_names(CONFIG).get(address)
+    endpoint = configured_names(CONFIG).get(address)
     key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
     judges = read_judges(CONFIG)
     offline = offline and model is not None
@@ -214,7 +214,7 @@ def captions_at_once(calls: int) -> int:
     return calls + calls // 2
 
 
-def _configured_names(file: Path) -> dict[str, str]:
+def configured_names(file: Path) -> dict[str, str]:
     """Return the names that `[endpoints]` of a file gives to addresses: `"URL" = "NAME"`."""
     table = read_config(file, "endpoints")
     names: dict[str, str] = {}

@@ -1,0 +1,272 @@
+"""`capeval.measure`: captions and references in, values of caption metrics out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from capeval.api.metric_chat import OpenChat, open_chat
+from capeval.api.sync_async import blocking
+from capeval.errors import BudgetReached, CacheMiss, CapevalError, EndpointDown, UsageError
+from capeval.llm.meter import Meter
+from capeval.metrics.inputs import Target, of_candidates, of_source
+from capeval.metrics.options import MetricsOptions
+from capeval.metrics.protocol import Context, Item, Metric, Outcome
+from capeval.metrics.registry import CONTROLS, METRICS, make_metric
+from capeval.metrics.run import MetricResult, MetricWork
+from capeval.options import takes
+from capeval.runs.engine import Progress, execute
+from capeval.runs.outputs import check_output
+from capeval.runs.resolve import find_captions
+from capeval.runs.sources import SAMPLE, from_file, from_run, run_name, sample_captions
+from capeval.schema import Usage
+from capeval.scoring.gates import CountOrShare
+from capeval.text import Loss, counted
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The metrics of one run, or of candidates; `file` is its metrics.jsonl, if it is stored."""
+
+    name: str
+    file: Path | None
+    results: tuple[MetricResult, ...]
+
+    @property
+    def stopped(self) -> BudgetReached | EndpointDown | None:
+        """Why the work stopped early, if it did."""
+        return next((one.stopped for one in self.results if one.stopped), None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {
+            "name": self.name,
+            "file": str(self.file) if self.file else None,
+            "metrics": [one.as_json() for one in self.results],
+        }
+
+
+@takes(MetricsOptions)
+async def measure_async(o: MetricsOptions) -> tuple[Measured, ...]:
+    """Compute caption metrics, and write each caption's values to metrics.jsonl.
+
+    Raises
+    ------
+    InputError, UsageError
+        The inputs or options are not right.
+    EndpointRefused, EndpointDown, BudgetReached
+        A chat model cannot be asked any more; what was done is kept.
+
+    Example
+    -------
+    >>> import capeval
+    >>> (measured,) = capeval.measure(
+    ...     candidates={"1": "A dog runs."}, references={"1": ["A dog runs."]})
+    >>> measured.results[0].summaries["unigram-f1"].value
+    1.0
+    """
+    async with open_measuring(o, on_notice=o.on_notice) as session:
+        found = [one async for one in session.results(o.progress)]
+    for one in found:
+        if one.stopped:
+            raise one.stopped
+    return tuple(found)
+
+
+measure = blocking(measure_async)
+
+
+@dataclass
+class MetricsEstimate:
+    """Calls, tokens and US dollars that are expected; `cost` is None without a price."""
+
+    todo: dict[str, dict[str, int]] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    by_metric: dict[str, Usage] = field(default_factory=dict)
+    cost: float | None = 0.0
+
+
+@dataclass
+class MeasuringSession:
+    """Metrics and the captions that they measure, one target after the other."""
+
+    options: MetricsOptions
+    targets: Sequence[Target]
+    metrics: Sequence[Metric]
+    offline: Mapping[str, Metric]
+    """Metrics that ask a chat model, with a client that only reads the cache."""
+    opened: OpenChat | None
+    on_notice: Callable[[str], None]
+    _each: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def meter(self) -> Meter:
+        """The meter of the chat model's calls."""
+        return self.opened.meter if self.opened else Meter()
+
+    async def estimate(self) -> MetricsEstimate:
+        """Check every target and return what is to do, and its expected cost.
+
+        Nothing is called or written.
+        """
+        found = MetricsEstimate()
+        for target in self.targets:
+            for metric in self.metrics:
+                plan = self._work(target, metric).plan()
+                for changed, count in plan.stale.items():
+                    notice = (
+                        f"{target.name}: {counted(count, 'value')} of {metric.name} no longer "
+                        f"hold (the {changed} changed) and will be computed again"
+                    )
+                    self.on_notice(Loss(notice) if metric.uses_chat else notice)
+                found.todo.setdefault(target.name, {})[metric.name] = len(plan.todo)
+                if metric.uses_chat and plan.todo:
+                    usage = await self._expected(metric, plan.todo)
+                    self._count(found, metric, usage, len(plan.todo))
+        return found
+
+    def _count(self, found: MetricsEstimate, metric: Metric, usage: Usage, items: int) -> None:
+        found.usage += usage
+        found.by_metric[metric.name] = found.by_metric.get(metric.name, Usage()) + usage
+        assert self.opened is not None  # noqa: S101 - chat metrics have one
+        price = self.meter.price(self.opened.chat.model)
+        if not usage.calls:
+            return
+        if price is None:
+            found.cost = None
+            return
+        cost = price.cost(usage)
+        self._each[metric.name] = cost / items
+        if found.cost is not None:
+            found.cost += cost
+
+    async def _expected(self, metric: Metric, items: Sequence[Item]) -> Usage:
+        """Return what captions are expected to take whose replies are not all in the cache."""
+        missing: list[Item] = []
+        offline = self.offline[metric.name]
+        for item in items:
+            try:
+                await offline.score([item], _ignore_outcome, _always)
+            except CacheMiss:
+                missing.append(item)
+            except CapevalError:
+                # A stored failure: its cost is unknown, and it is requested again anyway.
+                continue
+        return sum((metric.expected(item) for item in missing), Usage())
+
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
+        """Measure the targets and yield the result of each; the last may have been stopped."""
+        for target in self.targets:
+            results: list[MetricResult] = []
+            for metric in self.metrics:
+                work = self._work(target, metric)
+                results.append(work.result(await execute(work, progress)))
+                if results[-1].stopped:
+                    break
+            yield Measured(target.name, target.out, tuple(results))
+            if results[-1].stopped:
+                return
+
+    def _work(self, target: Target, metric: Metric) -> MetricWork:
+        o = self.options
+        each = self._each.get(metric.name, 0.0)
+        return MetricWork(target, metric, self.meter, only=o.only, limit=o.limit, each=each)
+
+
+def _ignore_outcome(_item: Item, _outcome: Outcome) -> None:
+    return
+
+
+def _always(_begun: int) -> bool:
+    return True
+
+
+@asynccontextmanager
+async def open_measuring(
+    o: MetricsOptions,
+    *,
+    offline: bool = False,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> AsyncIterator[MeasuringSession]:
+    """Read the captions and open the metrics; connections and processes close with the block.
+
+    `offline` needs no key and makes no call: enough for an estimate.
+    """
+    CountOrShare.read(o.max_unscored, "--max-unscored")
+    names = [*dict.fromkeys(o.metric or CONTROLS)]
+    kinds = {name: METRICS.load(name) for name in names}
+    targets = _targets(o, on_notice)
+    async with AsyncExitStack() as stack:
+        opened = None
+        if any(kind.uses_chat for kind in kinds.values()):
+            opened = await stack.enter_async_context(
+                open_chat(o, offline=offline, on_notice=on_notice)
+            )
+        metrics, cached = [], {}
+        for name, kind in kinds.items():
+            chat = opened.chat if opened and kind.uses_chat else None
+            metric = make_metric(name, Context(o, chat, on_notice))
+            stack.callback(metric.close)
+            metrics.append(metric)
+            if opened and kind.uses_chat:
+                cached[name] = make_metric(name, Context(o, opened.offline))
+        yield MeasuringSession(o, targets, metrics, cached, opened, on_notice)
+
+
+def _targets(o: MetricsOptions, on_notice: Callable[[str], None]) -> list[Target]:
+    out = None if o.out is None else Path(o.out)
+    if bool(o.candidates) != (o.references is not None):
+        raise UsageError("--candidates and --references go together")
+    if o.candidates and o.references is not None:
+        if o.captions or o.annotations is not None:
+            raise UsageError("measure runs, or --candidates with --references, not both")
+        is_file = not isinstance(o.candidates, Mapping)
+        if is_file and out is None:
+            out = Path("metrics.jsonl")
+        if out is not None:
+            paths = [*(o.candidates if is_file else ())]
+            if not isinstance(o.references, Mapping):
+                paths.append(o.references)
+            check_output(out, paths)
+        return [
+            of_candidates(
+                o.candidates,
+                o.references,
+                system=o.system,
+                out=out,
+                ignore_unknown=o.ignore_unknown,
+            )
+        ]
+    if o.system is not None:
+        raise UsageError("--system names the system of --candidates")
+    sources = []
+    annotations = None if o.annotations is None else str(o.annotations)
+    runs = Path(o.runs)
+    for name in o.captions or (SAMPLE,):
+        if name == SAMPLE:
+            if not o.captions:
+                on_notice("No run is named: measuring the bundled sample.")
+            for run, path in sample_captions().items():
+                sources.append(from_file(path, SAMPLE, runs=runs, name=run))
+            continue
+        found = find_captions(name, runs)
+        ignore = o.ignore_unknown
+        if isinstance(found, Path):
+            run = run_name(found.stem)
+            sources.append(
+                from_file(found, annotations, runs=runs, name=run, ignore_unknown=ignore)
+            )
+        else:
+            sources.append(from_run(found, annotations, ignore_unknown=ignore))
+    name, count = Counter(source.name for source in sources).most_common(1)[0]
+    if count > 1:
+        raise UsageError(f"{count} of the arguments are the run {name!r}")
+    if out is not None:
+        if len(sources) > 1:
+            raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")
+        check_output(out, [*map(str, o.captions)])
+    return [of_source(source, out) for source in sources]

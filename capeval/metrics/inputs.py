@@ -1,0 +1,180 @@
+"""Which captions are measured, with which references, and where the values go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from capeval.errors import InputError, UsageError
+from capeval.files.references import load_candidates, load_references
+from capeval.files.validation import validated
+from capeval.metrics.protocol import Item, joined_events
+from capeval.runs.folder import RunFolder
+from capeval.runs.sources import Source
+from capeval.schema import Caption
+from capeval.schema.reference import Reference
+from capeval.text import counted, nearest, none_has, shown
+
+FILE = "metrics.jsonl"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Captions with their references, and the file for their values.
+
+    Attributes
+    ----------
+    out : the `metrics.jsonl`; None keeps the values in memory
+    source : the run that the captions are of; None for candidates with references
+    """
+
+    name: str
+    items: tuple[Item, ...]
+    out: Path | None
+    source: Source | None = None
+
+    @property
+    def details(self) -> Path | None:
+        """The folder with one file of details for each metric, beside the file of values."""
+        return None if self.out is None else self.out.with_name(f"{self.out.stem}.details")
+
+    def locked(self) -> AbstractContextManager[Callable[[], None]]:
+        """Lock the run, or the folder of details."""
+        if self.source is not None and self.source.run is not None:
+            return self.source.run.locked()
+        return RunFolder(self.details).locked() if self.details else nullcontext(lambda: None)
+
+    def store(self) -> None:
+        """Write the run's captions and manifest, if they are not there yet."""
+        if self.source is not None:
+            self.source.store()
+
+
+def of_source(source: Source, out: Path | None = None) -> Target:
+    """Return the captions of annotated videos; the reference is the events' text."""
+    by_index = {annotation.index: annotation for annotation in source.annotations}
+    items = []
+    for caption in source.captions:
+        annotation = by_index[caption.index]
+        items.append(
+            Item(
+                index=caption.index,
+                system=source.name,
+                caption=caption.caption,
+                references=(joined_events(annotation),),
+                events=tuple(event.event for event in annotation.events),
+                annotation=annotation,
+            )
+        )
+    path = out or (source.run.path / FILE if source.run else None)
+    return Target(source.name, tuple(items), path, source)
+
+
+Captions = Sequence[str | Path] | Mapping[str, str]
+References = str | Path | Mapping[str, str | Sequence[str]]
+
+
+def of_candidates(
+    candidates: Captions,
+    references: References,
+    *,
+    system: str | None,
+    out: Path | None,
+    ignore_unknown: bool = False,
+) -> Target:
+    """Return captions of videos that have references and no annotations."""
+    if isinstance(references, Mapping):
+        place = Path("references")
+        records = [
+            validated(
+                Reference,
+                {"index": index, "references": value},
+                file=place,
+                where=f"index {shown(index)}",
+            )
+            for index, value in references.items()
+        ]
+    else:
+        place, records = Path(references), [*load_references(references)]
+    known = {one.index: one for one in records}
+    items: list[Item] = []
+    taken: dict[str | None, str] = {}
+    for label, name, captions in _systems(candidates, system):
+        if name in taken:
+            raise UsageError(
+                f"{taken[name]} and {label} are both of the system {shown(name)}; name files after "
+                "their systems"
+            )
+        taken[name] = label
+        items += _items(captions, name, known, Path(label), place, ignore_unknown=ignore_unknown)
+    if not items:
+        raise UsageError("there are no candidates")
+    label = (
+        counted(len(taken), "system") if len(taken) > 1 else str(next(iter(taken)) or "captions")
+    )
+    return Target(label, tuple(items), out)
+
+
+def _systems(
+    candidates: Captions, system: str | None
+) -> list[tuple[str, str | None, Sequence[Caption]]]:
+    if isinstance(candidates, Mapping):
+        captions = [
+            validated(
+                Caption,
+                {"index": index, "caption": text},
+                file=Path("candidates"),
+                where=f"index {shown(index)}",
+            )
+            for index, text in candidates.items()
+        ]
+        return [("candidates", system, captions)]
+    if system is not None and len(candidates) > 1:
+        raise UsageError("--system names one system; give it with one --candidates file")
+    return [
+        (str(path), name, captions)
+        for path in candidates
+        for name, captions in load_candidates(path, system)
+    ]
+
+
+def _items(
+    captions: Sequence[Caption],
+    system: str | None,
+    known: Mapping[str, Reference],
+    file: Path,
+    place: Path,
+    *,
+    ignore_unknown: bool,
+) -> list[Item]:
+    unknown = [caption.index for caption in captions if caption.index not in known]
+    if captions and len(unknown) == len(captions):
+        raise InputError(
+            f"{none_has(len(captions), 'caption', 'a reference')} (captions: "
+            f"{shown(unknown[0])}…; references: {shown(next(iter(known)))}…); name the matching "
+            "--references",
+            file=file,
+        )
+    if unknown and not ignore_unknown:
+        more = f" ({len(unknown)} captions)" if len(unknown) > 1 else ""
+        raise InputError(
+            f"has no reference in {place}{nearest(unknown[0], list(known))}{more}; correct it, or "
+            "skip such captions with --ignore-unknown",
+            file=file,
+            where=f"index {shown(unknown[0])}",
+            field="index",
+        )
+    return [
+        Item(
+            index=caption.index,
+            system=system,
+            caption=caption.caption,
+            references=known[caption.index].references,
+            events=known[caption.index].events,
+            group=known[caption.index].group,
+        )
+        for caption in captions
+        if caption.index in known
+    ]

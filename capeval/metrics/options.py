@@ -1,0 +1,92 @@
+"""The options of `capeval metrics`.
+
+A metric with options of its own declares them in a class beside it, which becomes a base of
+`MetricsOptions`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from capeval.options import (
+    FRACTION,
+    INPUTS,
+    JUDGE,
+    LIMITS,
+    OUTPUT,
+    ModelOptions,
+    declares,
+    option,
+    python_only,
+)
+
+if TYPE_CHECKING:
+    from capeval.llm.types import ChatClient
+    from capeval.runs.engine import Progress
+
+
+def _ignore(_notice: str) -> None:
+    pass
+
+
+@declares
+class MetricsOptions(ModelOptions):
+    """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
+
+    Parameters
+    ----------
+    captions : Runs under runs/, or captions files of annotated videos, which become runs.
+    metric : The metrics, of those that `--list` names. By default the controls: unigram-f1, length.
+    annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
+        that a run names.
+    candidates : Captions of videos that have references but no annotations; with --references.
+    references : Reference captions, one or more for each video; with --candidates.
+    system : The name of the system that wrote the candidates. By default the file's stem, or the
+        model that its lines name.
+    out : The file to write. By default metrics.jsonl in the run; with --candidates, in the working
+        folder.
+    judge : The chat model that metrics such as clair ask. By default gpt-4o-2024-08-06, or the
+        endpoint's only model.
+    base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. By default
+        OPENAI_BASE_URL.
+    reasoning : How much the chat model reasons, as in `capeval judge`.
+    max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
+        the command exits with 3.
+    client : Replaces the network, for tests and recordings.
+    progress : Receives the status after every caption.
+    on_notice : Called with one line for everything that is no error.
+    """
+
+    captions: Sequence[str | Path] = option((), typed=False)
+    _: KW_ONLY
+    metric: Sequence[str] = option((), panel=INPUTS, metavar="NAME", commas=True)
+    annotations: "str | Path | None" = option(None, panel=INPUTS, metavar="FILE")
+    candidates: "Sequence[str | Path] | Mapping[str, str]" = option(
+        (),
+        note="Or a dict of captions by index.",
+        kind=list[str] | None,
+        panel=INPUTS,
+        metavar="FILE",
+    )
+    references: "str | Path | Mapping[str, str | Sequence[str]] | None" = option(
+        None,
+        note="Or a dict of texts, or lists of texts, by index.",
+        kind=str | None,
+        panel=INPUTS,
+        metavar="FILE",
+    )
+    system: str | None = option(None, panel=INPUTS, metavar="NAME")
+    ignore_unknown: bool = option(
+        False, "Skip captions of videos without an annotation or reference.", panel=INPUTS
+    )
+    out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
+    judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    reasoning: (
+        Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
+    ) = option(None, panel=JUDGE, metavar="EFFORT")
+    max_unscored: str | int | float = option("0", note=FRACTION, panel=LIMITS, metavar="SHARE")
+    client: "ChatClient | None" = python_only(None, method="complete", shown=False)
+    progress: "Progress | None" = python_only(None, method="update", shown=False)
+    on_notice: Callable[[str], None] = python_only(_ignore, shown=False)

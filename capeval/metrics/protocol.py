@@ -1,0 +1,290 @@
+"""What a metric is: what it declares, what it gets and what it returns."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from capeval.errors import (
+    ReplyError,
+    RequestRefused,
+    RetriesExhausted,
+    UsageError,
+)
+from capeval.files.judgments import short_hash
+from capeval.llm.asker import Asker
+from capeval.metrics.options import MetricsOptions
+from capeval.runs.workers import work_through
+from capeval.schema import Annotation, Usage
+from capeval.text import one_line
+from capeval.version import __version__
+
+
+@dataclass(frozen=True)
+class Item:
+    """One caption with its references.
+
+    Attributes
+    ----------
+    index : the video
+    system : who wrote the caption: the run's name, or the candidates file's; None if it is unknown
+    caption : the text, as it was written; it may be empty
+    references : one or more texts. Of a TUNA annotation there is one: the sentences of its events,
+        in order, joined by spaces
+    events : the reference's events, where the data list them; of a TUNA annotation its events
+    group : the part of the data that the video belongs to, over which some metrics average
+    annotation : the TUNA annotation, if there is one
+    """
+
+    index: str
+    system: str | None
+    caption: str
+    references: tuple[str, ...]
+    events: tuple[str, ...] | None = None
+    group: str | None = None
+    annotation: Annotation | None = field(default=None, repr=False)
+
+    @cached_property
+    def key(self) -> str:
+        """What names the caption among others: the index, with the system if there is one."""
+        return self.index if self.system is None else json.dumps([self.system, self.index])
+
+    @cached_property
+    def hash(self) -> str:
+        """A short hash of the texts; values are computed anew when it changes."""
+        return short_hash([self.caption, self.references, self.events])
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The values of one caption, by the names of the metric's outputs.
+
+    Attributes
+    ----------
+    undefined : why an output has no value by its definition; that is not a failure, and is not
+        tried again
+    details : what explains the values, as JSON; kept beside them
+    """
+
+    values: Mapping[str, float]
+    undefined: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True)
+class Unscored:
+    """A caption that could not be scored; the next run tries it again."""
+
+    reason: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+
+
+Outcome = Scored | Unscored
+Record = Callable[[Item, Outcome], None]
+HasRoom = Callable[[int], bool]
+
+
+@dataclass(frozen=True)
+class Output:
+    """One of the metric's numbers.
+
+    Attributes
+    ----------
+    name : as in metrics.jsonl, such as "autodq-f1"
+    unit : "fraction" (0 to 1, shown as a percentage), or "number" (shown as it is)
+    control : whether it is no measure of quality, and only shows what a metric must exceed
+    """
+
+    name: str
+    unit: Literal["fraction", "number"] = "fraction"
+    control: bool = False
+
+
+@dataclass(frozen=True)
+class Summary:
+    """An output over all captions: a mean, or what the metric defines in its place.
+
+    Attributes
+    ----------
+    value : None where there is none, and `reason` says why
+    n : how many captions it is computed from
+    undefined : how many scored captions have no such value by its definition
+    groups : the same by group, where the metric averages over groups
+    """
+
+    value: float | None
+    n: int
+    undefined: int = 0
+    reason: str | None = None
+    groups: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Chat:
+    """The chat model that a metric asks.
+
+    Attributes
+    ----------
+    asker : asks with retries, through the cache, within the cost cap; see `Asker.ask`
+    reasoning : the effort to put into each `ChatRequest`
+    identity : what names the model in a signature
+    concurrency : how many captions to work on at the same time
+    """
+
+    asker: Asker
+    model: str
+    reasoning: str | None
+    identity: str
+    concurrency: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a metric is made with.
+
+    Attributes
+    ----------
+    chat : for a metric that `uses_chat`, None for any other
+    """
+
+    options: MetricsOptions
+    chat: Chat | None = None
+    on_notice: Callable[[str], None] = lambda _: None
+
+    @property
+    def the_chat(self) -> Chat:
+        """The chat model; an error where the metric did not declare that it uses one."""
+        if self.chat is None:
+            raise UsageError("the metric uses a chat model without declaring it (uses_chat)")
+        return self.chat
+
+
+class Metric(ABC):
+    """A metric; a class is registered under its `name` and called with a `Context`.
+
+    `__init__` raises `MissingExtra` or `UsageError` where the metric cannot run. It loads nothing
+    heavy: `open` does, and is called only if there are captions to score.
+    """
+
+    name: ClassVar[str]
+    """As the user types it; also the name of the file with its details."""
+    outputs: tuple[Output, ...]
+    uses_chat: ClassVar[bool] = False
+    settings: Mapping[str, str]
+    """Everything that determines values, in the order of the signature: the version of the
+    definition, options, model, prompts, judge, deviations from the published metric. If any of it
+    changes, all captions are scored anew."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    async def open(self) -> None:
+        """Load what scoring needs; called once, before `score`."""
+        return
+
+    @abstractmethod
+    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+        """Score captions, and call `record` once for each, as soon as its values are known.
+
+        Empty captions are among them: the metric's definition says what they get. A failure of one
+        caption is recorded as `Unscored`.
+
+        Parameters
+        ----------
+        has_room : whether the cost cap leaves room for another caption beside so many that are
+            begun; a metric that spends nothing ignores it
+
+        Raises
+        ------
+        EndpointRefused, EndpointDown, BudgetReached
+            No caption can be scored any more.
+        """
+
+    def expected(self, item: Item) -> Usage:
+        """Return the calls and tokens that a caption is expected to take, without any cache."""
+        del item
+        return Usage()
+
+    def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
+        """Return each output over all scored captions; by default the mean of its values."""
+        return {output.name: mean_of(output.name, scored) for output in self.outputs}
+
+    def close(self) -> None:
+        """Release resources, without waiting for a call in progress."""
+        return
+
+    @cached_property
+    def identity(self) -> str:
+        """A short hash of the settings."""
+        return short_hash([self.name, *map(list, self.settings.items())])
+
+    @cached_property
+    def signature(self) -> str:
+        """The settings on one line, as in sacreBLEU."""
+        parts = {"capeval": self.name, **self.settings, "v": __version__}
+        # Names come from endpoints: a separator in one would forge another part.
+        return "|".join(f"{k}:{one_line(v).replace('|', '/')}" for k, v in parts.items())
+
+
+class CaptionMetric(Metric):
+    """A metric that scores one caption at a time, `concurrency` of them concurrently."""
+
+    concurrency: int = 1
+
+    @abstractmethod
+    async def score_caption(self, item: Item) -> Outcome:
+        """Return the values of one caption.
+
+        `ReplyError`, `RequestRefused` and `RetriesExhausted`, which asking raises, leave the
+        caption unscored.
+        """
+
+    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+        """Score all captions with `score_caption`."""
+        await work_through(
+            items, self._outcome, concurrency=self.concurrency, record=record, has_room=has_room
+        )
+
+    async def _outcome(self, item: Item) -> Outcome:
+        try:
+            return await self.score_caption(item)
+        except (ReplyError, RequestRefused, RetriesExhausted) as failure:
+            return Unscored(str(failure))
+
+
+def mean_of(output: str, scored: Sequence[tuple[Item, Scored]]) -> Summary:
+    """Return the mean of an output over the captions for which it is defined."""
+    values = [one.values[output] for _, one in scored if output in one.values]
+    undefined = sum(output in one.undefined for _, one in scored)
+    if not values:
+        return Summary(None, 0, undefined, "no caption has a value")
+    return Summary(sum(values) / len(values), len(values), undefined)
+
+
+def joined_events(annotation: Annotation) -> str:
+    """Return the reference caption of an annotation: its events' sentences, joined by spaces."""
+    return " ".join(event.event.strip() for event in annotation.events)
+
+
+__all__ = [
+    "CaptionMetric",
+    "Chat",
+    "Context",
+    "HasRoom",
+    "Item",
+    "Metric",
+    "Outcome",
+    "Output",
+    "Record",
+    "Scored",
+    "Summary",
+    "Unscored",
+    "joined_events",
+    "mean_of",
+]

@@ -1,0 +1,66 @@
+"""The registry of metrics: `--metric NAME`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from capeval.errors import UsageError
+from capeval.metrics.protocol import Context, Metric, Outcome, Scored, Unscored
+from capeval.plugins import Registry, blaming
+from capeval.text import cut, describe, raised_at, shown
+
+CONTROLS = ("unigram-f1", "length")
+"""The metrics that are computed where none is named: they need nothing and cost nothing."""
+
+METRICS: Registry[type[Metric]] = Registry(
+    group="capeval.metrics",
+    noun="metric",
+    packaged={
+        "unigram-f1": "capeval.metrics.controls:UnigramF1",
+        "length": "capeval.metrics.controls:CaptionLength",
+    },
+    check=lambda found: (
+        None
+        if isinstance(found, type) and issubclass(found, Metric)
+        else "its entry point must be a class derived from capeval.metrics.protocol.Metric"
+    ),
+)
+
+
+def make_metric(name: str, context: Context) -> Metric:
+    """Return the metric of a name; raises `UsageError` if it is unknown or cannot run."""
+    kind = METRICS.load(name)
+
+    def refused(error: BaseException) -> UsageError:
+        return UsageError(f"the metric {shown(name)} cannot be used: {described(error)}")
+
+    with blaming(refused):
+        return kind(context)
+
+
+def checked(metric: Metric, outcome: Any) -> Outcome:
+    """Return an outcome, or why it cannot be used: a value is a finite number for each output."""
+    if isinstance(outcome, Unscored):
+        return outcome
+    if not isinstance(outcome, Scored):
+        return Unscored(f"the metric returned {type(outcome).__name__}, not Scored or Unscored")
+    names = {output.name for output in metric.outputs}
+    found = outcome.values.keys() | outcome.undefined.keys()
+    if found != names or outcome.values.keys() & outcome.undefined.keys():
+        odd = sorted(names ^ found) or sorted(found)
+        return Unscored(f"the metric returned no single value for {cut(', '.join(odd))}")
+    values: dict[str, Any] = dict(outcome.values)
+    for name, value in values.items():
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
+            return Unscored(f"the metric returned {cut(repr(value))} for {name}, not a number")
+    return outcome
+
+
+def described(error: BaseException) -> str:
+    """Return an exception of a plugin in words, with the place that raised it."""
+    return describe(error) + raised_at(error)

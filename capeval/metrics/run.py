@@ -1,0 +1,243 @@
+"""Measuring captions with one metric; see `capeval.runs.engine` for how work is resumed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from capeval.errors import (
+    BudgetReached,
+    CapevalError,
+    EndpointDown,
+    UsageError,
+)
+from capeval.files.jsonl import write_jsonl
+from capeval.llm.meter import Meter
+from capeval.metrics.inputs import Target
+from capeval.metrics.protocol import Item, Metric, Outcome, Scored, Summary
+from capeval.metrics.registry import checked, described
+from capeval.metrics.store import (
+    Line,
+    by_key,
+    details_file,
+    line_of,
+    read_lines,
+    read_rows,
+    write_values,
+)
+from capeval.plugins import blaming
+from capeval.runs.engine import Finished, Labels, Plan, Spent, select
+from capeval.text import shown
+
+
+@dataclass(frozen=True)
+class KeptLine:
+    """The outcome of one caption, as the engine keeps it."""
+
+    index: str
+    line: Line
+
+    @property
+    def reason(self) -> str | None:
+        """Why the caption is unscored."""
+        return self.line.reason
+
+
+@dataclass(frozen=True)
+class MetricPlan(Plan[KeptLine]):
+    """`todo` are items; `stale` counts stored values that no longer hold, by what changed."""
+
+    stale: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class MetricResult:
+    """One metric of all captions of a target.
+
+    Attributes
+    ----------
+    summaries : by the name of the output
+    captioned, scored : numbers of captions
+    unscored : why captions are not scored, by index (or system and index)
+    not_reached : how many captions were not tried, because the work was stopped
+    """
+
+    metric: Metric
+    summaries: Mapping[str, Summary]
+    captioned: int
+    scored: int
+    unscored: Mapping[str, str]
+    not_reached: int = 0
+    stopped: BudgetReached | EndpointDown | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {
+            "metric": self.metric.name,
+            "signature": self.metric.signature,
+            "counts": {"captioned": self.captioned, "scored": self.scored},
+            "outputs": {
+                output.name: {
+                    "value": (one := self.summaries[output.name]).value,
+                    "n": one.n,
+                    "undefined": one.undefined,
+                    "reason": one.reason,
+                    "unit": output.unit,
+                    "control": output.control,
+                    **({"groups": dict(one.groups)} if one.groups else {}),
+                }
+                for output in self.metric.outputs
+            },
+            "unscored": dict(self.unscored),
+            "not_reached": self.not_reached,
+            "stopped": str(self.stopped) if self.stopped else None,
+        }
+
+
+class MetricWork:
+    """Scores the captions of a target with one metric; a `ResumableTask`.
+
+    Parameters
+    ----------
+    each : what a caption is expected to cost, in US dollars
+    """
+
+    labels = Labels(doing="measuring", item="caption", done="measured", failed="unscored")
+
+    def __init__(
+        self,
+        target: Target,
+        metric: Metric,
+        meter: Meter,
+        *,
+        only: Collection[str] = (),
+        limit: int | None = None,
+        each: float = 0.0,
+    ) -> None:
+        self.target, self.metric, self.each = target, metric, each
+        self._meter, self._only, self._limit = meter, only, limit
+        folder = target.details
+        self._file = None if folder is None else details_file(folder, metric.name)
+
+    def locked(self) -> AbstractContextManager[Callable[[], None]]:
+        """Lock the run, or the files of values."""
+        return self.target.locked()
+
+    def plan(self) -> MetricPlan:
+        """Compare what is stored with the captions, the references and the metric's settings."""
+        target, metric = self.target, self.metric
+        if target.source is not None:
+            target.source.check()
+        lines: list[Line] = []
+        if self._file is not None and target.out is not None:
+            read_rows(target.out)  # it is written at the end: what is wrong with it is said before
+            lines = read_lines(self._file)
+        valid = [line for line in lines if line.inputs.get("metric") == metric.identity]
+        same, before = by_key(valid), by_key(lines)
+        kept: dict[str, KeptLine] = {}
+        stale: Counter[str] = Counter()
+        for item in target.items:
+            line = same.get(item.key)
+            if line is not None and line.inputs.get("item") == item.hash:
+                kept[item.key] = KeptLine(item.key, line)
+            elif (old := before.get(item.key)) is not None and old.reason is None:
+                is_text = old.inputs.get("item") != item.hash
+                stale["caption or reference" if is_text else "metric's settings"] += 1
+        chosen = self.chosen()
+        todo = [
+            item for item in chosen if item.key not in kept or kept[item.key].reason is not None
+        ]
+        # What failed before may fail again, and stop the work before it reaches the others.
+        todo.sort(key=lambda item: item.key in kept)
+        return MetricPlan(f"{target.name} {metric.name}", kept, todo, stale)
+
+    def chosen(self) -> list[Item]:
+        """Return the captions that --only and --limit leave: all of the videos that they name."""
+        items = self.target.items
+        indexes = [*dict.fromkeys(item.index for item in items)]
+        wanted = {*select(indexes, str, only=self._only, limit=self._limit)}
+        return [item for item in items if item.index in wanted]
+
+    def create(self, plan: MetricPlan) -> None:  # noqa: ARG002 - the same for every plan
+        """Write the run's captions and manifest."""
+        self.target.store()
+
+    async def perform(self, plan: MetricPlan, record: Callable[[KeptLine], None]) -> None:
+        """Score what the plan lists."""
+        metric, meter = self.metric, self._meter
+        left = {item.key for item in plan.todo}
+        if not left:
+            return
+
+        def kept(item: Item, outcome: Outcome) -> None:
+            if item.key not in left:
+                raise UsageError(f"the metric {metric.name} scored {shown(item.index)} twice")
+            left.remove(item.key)
+            outcome = checked(metric, outcome)
+            record(KeptLine(item.key, line_of(metric, item, outcome)))
+
+        def has_room(begun: int) -> bool:
+            return meter.cap is None or meter.spent + (begun + 1) * self.each <= meter.cap
+
+        def failed(error: BaseException) -> CapevalError:
+            return UsageError(f"the metric {shown(metric.name)} failed: {described(error)}")
+
+        with blaming(failed, passing=(CapevalError, OSError)):
+            await metric.open()
+            await metric.score(plan.todo, kept, has_room)
+        if left:
+            raise UsageError(f"the metric {metric.name} did not score {len(left)} captions")
+
+    def line(self, plan: MetricPlan, outcome: KeptLine) -> tuple[Path, Mapping[str, Any]] | None:
+        """Return where an outcome is appended."""
+        del plan
+        if self._file is None:
+            return None
+        return self._file, outcome.line.model_dump(mode="json", exclude_defaults=True)
+
+    def finish(self, plan: MetricPlan, done: Mapping[str, KeptLine]) -> None:
+        """Write the details in the order of the captions, and then all values."""
+        target = self.target
+        if self._file is None or target.out is None or target.details is None:
+            return
+        lines = [done[item.key].line for item in target.items if item.key in done]
+        if lines or self._file.exists():
+            write_jsonl(
+                self._file, (one.model_dump(mode="json", exclude_defaults=True) for one in lines)
+            )
+        del plan
+        if target.details.is_dir():
+            write_values(target.out, target.details, target.items)
+
+    def spent(self) -> Spent:
+        """Return what the calls used."""
+        usage = self._meter.usage
+        return Spent(usage.input_tokens + usage.output_tokens, self._meter.spent)
+
+    def result(self, finished: Finished[MetricPlan, KeptLine]) -> MetricResult:
+        """Return the result over the captions that were chosen."""
+        chosen = self.chosen()
+        done = finished.done
+        scored: list[tuple[Item, Scored]] = []
+        unscored: dict[str, str] = {}
+        missing = 0
+        for item in chosen:
+            if item.key not in done:
+                missing += 1
+            elif isinstance(outcome := done[item.key].line.outcome, Scored):
+                scored.append((item, outcome))
+            else:
+                unscored[item.key] = outcome.reason
+        return MetricResult(
+            metric=self.metric,
+            summaries=self.metric.summarise(scored),
+            captioned=len(chosen),
+            scored=len(scored),
+            unscored=unscored,
+            not_reached=missing,
+            stopped=finished.stopped,
+        )

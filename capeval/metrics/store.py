@@ -1,0 +1,149 @@
+"""The files of values: `metrics.jsonl`, and one file of details for each metric.
+
+A line of `metrics.details/NAME.jsonl` has everything about one caption and one metric. It is
+appended as soon as the caption is scored. `metrics.jsonl` is written from these files at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from capeval.errors import InputError
+from capeval.files.jsonl import whole_lines, write_jsonl
+from capeval.files.validation import validated
+from capeval.metrics.protocol import Item, Metric, Outcome, Scored, Unscored
+from capeval.runs.folder import safe_name
+from capeval.schema import Usage
+from capeval.text import storable
+
+
+class Line(BaseModel):
+    """One line of a file of details.
+
+    Attributes
+    ----------
+    values : by the name of the output; empty if the caption is unscored
+    undefined : why an output has no value by its definition
+    reason : why the caption is unscored
+    inputs : hashes of the texts, and of the metric's settings
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    index: str
+    system: str | None = None
+    metric: str
+    values: dict[str, float] = Field(default_factory=dict)
+    undefined: dict[str, str] = Field(default_factory=dict)
+    outputs: tuple[str, ...]
+    reason: str | None = None
+    signature: str
+    inputs: dict[str, str]
+    details: dict[str, Any] = Field(default_factory=dict)
+    usage: Usage = Field(default_factory=Usage)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome that the line keeps."""
+        if self.reason is not None:
+            return Unscored(self.reason, self.details, self.usage)
+        return Scored(self.values, self.undefined, self.details, self.usage)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the lines of `metrics.jsonl`, one for each output."""
+        return [
+            {
+                "index": self.index,
+                "system": self.system,
+                "metric": output,
+                "value": self.values.get(output),
+                "reason": self.reason or self.undefined.get(output),
+                "signature": self.signature,
+            }
+            for output in self.outputs
+        ]
+
+
+def line_of(metric: Metric, item: Item, outcome: Outcome) -> Line:
+    """Return the line that keeps an outcome."""
+    line = Line(
+        index=item.index,
+        system=item.system,
+        metric=metric.name,
+        outputs=tuple(output.name for output in metric.outputs),
+        signature=metric.signature,
+        inputs={"item": item.hash, "metric": metric.identity},
+        details=dict(outcome.details),
+        usage=outcome.usage,
+    )
+    if isinstance(outcome, Unscored):
+        reason = storable(outcome.reason) or "no reason was given"
+        return line.model_copy(update={"reason": reason})
+    values = {name: float(value) for name, value in outcome.values.items()}
+    return line.model_copy(update={"values": values, "undefined": dict(outcome.undefined)})
+
+
+def details_file(folder: Path, metric: str) -> Path:
+    """Return the file of details of a metric."""
+    return folder / f"{safe_name(metric)}.jsonl"
+
+
+def read_lines(file: Path) -> list[Line]:
+    """Return the lines of a file of details; raises `InputError`."""
+    return [
+        validated(Line, value, file=file, where=f"line {number}")
+        for number, value in enumerate(whole_lines(file), start=1)
+    ]
+
+
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a `metrics.jsonl`, none if there is no file; raises `InputError`."""
+    rows = whole_lines(file)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict) or not {"index", "metric", "value"} <= row.keys():
+            raise InputError(
+                "is no metrics.jsonl, in which each line has index, metric and value; choose "
+                "another --out",
+                file=file,
+                where=f"line {number}",
+            )
+    return rows
+
+
+def write_values(out: Path, details: Path, items: Sequence[Item]) -> None:
+    """Write `metrics.jsonl` from all files of details, in the order of the captions.
+
+    Values of other captions, or of earlier texts, are left out. Rows of metrics without a file of
+    details came from elsewhere, and stay.
+    """
+    order = {item.key: (n, item.hash) for n, item in enumerate(items)}
+    rows: list[tuple[int, dict[str, Any]]] = []
+    own: set[str] = set()
+    for file in sorted(details.glob("*.jsonl")):
+        latest = {_key(line): line for line in read_lines(file)}
+        own |= {output for line in latest.values() for output in line.outputs}
+        for key, line in latest.items():
+            place, digest = order.get(key, (0, None))
+            if digest == line.inputs.get("item"):
+                rows += [(place, row) for row in line.rows()]
+    rows.sort(key=lambda row: row[0])
+    foreign = [row for row in read_rows(out) if row["metric"] not in own]
+    write_jsonl(out, [*(row for _, row in rows), *foreign])
+
+
+def _key(line: Line) -> str:
+    return Item(line.index, line.system, "", ()).key
+
+
+def by_key(lines: Iterable[Line]) -> Mapping[str, Line]:
+    """Return lines by caption; of several, a scored one, else the last."""
+    found: dict[str, Line] = {}
+    for line in lines:
+        key = _key(line)
+        if key not in found or line.reason is None or found[key].reason is not None:
+            found[key] = line
+    return found

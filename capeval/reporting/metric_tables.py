@@ -1,0 +1,103 @@
+"""The table of `capeval metrics` and the sentence that sums it up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from rich.console import Console
+
+from capeval.metrics.protocol import Output, Summary
+from capeval.metrics.run import MetricResult
+from capeval.reporting.formats import Format, rendered
+from capeval.reporting.numbers import NOTHING, percent, share, tenths
+from capeval.reporting.table import Column, Page, Row, Table
+from capeval.reporting.terminal import print_line, print_pages
+from capeval.text import one_line
+
+
+class Named(Protocol):
+    """A target's results."""
+
+    @property
+    def name(self) -> str:
+        """The run, or the candidates."""
+        ...
+
+    @property
+    def results(self) -> Sequence[MetricResult]:
+        """One for each metric."""
+        ...
+
+
+def print_metrics(found: Sequence[Named], console: Console, *, form: Format = "table") -> None:
+    """Print a headline and a table with a row for each target and a column for each output."""
+    page = metrics_page(found)
+    if form != "table":
+        print_line(rendered([page], form), console)
+        return
+    print_pages([page], console, headline=metrics_headline(found))
+
+
+def metrics_headline(found: Sequence[Named]) -> str:
+    """Return the values of one target in a sentence, or what the table has."""
+    if len(found) == 1:
+        one = found[0]
+        parts = [
+            f"{output.name} {value_of(output, result.summaries[output.name])}"
+            f" (scored {share(result.scored, result.captioned)})"
+            for result in one.results
+            for output in result.metric.outputs
+        ]
+        return f"{one_line(one.name, 60)}: {', '.join(parts)}."
+    names = [output.name for result in found[0].results for output in result.metric.outputs]
+    scored = sum(result.scored for one in found for result in one.results)
+    captioned = sum(result.captioned for one in found for result in one.results)
+    return f"{', '.join(names)} of {len(found)} runs: scored {share(scored, captioned)} captions."
+
+
+def value_of(output: Output, summary: Summary) -> str:
+    """Return a value as it is shown: fractions as percentages."""
+    if summary.value is None:
+        return NOTHING
+    return percent(summary.value) if output.unit == "fraction" else tenths(summary.value)
+
+
+def metrics_page(found: Sequence[Named]) -> Page:
+    """Return the table with its notes and signatures."""
+    results = [result for one in found for result in one.results]
+    outputs = {output.name: output for result in results for output in result.metric.outputs}
+    rows: list[Row] = []
+    for one in found:
+        cells = {
+            output.name: value_of(output, result.summaries[output.name])
+            for result in one.results
+            for output in result.metric.outputs
+        }
+        counts = {(result.scored, result.captioned) for result in one.results}
+        scored = " ".join(
+            share(*pair) if len(counts) == 1 else f"{result.metric.name} {share(*pair)}"
+            for result in (one.results if len(counts) > 1 else one.results[:1])
+            for pair in [(result.scored, result.captioned)]
+        )
+        name = one_line(one.name, 60)
+        rows.append([name, *(cells.get(output, NOTHING) for output in outputs), scored])
+    columns = [
+        Column("run", words=True),
+        *(Column(name) for name in outputs),
+        Column("scored", words=True),
+    ]
+    notes = []
+    if controls := [output.name for output in outputs.values() if output.control]:
+        notes.append(f"Controls, which a metric must exceed: {', '.join(controls)}.")
+    for one in found:
+        for result in one.results:
+            for name, summary in result.summaries.items():
+                if summary.undefined:
+                    notes.append(
+                        f"{one_line(one.name, 60)}: {name} is undefined for {summary.undefined} "
+                        "of the scored captions, which are left out."
+                    )
+    signatures = [*dict.fromkeys(result.metric.signature for result in results)]
+    table = Table("Metrics: fractions in %", columns, rows)
+    return Page(tables=[table], notes=notes, signatures=signatures)
