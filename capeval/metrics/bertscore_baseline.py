@@ -45,15 +45,17 @@ class Baseline:
 
 
 def find_baseline(wanted: str, *, model: str, layer: int) -> Baseline:
-    """Return the baseline of a model's layer: `wanted` is a file, or a language such as "en".
+    """Return the baseline of a model's layer.
 
-    A language means the authors' measurement for this model, which the package bert-score has.
+    `wanted` is a file, or a language such as "en" for the authors' measurement of this model, which
+    the package bert-score has; "en:NAME" is that of the model NAME, of which a folder has a copy.
     Raises `InputError`, `MissingExtra`, and `UsageError` where the authors measured none.
     """
     path = Path(wanted)
-    if path.suffix or path.name != wanted:
+    if path.suffix in {".tsv", ".csv"} or wanted.startswith((".", "/", "~")):
         return read_baseline(path, layer)
-    return _published(wanted, model, layer)
+    language, _, name = wanted.partition(":")
+    return _published(language, name or model, layer)
 
 
 def _published(language: str, model: str, layer: int) -> Baseline:
@@ -88,7 +90,7 @@ def _published(language: str, model: str, layer: int) -> Baseline:
     except PackageNotFoundError:
         number = "unknown"
     read = read_baseline(file, layer)
-    return Baseline(read.values, f"{language}@bert-score-{number}#{read.identity[-6:]}")
+    return Baseline(read.values, f"{language}:{name}@bert-score-{number}#{read.identity[-6:]}")
 
 
 def read_baseline(file: Path, layer: int) -> Baseline:

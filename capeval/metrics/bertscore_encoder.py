@@ -17,7 +17,6 @@ from capeval.errors import UsageError
 from capeval.local_models.checkpoint import Checkpoint
 from capeval.local_models.devices import place
 from capeval.local_models.loading import check_complete, one_line_errors
-from capeval.local_models.weights_identity import folder_state
 from capeval.text import storable
 
 # Where architectures have their layers; the first that exists is cut.
@@ -41,12 +40,17 @@ _TOKENS_PER_CALL = 8192
 
 @dataclass(frozen=True)
 class Tokens:
-    """A text as tokens, with those that begin and end it; `is_cut` if it was too long."""
+    """A text as tokens, with those that begin and end every text.
+
+    Attributes
+    ----------
+    is_cut : whether it was longer than what the model reads
+    content : how many tokens there are besides those that begin and end every text
+    """
 
     ids: tuple[int, ...]
     is_cut: bool
-    words: int
-    """How many tokens are not ones that begin and end every text."""
+    content: int
 
 
 class Encoder:
@@ -57,17 +61,16 @@ class Encoder:
     source : the checkpoint
     layer : how many of its layers are kept
     device : as `capeval.local_models.devices.place` takes it
-    leading_space : whether texts for RoBERTa's tokenizer begin with a space
+    leading_space : whether a space is put before texts
     """
 
     def __init__(
-        self, source: Checkpoint, layer: int, *, device: str = "auto", leading_space: bool = True
+        self, source: Checkpoint, layer: int, *, device: str = "auto", leading_space: bool = False
     ) -> None:
         model = source.model
         transformers.logging.set_verbosity_error()
         if not sys.stderr.isatty():
             transformers.logging.disable_progress_bar()
-        before = folder_state(source.folder) if source.is_local else None
         with one_line_errors(model):
             tokenizer: Any = AutoTokenizer.from_pretrained(model, **source.arguments)
             config = AutoConfig.from_pretrained(model, **source.arguments)
@@ -77,21 +80,25 @@ class Encoder:
         with one_line_errors(model):
             # Half-precision weights are loaded as float32 too, as bert-score did when it was made.
             loaded, info = AutoModel.from_pretrained(
-                model, config=config, dtype=torch.float32, output_loading_info=True,
+                model,
+                config=config,
+                dtype=torch.float32,
+                output_loading_info=True,
                 **source.arguments,
             )
         is_pair = hasattr(loaded, "decoder") and hasattr(loaded, "encoder")
         encoder = loaded.encoder if is_pair else loaded
         _keep_layers(encoder, layer, model)
         check_complete(model, {"missing_keys": _missing(info, encoder, loaded)})
-        if before is not None and folder_state(source.folder) != before:
-            # Its hash may then be that of other weights.
-            raise UsageError(f"{model}: was changed while it was loaded; run the same command again")
         self._model = encoder.eval().to(self.device)
         self._tokenizer = tokenizer
         self.length = _length(tokenizer, encoder)
-        self._space = leading_space and _is_spaced(source, config)
-        self._framing = len(tokenizer.encode("", add_special_tokens=True))
+        self._space = leading_space
+        with one_line_errors(f"{model} with {layer} layers"):
+            frame = tokenizer.encode("", add_special_tokens=True)
+            self._frame = len(frame)
+            # Some architectures fail with so few layers, and others need more than tokens.
+            self._embed([tuple(frame or tokenizer.encode("a"))])
 
     @property
     def delimiters(self) -> frozenset[int]:
@@ -108,10 +115,8 @@ class Encoder:
         ids = self._tokenizer.encode(stripped, **given)
         is_cut = len(ids) > self.length
         if is_cut:
-            ids = self._tokenizer.encode(
-                stripped, max_length=self.length, truncation=True, **given
-            )
-        return Tokens(tuple(ids), is_cut, len(ids) - self._framing)
+            ids = self._tokenizer.encode(stripped, max_length=self.length, truncation=True, **given)
+        return Tokens(tuple(ids), is_cut, len(ids) - self._frame)
 
     def embed(self, texts: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:
         """Return each text's embeddings, tokens x dimensions, of length 1, on the CPU or GPU.
@@ -125,8 +130,7 @@ class Encoder:
             # The last is the longest.
             together = max(1, _TOKENS_PER_CALL // max(1, len(texts[order[-1]])))
             batch, order = order[-together:], order[:-together]
-            for n, embedded in zip(batch, self._embed([texts[n] for n in batch]), strict=True):
-                found[n] = embedded
+            found |= zip(batch, self._embed([texts[n] for n in batch]), strict=True)
         return [found[n] for n in range(len(texts))]
 
     @torch.inference_mode()
@@ -201,9 +205,11 @@ def _length(tokenizer: Any, encoder: Any) -> int:
     return min(limits)
 
 
-def _is_spaced(source: Checkpoint, config: Any) -> bool:
-    file = source.file("tokenizer_config.json")
-    named = None if file is None else json.loads(file.read_text("utf-8")).get("tokenizer_class")
+def begins_with_space(source: Checkpoint) -> bool:
+    """Return whether bert-score puts a space before texts for the tokenizer of a checkpoint."""
+    with one_line_errors(source.model):
+        file = source.file("tokenizer_config.json")
+        named = None if file is None else json.loads(file.read_text("utf-8")).get("tokenizer_class")
     if isinstance(named, str):
         return named.removesuffix("Fast") in _SPACED_TOKENIZERS
-    return config.model_type in _SPACED_MODELS
+    return source.published.get("model_type") in _SPACED_MODELS

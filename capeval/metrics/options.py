@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from capeval.metrics.bertscore_options import BERTScoreOptions
 from capeval.options import (
     FRACTION,
     INPUTS,
@@ -31,7 +32,7 @@ def _ignore(_notice: str) -> None:
 
 
 @declares
-class MetricsOptions(ModelOptions):
+class MetricsOptions(BERTScoreOptions, ModelOptions):
     """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
 
     Parameters

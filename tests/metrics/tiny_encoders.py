@@ -67,7 +67,7 @@ def _bytes(folder: Path, **settings: Any) -> int:
     """Write vocab.json and merges.txt, as RoBERTa's authors published them."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # type: ignore[assignment]
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
         vocab_size=400,
         show_progress=False,
@@ -130,9 +130,7 @@ def albert(folder: Path, **tokenizer: Any) -> None:
     """One layer's weights, applied several times."""
     size = _wordpieces(folder, **{"model_max_length": LENGTH, **tokenizer})
     AlbertModel(
-        AlbertConfig(
-            vocab_size=size, embedding_size=16, max_position_embeddings=LENGTH, **_sizes()
-        )
+        AlbertConfig(vocab_size=size, embedding_size=16, max_position_embeddings=LENGTH, **_sizes())
     ).save_pretrained(folder)
 
 
