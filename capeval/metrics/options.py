@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from capeval.metrics.bertscore_options import BERTScoreOptions
+from capeval.metrics.meteor_options import MeteorOptions
 from capeval.options import (
     FRACTION,
     INPUTS,
@@ -32,7 +33,7 @@ def _ignore(_notice: str) -> None:
 
 
 @declares
-class MetricsOptions(BERTScoreOptions, ModelOptions):
+class MetricsOptions(MeteorOptions, BERTScoreOptions, ModelOptions):
     """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
 
     Parameters

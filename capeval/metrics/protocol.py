@@ -183,6 +183,8 @@ class Metric(ABC):
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.is_open = False
+        """Whether `open` has been called."""
 
     def for_captions(self, items: Sequence[Item]) -> Metric:
         """Return the metric for all captions of a run, or of the candidates; by default itself.
@@ -194,7 +196,10 @@ class Metric(ABC):
         return self
 
     async def open(self) -> None:
-        """Load what scoring needs; called once, before `score`."""
+        """Load what scoring needs; called once, before the first `score`.
+
+        `score` is called once for each run that is measured.
+        """
         return
 
     @abstractmethod

@@ -19,6 +19,7 @@ METRICS: Registry[type[Metric]] = Registry(
     packaged={
         "unigram-f1": "capeval.metrics.controls:UnigramF1",
         "length": "capeval.metrics.controls:CaptionLength",
+        "meteor": "capeval.metrics.meteor:Meteor",
         "bertscore": "capeval.metrics.bertscore:BERTScore",
     },
     check=lambda found: (

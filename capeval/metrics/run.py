@@ -62,7 +62,7 @@ class MetricResult:
     ----------
     summaries : by the name of the output
     captioned, scored : numbers of captions
-    unscored : why captions are not scored, by index (or system and index)
+    unscored : why captions are not scored, by index, or by system and index
     not_reached : how many captions were not tried, because the work was stopped
     """
 
@@ -188,7 +188,9 @@ class MetricWork:
             return UsageError(f"the metric {shown(metric.name)} failed: {described(error)}")
 
         with blaming(failed, passing=(CapevalError, OSError)):
-            await metric.open()
+            if not metric.is_open:
+                await metric.open()
+                metric.is_open = True
             await metric.score(plan.todo, kept, has_room)
         if left:
             raise UsageError(f"the metric {metric.name} did not score {len(left)} captions")
@@ -222,6 +224,7 @@ class MetricWork:
     def result(self, finished: Finished[MetricPlan, KeptLine]) -> MetricResult:
         """Return the result over the captions that were chosen."""
         chosen = self.chosen()
+        several = len({item.system for item in chosen}) > 1
         done = finished.done
         scored: list[tuple[Item, Scored]] = []
         unscored: dict[str, str] = {}
@@ -232,7 +235,8 @@ class MetricWork:
             elif isinstance(outcome := done[item.key].line.outcome, Scored):
                 scored.append((item, outcome))
             else:
-                unscored[item.key] = outcome.reason
+                label = f"{item.system}: {item.index}" if several else item.index
+                unscored[label] = outcome.reason
         return MetricResult(
             metric=self.metric,
             summaries=self.metric.summarise(scored),
