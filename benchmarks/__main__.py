@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import (
     against,
+    bertscore,
     bridging,
     calibrating,
     comparing,
@@ -31,7 +32,7 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging", "mcq"),
+            *("reporting", "probing", "bridging", "mcq", "bertscore"),
         ],
         help="this part alone",
     )
@@ -54,6 +55,7 @@ def main() -> None:
             "probing": probing.measure(Path(folder), videos=chosen.videos),
             "bridging": bridging.measure(Path(folder)),
             "mcq": mcq.measure(Path(folder)),
+            "bertscore": bertscore.measure(Path(folder)),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

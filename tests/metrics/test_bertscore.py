@@ -504,7 +504,7 @@ async def test_a_killed_command_resumes_and_ends_with_the_same_values(
     )
     assert resumed == pytest.approx(
         {
-            (index, name): value
+            (str(index), name): value
             for index, values in whole.items()
             for name, value in zip((PRECISION, RECALL, F1), values, strict=True)
         },
