@@ -466,7 +466,7 @@ async def test_a_killed_command_resumes_and_ends_with_the_same_values(
     words = " ".join(CANDIDATES.values()).split()
     captions = [{"index": f"{n}", "caption": " ".join(words[: 1 + n % 40])} for n in range(count)]
     captions[5]["caption"] = ""
-    references = [
+    references: list[dict[str, Any]] = [
         {"index": f"{n}", "references": [REFERENCES["abcd"[n % 4]]]} for n in range(count)
     ]
     for name, rows in (("mine", captions), ("refs", references)):
@@ -504,7 +504,7 @@ async def test_a_killed_command_resumes_and_ends_with_the_same_values(
     )
     assert resumed == pytest.approx(
         {
-            (str(index), name): value
+            (index, name): value
             for index, values in whole.items()
             for name, value in zip((PRECISION, RECALL, F1), values, strict=True)
         },
