@@ -22,7 +22,9 @@ from benchmarks.judging import Row
 
 __all__ = ["measure"]
 
-_CAPTIONS = 48
+_CAPTIONS = 24
+# In turns, because the load of a machine changes.
+_TURNS = 3
 _LAYER = 10
 # At least as fast as the package that it replaces.
 _RATIO = 1.0
@@ -41,14 +43,21 @@ def measure(folder: Path) -> Iterator[Row]:
         for _ in range(_CAPTIONS)
     ]
     texts.write_text(json.dumps(pairs))
-    own = _CAPTIONS / _seconds(model, texts, "capeval")
     name = "BERTScore, a random model with the shape of roberta-base, layer 10, float32, CPU"
-    if importlib.util.find_spec("bert_score") is None:
+    whos = ["capeval"]
+    if importlib.util.find_spec("bert_score") is not None:
+        whos.append("bert-score")
+    seconds: dict[str, list[float]] = {who: [] for who in whos}
+    for _ in range(_TURNS):
+        for who in whos:
+            seconds[who].append(_seconds(model, texts, who))
+    own, *others = (_CAPTIONS / min(seconds[who]) for who in whos)
+    if not others:
         yield Row(f"{name} (bert-score is not installed)", f"{own:.2f} captions/s", "", True)
         return
-    other = _CAPTIONS / _seconds(model, texts, "bert-score")
+    other = others[0]
     yield Row(
-        f"{name}; captions and references of {_LENGTHS[0]} to {_LENGTHS[1]} words",
+        f"{name}; captions and references of {_LENGTHS[0]} to {_LENGTHS[1]} words (best of {_TURNS} turns)",
         f"{own:.2f} captions/s; bert-score {other:.2f}; {own / other:.2f} times as fast",
         f">= {_RATIO:g} times",
         own >= _RATIO * other,
