@@ -18,6 +18,7 @@ from benchmarks import (
     generation,
     judging,
     mcq,
+    metrics,
     probing,
     reporting,
 )
@@ -32,7 +33,7 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging", "mcq", "bertscore"),
+            *("reporting", "probing", "bridging", "mcq", "metrics", "bertscore"),
         ],
         help="this part alone",
     )
@@ -55,6 +56,7 @@ def main() -> None:
             "probing": probing.measure(Path(folder), videos=chosen.videos),
             "bridging": bridging.measure(Path(folder)),
             "mcq": mcq.measure(Path(folder)),
+            "metrics": metrics.measure(),
             "bertscore": bertscore.measure(Path(folder)),
         }
         if chosen.against is not None:

@@ -57,7 +57,8 @@ def measure(folder: Path) -> Iterator[Row]:
         return
     other = others[0]
     yield Row(
-        f"{name}; captions and references of {_LENGTHS[0]} to {_LENGTHS[1]} words (best of {_TURNS} turns)",
+        f"{name}; captions and references of {_LENGTHS[0]} to {_LENGTHS[1]} words "
+        f"(best of {_TURNS} turns)",
         f"{own:.2f} captions/s; bert-score {other:.2f}; {own / other:.2f} times as fast",
         f">= {_RATIO:g} times",
         own >= _RATIO * other,

@@ -161,6 +161,7 @@ except SystemExit as end: assert not end.code
                 *(
                     "leaderboard",
                     "mcq leaderboard",
+                    "metrics",
                     "mcq temporal",
                     "models",
                     "plot",

@@ -30,7 +30,7 @@ class Letters(CaptionMetric):
     """The number of letters, and their share, which is undefined for an empty caption."""
 
     name = "letters"
-    outputs = (Output("letters", unit="number"), Output("letter-share"))
+    outputs: tuple[Output, ...] = (Output("letters", unit="number"), Output("letter-share"))
     settings: Mapping[str, str] = {"version": "1"}
 
     async def score_caption(self, item: Item) -> Outcome:
@@ -123,7 +123,7 @@ class Unmade(Letters):
 
 
 class Asking(CaptionMetric):
-    """Asks a chat model for a number from 0 to 1."""
+    """A number from 0 to 1."""
 
     name = "asking"
     outputs = (Output("asking"),)

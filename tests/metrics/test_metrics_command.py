@@ -10,6 +10,7 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
+from capeval.metrics.protocol import Item, Output, Scored
 from capeval.metrics.registry import METRICS
 from tests.cli_runs import ROOT, environment, run, start
 from tests.metrics import own_metrics
@@ -48,7 +49,7 @@ FILES = ("metrics", "--candidates", "c.json", "--references", "r.json", "--metri
 def test_the_sample_gets_its_controls(tmp_path: Path) -> None:
     done = typed(tmp_path, "metrics", "sample")
     assert (done.code, len(done.out.splitlines())) == (0, 15)
-    assert done.out.startswith("unigram-f1, length of 3 runs: scored 60/60 captions.")
+    assert done.out.startswith("unigram-f1, length of 3 systems: scored 60/60 captions.")
     found = values(tmp_path / "runs" / "sample-terse" / "metrics.jsonl")
     assert found["sample_01", "length"] == 23
     assert found["sample_01", "unigram-f1"] == 22 / 69
@@ -218,7 +219,7 @@ def test_files_of_lines_have_a_system_each(tmp_path: Path) -> None:
     command = ("metrics", "--candidates", "lines:systems", "--references", "lines:refs")
     done = typed(tmp_path, *command, "--out", "out.jsonl")
     assert done.code == 0
-    assert "2 systems" in done.out
+    assert done.out.startswith("unigram-f1, length of 2 systems: scored 8/8 captions.")
     found = rows(tmp_path / "out.jsonl")
     got = {(r["system"], r["index"]): r["value"] for r in found if r["metric"] == "unigram-f1"}
     assert got == {("A", "1"): 0.8, ("A", "2"): 0.0, ("b", "1"): 1.0, ("b", "2"): 0.0}
@@ -364,6 +365,74 @@ async def test_a_cost_cap_stops_and_the_rest_is_resumed(paid: Path, installed: s
         assert server.calls == 20 + 2  # each once, and a test call for each command
 
 
+def test_without_a_name_it_is_every_run(tmp_path: Path) -> None:
+    for name in ("mine", "other", "broken"):
+        captions = [{"index": "sample_01", "caption": "A dog."}]
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(captions[0]) + "\n", "utf-8")
+        typed(tmp_path, "metrics", f"{name}.jsonl", "--annotations", "sample")
+    (tmp_path / "runs" / "broken" / "manifest.json").write_text("[]", "utf-8")
+    done = typed(tmp_path, "metrics", "--metric", "letters")
+    assert done.code == 0
+    assert "runs/broken/manifest.json: must be a JSON object" in done.err
+    assert own_metrics.SCORED == ["sample_01"] * 2
+    both = typed(tmp_path, "metrics", "mine", "other", "--format", "markdown")
+    assert "| mine | 7.4 | 2.0 | 1/1 |" in both.out
+    alone = typed(tmp_path, "metrics", "mine", "--out", "alone.jsonl", "--limit", "1")
+    assert alone.code == 0
+    assert values(tmp_path / "alone.jsonl")["sample_01", "length"] == 2
+
+
+FAULTY: dict[str, tuple[str, Any]] = {
+    "no outputs": ("outputs", ()),
+    "text for an output": ("outputs", ("letters",)),
+    "one name twice": ("outputs", (Output("x"), Output("x"))),
+    "a control character": ("outputs", (Output("x\x1b"),)),
+    "a number in the settings": ("settings", {"version": 1}),
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_declarations_are_checked(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_metrics.Letters, *FAULTY[case])
+    write(tmp_path, {"1": "one"})
+    done = typed(tmp_path, *FILES, "letters")
+    assert done.code == 2
+    assert 'the metric "letters" cannot be used: ' in done.lines[-1]
+
+
+def test_two_metrics_cannot_have_one_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_metrics.Letters, "outputs", (Output("length"),))
+    write(tmp_path, {"1": "one"})
+    assert "have the output length" in typed(tmp_path, *FILES, "letters,length").err
+
+
+def test_other_fields_of_a_reference_reach_the_metric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Item] = []
+
+    async def score_caption(_self: object, item: Item) -> Scored:
+        seen.append(item)
+        return Scored({"letters": 1.0, "letter-share": 1.0})
+
+    monkeypatch.setattr(own_metrics.Letters, "score_caption", score_caption)
+    record = {"index": "1", "reference": "A.", "events": ["B."], "group": "g", "questions": [1]}
+    write(tmp_path, {"1": "one"})
+    for questions in ([1], [1], [2]):
+        line = json.dumps({**record, "questions": questions})
+        (tmp_path / "r.json").write_text(line, "utf-8")
+        assert typed(tmp_path, *FILES, "letters").code == 0
+    assert [item.extra for item in seen] == [{"questions": [1]}, {"questions": [2]}]
+    assert (seen[0].events, seen[0].group) == (("B.",), "g")
+
+
 def test_the_list_has_every_metric(tmp_path: Path) -> None:
     done = typed(tmp_path, "metrics", "--list")
-    assert (done.code, done.out.split()[:3]) == (0, ["unigram-f1", "length", "meteor"])
+    names = [line.split()[0] for line in done.out.splitlines()]
+    assert (done.code, names[:3]) == (0, ["unigram-f1", "length", "meteor"])
+    assert "F1 of shared words" in done.out
+    assert "A number from 0 to 1. Asks a chat model." in done.out
