@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks import (
     against,
     answering,
+    bertscore,
     bridging,
     calibrating,
     comparing,
@@ -34,7 +35,8 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging", "mcq", "answering", "temporal", "metrics", "nli"),
+            *("reporting", "probing", "bridging", "mcq", "answering", "temporal", "metrics"),
+            *("bertscore", "nli"),
         ],
         help="this part alone",
     )
@@ -61,6 +63,7 @@ def main() -> None:
             "temporal": answering.measure_temporal(Path(folder)),
             "metrics": metrics.measure(),
             "nli": nli.measure(Path(folder)),
+            "bertscore": bertscore.measure(Path(folder)),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

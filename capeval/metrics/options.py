@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from capeval.metrics.bertscore_options import BERTScoreOptions
 from capeval.metrics.meteor_options import MeteorOptions
 from capeval.options import (
     FRACTION,
@@ -32,7 +33,7 @@ def _ignore(_notice: str) -> None:
 
 
 @declares
-class MetricsOptions(MeteorOptions, ModelOptions):
+class MetricsOptions(MeteorOptions, BERTScoreOptions, ModelOptions):
     """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
 
     Parameters

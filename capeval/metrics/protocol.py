@@ -189,6 +189,15 @@ class Metric(ABC):
         self.is_open = False
         """Whether `open` has been called."""
 
+    def for_captions(self, items: Sequence[Item]) -> Metric:
+        """Return the metric for all captions of a run, or of the candidates; by default itself.
+
+        For a metric whose values depend on more than one caption, and whose settings say on what.
+        It is called before anything else, and the metric that it returns scores these captions.
+        """
+        del items
+        return self
+
     async def open(self) -> None:
         """Load what scoring needs; called once, before the first `score`.
 

@@ -20,6 +20,7 @@ METRICS: Registry[type[Metric]] = Registry(
         "unigram-f1": "capeval.metrics.controls:UnigramF1",
         "length": "capeval.metrics.controls:CaptionLength",
         "meteor": "capeval.metrics.meteor:Meteor",
+        "bertscore": "capeval.metrics.bertscore:BERTScore",
     },
     check=lambda found: (
         None

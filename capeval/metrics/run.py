@@ -118,7 +118,10 @@ class MetricWork:
         limit: int | None = None,
         each: float = 0.0,
     ) -> None:
-        self.target, self.metric, self.each = target, metric, each
+        self.target, self.each = target, each
+        self.metric = metric
+        with blaming(self._failed):
+            self.metric = metric.for_captions(target.items)
         self._meter, self._only, self._limit = meter, only, limit
         folder = target.details
         self._file = None if folder is None else details_file(folder, metric.name)

@@ -1,0 +1,512 @@
+"""BERTScore of tiny models: compared with bert-score, with sums by hand, and with itself."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import capeval
+from capeval.errors import CapevalError
+from tests.cli_runs import environment
+from tests.metrics.tiny_encoders import FAMILIES, LENGTH
+
+Encoder = Callable[..., Path]
+# Which texts are computed together changes float32 values by less than this.
+SAME = 1e-5
+LAYER = 3
+F1, PRECISION, RECALL = "bertscore-f1", "bertscore-precision", "bertscore-recall"
+
+has_bert_score = pytest.mark.skipif(
+    importlib.util.find_spec("bert_score") is None, reason="bert-score is not installed"
+)
+
+CANDIDATES = {
+    "a": "A dog runs across the kitchen.",
+    "b": "Two women talking to a man in a hat, then sitting down quickly and waving",
+    "c": "  the camera pans left \n",
+    "d": "A man in a red hat walks into a kitchen and opens the fridge.",
+}
+REFERENCES = {
+    "a": "The man opens the fridge quickly.",
+    "b": "Two women are talking; one smiles.",
+    "c": "The camera pans left, then a dog runs across the street.",
+    "d": "A man in a red hat walks into a kitchen and opens the fridge.",
+}
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+class Measure:
+    """Measures candidates and keeps what was written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.notices, self.count = folder, list[str](), 0
+        self.file = folder
+
+    def __call__(
+        self,
+        model: Path,
+        candidates: Mapping[str, str] = CANDIDATES,
+        references: Mapping[str, str | Sequence[str]] = REFERENCES,
+        **options: Any,
+    ) -> dict[str, tuple[float | None, ...]]:
+        """Return precision, recall and F1 of each candidate."""
+        self.count += 1
+        self.notices.clear()
+        self.file = self.folder / f"{self.count}.jsonl"
+        capeval.measure(
+            metric=["bertscore"],
+            candidates=candidates,
+            references=references,
+            out=self.file,
+            on_notice=self.notices.append,
+            **{
+                "bertscore_model": str(model),
+                "bertscore_layer": LAYER,
+                "device": "cpu",
+                **options,
+            },
+        )
+        self.rows = lines(self.file)
+        found = {(row["index"], row["metric"]): row["value"] for row in self.rows}
+        return {
+            index: tuple(found[index, name] for name in (PRECISION, RECALL, F1))
+            for index in candidates
+        }
+
+    def reasons(self, index: str) -> set[str | None]:
+        return {row["reason"] for row in self.rows if row["index"] == index}
+
+    @property
+    def signature(self) -> str:
+        (signature,) = {row["signature"] for row in self.rows}
+        return str(signature)
+
+    @property
+    def details(self) -> dict[str, dict[str, Any]]:
+        file = self.file.with_name(f"{self.file.stem}.details") / "bertscore.jsonl"
+        return {line["index"]: line["details"] for line in lines(file)}
+
+
+@pytest.fixture
+def measure(tmp_path: Path) -> Measure:
+    return Measure(tmp_path)
+
+
+def upstream(
+    model: Path,
+    references: Mapping[str, Any] = REFERENCES,
+    *,
+    layer: int = LAYER,
+    **options: Any,
+) -> dict[str, tuple[float, ...]]:
+    """Return what bert-score computes; one pair at a time, as padding changes its values."""
+    score = pytest.importorskip("bert_score").score
+    texts = [list(CANDIDATES.values()), [references[index] for index in CANDIDATES]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # how it reads baselines with a new pandas
+        found = score(
+            *texts,
+            model_type=str(model),
+            num_layers=layer,
+            device="cpu",
+            nthreads=0,
+            batch_size=1,
+            **options,
+        )
+    values = zip(*(one.tolist() for one in found), strict=True)
+    return dict(zip(CANDIDATES, values, strict=True))
+
+
+def agree(one: Mapping[str, Any], other: Mapping[str, Any], within: float = 2e-6) -> None:
+    assert one.keys() == other.keys()
+    for index, values in one.items():
+        assert values == pytest.approx(other[index], abs=within)
+
+
+@has_bert_score
+@pytest.mark.parametrize("idf", [False, True], ids=["plain", "idf"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_equal_those_of_bert_score(
+    family: str, idf: bool, encoder: Encoder, measure: Measure
+) -> None:
+    # bert-score needs a length, which DeBERTa-v3's tokenizer does not state.
+    theirs = encoder(family, **({"model_max_length": LENGTH} if family == "deberta" else {}))
+    found = measure(
+        encoder(family), bertscore_idf=idf, bertscore_fast_tokenizer=family == "roberta"
+    )
+    agree(found, upstream(theirs, idf=idf))
+    assert len({round(values[2] or 0, 4) for values in found.values()}) == len(CANDIDATES)
+
+
+@has_bert_score
+@pytest.mark.parametrize("layer", [0, 1, 4])
+def test_any_layer_equals_that_of_bert_score(
+    layer: int, encoder: Encoder, measure: Measure
+) -> None:
+    model = encoder("bert")
+    agree(measure(model, bertscore_layer=layer), upstream(model, layer=layer))
+
+
+@has_bert_score
+def test_texts_for_roberta_begin_with_a_space(encoder: Encoder, measure: Measure) -> None:
+    """As bert-score has it; transformers 5 ignores its request unless the tokenizer says so."""
+    model, spaced = encoder("roberta"), encoder("roberta", add_prefix_space=True)
+    found = measure(model)
+    assert "|space:leading|" in measure.signature
+    agree(found, upstream(spaced))
+    without = measure(model, bertscore_fast_tokenizer=True)
+    assert "|space:none|" in measure.signature
+    assert without["a"] != pytest.approx(found["a"], abs=1e-4)
+    # BART has RoBERTa's tokenizer under another name, for which bert-score adds none.
+    measure(encoder("bart"))
+    assert "|space:none|" in measure.signature
+
+
+@has_bert_score
+def test_of_several_references_each_measure_is_the_highest(
+    encoder: Encoder, measure: Measure
+) -> None:
+    model = encoder("bert")
+    several = {index: [text, "One of them waves.", "A dog."] for index, text in REFERENCES.items()}
+    agree(measure(model, references=several), upstream(model, several))
+    agree(
+        measure(model, references=several, bertscore_idf=True), upstream(model, several, idf=True)
+    )
+
+
+@has_bert_score
+def test_rescaled_values_equal_those_of_bert_score(
+    encoder: Encoder, measure: Measure, tmp_path: Path
+) -> None:
+    model, file = encoder("bert"), tmp_path / "b.tsv"
+    rows = [f"{layer},0.{layer}1,0.{layer}2,0.{layer}3" for layer in range(5)]
+    file.write_text("\n".join(["LAYER,P,R,F", *rows]), encoding="utf-8")
+    theirs = upstream(model, rescale_with_baseline=True, lang="en", baseline_path=str(file))
+    agree(measure(model, bertscore_rescale=str(file)), theirs)
+    assert "|rescale:file#" in measure.signature
+
+
+def test_values_equal_a_computation_by_hand(encoder: Encoder, measure: Measure) -> None:
+    """From the model's own hidden states; [CLS] and [SEP] are matched, and count nothing."""
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = str(encoder("bert"))
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    model: Any = AutoModel.from_pretrained(folder)
+    model.eval()
+
+    def vectors(text: str) -> Any:
+        with torch.no_grad():
+            states = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
+        found = states.hidden_states[LAYER][0].numpy()
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+    found = measure(encoder("bert"))
+    for index, text in CANDIDATES.items():
+        cosines = vectors(text.strip()) @ vectors(REFERENCES[index]).T
+        precision = cosines.max(axis=1)[1:-1].mean()
+        recall = cosines.max(axis=0)[1:-1].mean()
+        f1 = 2 * precision * recall / (precision + recall)
+        assert found[index] == pytest.approx((precision, recall, f1), abs=SAME)
+    # Without them as targets some token would match another.
+    alone = [
+        (vectors(text.strip()) @ vectors(REFERENCES[index]).T)[1:-1, 1:-1].max(axis=1).mean()
+        for index, text in CANDIDATES.items()
+    ]
+    assert alone != pytest.approx([values[0] for values in found.values()], abs=SAME)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "deberta"])
+def test_values_do_not_depend_on_what_is_computed_together(
+    family: str, encoder: Encoder, measure: Measure
+) -> None:
+    words = " ".join(CANDIDATES.values()).split()
+    many = {f"{n}": " ".join(words[: 1 + n % 30]) for n in range(70)}
+    references = {index: REFERENCES["abcd"[int(index) % 4]] for index in many}
+    together = measure(encoder(family), many, references)
+    for index in ("0", "7", "33", "69"):
+        alone = measure(encoder(family), {index: many[index]}, references)
+        agree(alone, {index: together[index]}, SAME)
+
+
+def test_idf_counts_each_video_once_however_many_systems_there_are(
+    encoder: Encoder, tmp_path: Path, measure: Measure
+) -> None:
+    one = measure(encoder("bert"), bertscore_idf=True)
+    signature = measure.signature
+    assert "|idf:references@4#" in signature
+    for name in ("s", "t"):
+        text = "".join(
+            json.dumps({"index": index, "caption": caption}) + "\n"
+            for index, caption in CANDIDATES.items()
+        )
+        (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    out = tmp_path / "both.jsonl"
+    capeval.measure(
+        metric=["bertscore"],
+        candidates=[str(tmp_path / name) for name in ("s.jsonl", "t.jsonl")],
+        references=REFERENCES,
+        out=out,
+        device="cpu",
+        bertscore_model=str(encoder("bert")),
+        bertscore_layer=LAYER,
+        bertscore_idf=True,
+    )
+    rows = lines(out)
+    assert len(rows) == 24
+    assert {row["signature"] for row in rows} == {signature}
+    for row in rows:
+        at = (PRECISION, RECALL, F1).index(row["metric"])
+        assert row["value"] == pytest.approx(one[row["index"]][at], abs=SAME)
+
+
+def test_idf_weights_that_are_all_0_leave_measures_undefined(
+    encoder: Encoder, measure: Measure
+) -> None:
+    found = measure(
+        encoder("bert"), {"a": "A dog runs."}, {"a": "A man walks."}, bertscore_idf=True
+    )
+    precision, recall, f1 = found["a"]
+    assert precision is not None
+    assert (recall, f1) == (None, None)
+    assert "every token of the reference has weight 0" in measure.reasons("a")
+
+
+LONG = 100_000
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "deberta", "t5"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", 0, id="empty"),
+        pytest.param(" \t\n\u3000", 0, id="blank"),
+        pytest.param("\x00\x07\u200b", 0, id="invisible"),
+        pytest.param("🙂👍🏽", "a value", id="emoji"),
+        pytest.param("a\x00b\x1b[31m dog\u202e", "a value", id="control characters"),
+        pytest.param("dog \ud800 runs", "a value", id="surrogate"),
+        pytest.param("[CLS] [SEP] </s> <s> dog", "a value", id="special tokens"),
+        pytest.param("دوغ 犬が走る", "a value", id="other scripts"),
+        pytest.param("dog " * LONG, "cut", id="very long"),
+        pytest.param("d" * LONG, "a value", id="one long word"),
+    ],
+)
+def test_unusual_captions(
+    family: str, text: str, expected: object, encoder: Encoder, measure: Measure
+) -> None:
+    (values,) = measure(encoder(family), {"a": text}, {"a": REFERENCES["a"]}).values()
+    if expected == 0:
+        assert values == (0, 0, 0)
+        return
+    assert all(value is not None and -1 <= value <= 1 for value in values), measure.reasons("a")
+    if expected == "cut":
+        assert measure.details["a"]["cut"] == ["caption"]
+        assert any("the end of 1 caption was ignored" in notice for notice in measure.notices)
+
+
+def test_a_caption_without_any_token_has_no_value(encoder: Encoder, measure: Measure) -> None:
+    found = measure(encoder("bert"), {"a": "\ufffd"}, {"a": REFERENCES["a"]})
+    assert found["a"] == (None, None, None)
+    assert measure.reasons("a") == {"the caption has nothing that the model has tokens for"}
+    found = measure(encoder("bert"), {"a": "A dog."}, {"a": "\ufffd"})
+    assert found["a"] == (None, None, None)
+    assert measure.reasons("a") == {"the reference has nothing that the model has tokens for"}
+
+
+def test_an_empty_caption_gets_0_on_the_rescaled_scale_too(
+    encoder: Encoder, measure: Measure, tmp_path: Path
+) -> None:
+    file = tmp_path / "b.tsv"
+    file.write_text("LAYER,P,R,F\n3,0.8,0.8,0.8\n", encoding="utf-8")
+    found = measure(encoder("bert"), {"a": ""}, {"a": "A dog."}, bertscore_rescale=str(file))
+    assert found["a"] == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("family", "tokenizer"),
+    [
+        ("bert", {}),
+        ("bert", {"model_max_length": 10**30}),
+        ("bert", {"model_max_length": 5000}),
+        ("roberta", {"model_max_length": 10**30}),
+        ("bart", {"model_max_length": 10**30}),
+        ("deberta", {}),
+    ],
+)
+def test_texts_are_cut_at_what_the_model_reads(
+    family: str, tokenizer: dict[str, Any], encoder: Encoder, measure: Measure
+) -> None:
+    """Also where the tokenizer states no length, or one beyond the model's positions."""
+    model = encoder(family, **tokenizer)
+    candidates = {"a": "dog " * 500, "b": "dog " * 400, "c": "dog " * 3}
+    references = {"a": ["A dog.", "man " * 300], "b": "A dog.", "c": "A dog."}
+    found = measure(model, candidates, references)
+    assert found["a"][0] == pytest.approx(max(found["a"][0] or 0, found["b"][0] or 0), abs=SAME)
+    details = measure.details
+    assert details["a"]["tokens"]["caption"] == details["b"]["tokens"]["caption"] == LENGTH - 2
+    assert details["a"]["cut"] == ["caption", "reference"]
+    assert "cut" not in details["c"]
+    (notice,) = [one for one in measure.notices if "ignored" in one]
+    assert "the end of 2 captions and 1 reference was ignored" in notice
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"bertscore_layer": 5}, "it has 4 layers; `bertscore_layer` is 5"),
+        ({"bertscore_layer": None}, "the authors of BERTScore chose no layer"),
+        ({"bertscore_layer": -1}, "bertscore_layer"),
+        ({"bertscore_model": "./nowhere"}, "`bertscore_model` ./nowhere: is no folder"),
+        ({"bertscore_model": "no/such"}, "no/such: "),
+        ({"bertscore_rescale": "nowhere.tsv"}, "nowhere.tsv: does not exist"),
+        ({"device": "cuda:99"}, "cuda"),
+        ({"device": "tpu"}, "`device` tpu: must be one of"),
+    ],
+)
+def test_a_wrong_option_is_one_line(
+    options: dict[str, Any],
+    complaint: str,
+    encoder: Encoder,
+    measure: Measure,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(CapevalError) as refused:
+        measure(encoder("bert"), **options)
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert refused.value.exit_code == 2
+    assert not measure.file.exists()
+
+
+def test_a_decoder_is_refused(encoder: Encoder, measure: Measure) -> None:
+    with pytest.raises(CapevalError, match="BERTScore cannot use GPT2Model"):
+        measure(encoder("gpt2"))
+
+
+def test_a_damaged_model_is_refused(encoder: Encoder, measure: Measure, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    copy = shutil.copytree(encoder("bert"), tmp_path / "copy")
+    tensors = load_file(copy / "model.safetensors")
+    del tensors["bert.encoder.layer.1.output.dense.weight"]
+    save_file(tensors, copy / "model.safetensors", {"format": "pt"})
+    with pytest.raises(CapevalError, match="lacks 1 tensors"):
+        measure(copy)
+    (copy / "model.safetensors").write_bytes(b"no")
+    with pytest.raises(CapevalError, match="cannot be loaded"):
+        measure(copy)
+
+
+def test_weights_that_are_not_numbers_leave_captions_unscored(
+    encoder: Encoder, measure: Measure, tmp_path: Path
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    copy = shutil.copytree(encoder("bert"), tmp_path / "copy")
+    tensors = load_file(copy / "model.safetensors")
+    tensors["bert.embeddings.LayerNorm.bias"].fill_(float("nan"))
+    save_file(tensors, copy / "model.safetensors", {"format": "pt"})
+    found = measure(copy)
+    assert set(found.values()) == {(None, None, None)}
+    assert measure.reasons("a") == {"the model's output is not a number"}
+
+
+def test_other_weights_in_the_same_folder_have_another_signature(
+    encoder: Encoder, measure: Measure, tmp_path: Path
+) -> None:
+    copy = tmp_path / "model"
+    signatures = set()
+    for layer in (2, 3):
+        measure(shutil.copytree(encoder("bert"), copy), bertscore_layer=layer)
+        signatures.add(measure.signature)
+        shutil.rmtree(copy)
+    measure(shutil.copytree(encoder("albert"), copy))
+    signatures.add(measure.signature)
+    assert len(signatures) == 3
+    assert all(one.startswith("capeval:bertscore|model:model@") for one in signatures)
+
+
+# The wheel of torchvision fails beside a torch without CUDA; see tests/torchvision_operators.py.
+_PROCESS = """
+import sys
+from tests.torchvision_operators import DefinedBeforeImport
+sys.meta_path.insert(0, DefinedBeforeImport())
+from capeval.cli import main
+main()
+"""
+
+
+async def start(folder: Path, *arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _PROCESS, "metrics", *arguments,
+        cwd=folder, env=environment(folder, HF_HUB_OFFLINE="1"),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+
+
+async def test_a_killed_command_resumes_and_ends_with_the_same_values(
+    encoder: Encoder, measure: Measure, tmp_path: Path
+) -> None:
+    count = 400
+    words = " ".join(CANDIDATES.values()).split()
+    captions = [{"index": f"{n}", "caption": " ".join(words[: 1 + n % 40])} for n in range(count)]
+    captions[5]["caption"] = ""
+    references: list[dict[str, Any]] = [
+        {"index": f"{n}", "references": [REFERENCES["abcd"[n % 4]]]} for n in range(count)
+    ]
+    for name, rows in (("mine", captions), ("refs", references)):
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    arguments = (
+        "--metric", "bertscore", "--candidates", "mine.jsonl", "--references", "refs.jsonl",
+        "--bertscore-model", str(encoder("roberta")), "--bertscore-layer", "3", "--bertscore-idf",
+        "--device", "cpu",
+    )  # fmt: skip
+    kept = tmp_path / "metrics.details" / "bertscore.jsonl"
+    process = await start(tmp_path, *arguments)
+    async with asyncio.timeout(60):
+        while not (kept.is_file() and kept.read_bytes().count(b"\n") >= 2):
+            assert process.returncode is None, (await process.communicate())[1].decode()
+            await asyncio.sleep(0.002)
+    process.kill()
+    await process.communicate()
+    before = kept.read_bytes().count(b"\n")
+    assert 2 <= before < count
+    process = await start(tmp_path, *arguments)
+    out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    assert f"scored {count}/{count}" in out.decode()
+    resumed = {
+        (row["index"], row["metric"]): row["value"] for row in lines(tmp_path / "metrics.jsonl")
+    }
+    assert len(resumed) == 3 * count
+    assert resumed["5", F1] == 0
+    whole = measure(
+        encoder("roberta"),
+        {row["index"]: row["caption"] for row in captions},
+        {row["index"]: row["references"] for row in references},
+        bertscore_idf=True,
+    )
+    assert resumed == pytest.approx(
+        {
+            (index, name): value
+            for index, values in whole.items()
+            for name, value in zip((PRECISION, RECALL, F1), values, strict=True)
+        },
+        abs=SAME,
+    )
