@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import (
     against,
+    answering,
     bertscore,
     bridging,
     calibrating,
@@ -33,7 +34,8 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging", "mcq", "metrics", "bertscore"),
+            *("reporting", "probing", "bridging", "mcq", "answering", "temporal", "metrics"),
+            "bertscore",
         ],
         help="this part alone",
     )
@@ -56,6 +58,8 @@ def main() -> None:
             "probing": probing.measure(Path(folder), videos=chosen.videos),
             "bridging": bridging.measure(Path(folder)),
             "mcq": mcq.measure(Path(folder)),
+            "answering": answering.measure_answering(Path(folder)),
+            "temporal": answering.measure_temporal(Path(folder)),
             "metrics": metrics.measure(),
             "bertscore": bertscore.measure(Path(folder)),
         }

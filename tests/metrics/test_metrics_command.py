@@ -245,6 +245,19 @@ def test_runs_are_correlated_with_what_was_measured_of_them(tmp_path: Path) -> N
     assert "has no metric meteor; it has length, unigram-f1" in wrong.err
 
 
+def test_a_metric_that_some_runs_lack_is_left_out_of_a_correlation(tmp_path: Path) -> None:
+    human = ROOT / "annotations" / "sample" / "human.csv"
+    correlate = ("correlate", "--human", human, "--ci", "none", "--json")
+    typed(tmp_path, "metrics", "sample", "--quiet")
+    typed(tmp_path, "metrics", "sample-terse", "--metric", "letters", "--quiet")
+    done = typed(tmp_path, *correlate)
+    assert done.code == 0
+    assert "letters is left out: it is computed of 1 of 3 runs; compute it" in done.err
+    assert {one["metric"] for one in done.json["results"]} == {"length", "unigram-f1"}
+    named = typed(tmp_path, *correlate, "--metric", "m=sample-terse:letters")
+    assert "m: 10 of 30 matched" in named.err
+
+
 def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
     (found,) = capeval.measure(
         candidates={"1": "A dog.", "2": ""},
@@ -376,7 +389,7 @@ def test_without_a_name_it_is_every_run(tmp_path: Path) -> None:
     assert "runs/broken/manifest.json: must be a JSON object" in done.err
     assert own_metrics.SCORED == ["sample_01"] * 2
     both = typed(tmp_path, "metrics", "mine", "other", "--format", "markdown")
-    assert "| mine | 7.4 | 2.0 | 1/1 |" in both.out
+    assert "| mine | 3.4 | 2.0 | 1/1 |" in both.out
     alone = typed(tmp_path, "metrics", "mine", "--out", "alone.jsonl", "--limit", "1")
     assert alone.code == 0
     assert values(tmp_path / "alone.jsonl")["sample_01", "length"] == 2
