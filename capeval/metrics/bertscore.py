@@ -76,7 +76,7 @@ class _LocalModel:
         o = context.options
         model = o.bertscore_model.removeprefix("hf:")
         # Imported first: the modules below import them.
-        require_packages(("torch", "transformers"), "metrics")
+        require_packages(("torch", "transformers"), "bertscore")
         from capeval.local_models.checkpoint import find_checkpoint
         from capeval.local_models.loading import one_line_errors
         from capeval.metrics.bertscore_encoder import begins_with_space

@@ -64,7 +64,7 @@ def _published(language: str, model: str, layer: int) -> Baseline:
     if package is None or not package.submodule_search_locations:
         raise MissingExtra(
             "the published baselines of BERTScore are in the package bert-score",
-            "metrics",
+            "bertscore",
             ", or pass a file to --bertscore-rescale",
         )
     folder = Path(next(iter(package.submodule_search_locations))) / "rescale_baseline"
