@@ -11,6 +11,7 @@ from capeval.api.run_options import CorrelateOptions
 from capeval.api.sync_async import awaitable
 from capeval.correlation.averaging import average, load_data_sets
 from capeval.correlation.from_files import CorrelateRequest, correlate_files
+from capeval.correlation.metric_sources import METRICS
 from capeval.correlation.protocols import protocol as protocol_of
 from capeval.correlation.result import Correlations
 from capeval.correlation.video_level import Settings
@@ -27,7 +28,8 @@ from capeval.schema import Annotation
 def correlate(o: CorrelateOptions) -> Correlations:
     """Correlate metrics with human ratings.
 
-    Without `metric` and `metric_columns`, the metrics are all judged runs, or the judged sample.
+    Without `metric` and `metric_columns`, the metrics are those of all judged or measured runs, or
+    of the sample's.
     With `average`, results of several data sets are averaged, and only `protocol`, `statistic`,
     `grouping` and `out` have an effect.
 
@@ -49,11 +51,16 @@ def correlate(o: CorrelateOptions) -> Correlations:
             "name the file of human ratings with --human, or files of results with --average"
         )
     folder = Path(o.runs)
-    named = [
-        (name, find_metric(path, folder))
-        for name, paths in (o.metric or {}).items()
-        for path in ([paths] if isinstance(paths, str | Path) else paths)
-    ]
+    named: list[tuple[str, Path]] = []
+    only: dict[tuple[str, Path], str] = {}
+    for name, paths in (o.metric or {}).items():
+        for typed in [paths] if isinstance(paths, str | Path) else paths:
+            path, metric = _split(typed, folder)
+            if metric is None:
+                named.append((name, find_metric(path, folder)))
+            else:
+                named.append((name, Path(path)))
+                only[named[-1]] = metric
     _refuse_repeated("--metric-columns", [(name, name) for name in o.metric_columns])
     files = [(f"{name}={path}", f"{name}={os.path.realpath(path)}") for name, path in named]
     _refuse_repeated("--metric", files)
@@ -65,6 +72,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
     request = CorrelateRequest(
         human=Path(o.human),
         auto=tuple(named),
+        only=only,
         metric_columns=tuple(o.metric_columns),
         annotations=known,
         runs=folder,
@@ -84,10 +92,23 @@ def correlate(o: CorrelateOptions) -> Correlations:
     )
     if o.out is not None:
         all_runs = not named and not o.metric_columns
-        path = known if isinstance(known, str) else None
-        read = files_read([path for _, path in named], path, folder if all_runs else None)
+        annotations = known if isinstance(known, str) else None
+        read = files_read([path for _, path in named], annotations, folder if all_runs else None)
         check_output(Path(o.out), [o.human, *read])
     return _written(correlate_files(request, settings, o.progress), o)
+
+
+def _split(typed: str | Path, folder: Path) -> tuple[str | Path, str | None]:
+    """Return the path and the metric of `PATH:METRIC`, for a metrics.jsonl or a run with one."""
+    head, _, metric = str(typed).rpartition(":")
+    places = [Path(head), folder / head] if head and metric else []
+    if any(os.path.lexists(place) for place in (Path(typed), folder / typed)):
+        return typed, None
+    for place in places:
+        file = place / METRICS if place.is_dir() else place
+        if file.is_file():
+            return file, metric
+    return typed, None
 
 
 def _refuse_repeated(option: str, names: Sequence[tuple[str, str]]) -> None:

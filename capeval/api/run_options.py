@@ -272,8 +272,9 @@ class CorrelateOptions:
     Parameters
     ----------
     human : Human ratings or labels. Needed unless results are averaged.
-    metric : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a table (CSV, XLSX) of
-        video_id, system?, and score or a column NAME. One NAME may have several files.
+    metric : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, one metric of it
+        (NAME=PATH:METRIC), or a table (CSV, XLSX) of video_id, system?, and score or a column NAME.
+        One NAME may have several files.
     metric_columns : Columns of the human file that contain metrics.
     missing : If a row is not rated, or a rated caption has no score: stop (error) or drop it.
     raters : How the ratings of several raters are aggregated: mean, median, zmean; or each to

@@ -46,8 +46,8 @@ def correlate(
     rater?` with `score`, or with `element_id, label`; or wide, with `human, human_2, ...`. Other
     names of columns are mapped with --columns.
 
-    Without --metric and --metric-columns, the metrics are all judged runs under runs/; if there is
-    none of yours, the judged sample.
+    Without --metric and --metric-columns, the metrics are all judged runs under runs/, and what
+    `capeval metrics` has computed of them; if there is none of yours, the sample.
 
     --average takes the files that --out has written for several data sets.
     """

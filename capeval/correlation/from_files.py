@@ -65,6 +65,7 @@ class CorrelateRequest:
 
     human: Path
     auto: tuple[tuple[str, Path], ...] = ()
+    only: Mapping[tuple[str, Path], str] = field(default_factory=dict)
     metric_columns: tuple[str, ...] = ()
     annotations: str | tuple[Annotation, ...] | None = None
     runs: Path = Path("runs")
@@ -119,7 +120,9 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
         lambda: Known(frozenset(table.keys.videos), frozenset(table.keys.systems or ())),
     )
     read = {own_path: {*table.columns.values(), *request.metric_columns}}
-    sources = gather(request.auto, runs, annotations, systems, request.on_notice, choice, read)
+    sources = gather(
+        request.auto, runs, annotations, systems, request.on_notice, choice, read, request.only
+    )
     check_all_found(request.columns, {request.human: table.header, **sources.headers})
     for name in request.metric_columns:
         if name in sources.metrics:

@@ -27,6 +27,9 @@ from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, AnnotationArrays, measures
 from capeval.text import counted, cut, listed
 
+METRICS = "metrics.jsonl"
+"""The file of a run that `capeval metrics` writes."""
+
 _SAMPLE = "sample-"
 
 
@@ -82,12 +85,16 @@ def _conflict_hint(first: Sequence[str], second: Sequence[str], *, has_systems: 
 
 @dataclass(frozen=True)
 class Judged:
-    """A judged run: its judges, the names that it may have in a human file, its annotations."""
+    """A measured run: its judges, the names that it may have in a human file, its annotations.
+
+    `metrics` is the file that `capeval metrics` has written in it.
+    """
 
     run: RunFolder
     judges: Sequence[JudgeFolder]
     names: Sequence[str]
     annotations: str | None
+    metrics: Path | None = None
 
     @classmethod
     def read(cls, run: RunFolder, *, annotated: bool) -> Self:
@@ -102,7 +109,8 @@ class Judged:
         named = annotations_named_by(run.path) if judges and annotated else None
         if named is not None:
             annotations_of(named)
-        return cls(run, judges, _names(run) if judges else (), named)
+        metrics = run.path / METRICS if (run.path / METRICS).is_file() else None
+        return cls(run, judges, _names(run) if judges or metrics else (), named, metrics)
 
 
 def judged_runs(
@@ -112,7 +120,7 @@ def judged_runs(
     *,
     annotated: bool = True,
 ) -> list[Judged]:
-    """Return the judged runs of the rated systems; if none is the user's own, the sample's.
+    """Return the judged or measured runs of the rated systems; if none is yours, the sample's.
 
     If the human file names no systems, return all runs of the user's own. A run that cannot be
     read, or whose annotations cannot if they are to be used (`annotated`), is left out with a
@@ -125,7 +133,7 @@ def judged_runs(
     """
     read = partial(Judged.read, annotated=annotated)
     every = attempt(read, RunFolder.all(runs), on_notice)
-    judged = [one for one in every if one.judges]
+    judged = [one for one in every if one.judges or one.metrics]
     if not judged:
         raise InputError(
             "contains no judged run; run `capeval judge` first (without a name it judges the "
@@ -186,12 +194,14 @@ def gather(
     on_notice: Callable[[str], None],
     choice: Choice | None = None,
     read_elsewhere: Mapping[Path, Collection[str]] | None = None,
+    only: Mapping[tuple[str, Path], str] | None = None,
 ) -> Sources:
     """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
 
     Verdicts of these runs that cannot be read, or of which none is scored, are left out with a
     notice. `choice` says which columns of files of scores are meant, and `read_elsewhere` which
-    columns of a file, by its resolved path, are read as something else.
+    columns of a file, by its resolved path, are read as something else. `only` is the one metric
+    that is meant of a metrics.jsonl that is named.
 
     Raises
     ------
@@ -206,6 +216,9 @@ def gather(
         _judged(sources, judge.path.name, judge.judgments, judgments, annotations or (), systems)
         if notice := judged_again(judge.judgments, judge.path.parent.name):
             on_notice(notice)
+    for one in runs:
+        for metric in _measured(one, systems):
+            sources.add(metric)
     files: dict[Path, list[MetricFile]] = {}
     for name, path in named:
         if _is_judged(path):
@@ -215,7 +228,7 @@ def gather(
             read = load_metrics(path, name, choice)
             sources.headers[path] = read.header
             files.setdefault(path, []).append(read)
-            for metric in read.metrics:
+            for metric in _chosen(read, path, name, (only or {}).get((name, path))):
                 sources.add(metric)
     for path, several in files.items():
         also = {name for read in several for name in read.chosen.columns.values()}
@@ -224,6 +237,32 @@ def gather(
         for line in dict.fromkeys(lines):
             on_notice(line)
     return sources
+
+
+def _measured(one: Judged, systems: Collection[str | None]) -> list[MetricScores]:
+    """Return the metrics that `capeval metrics` has computed of a run, by their own names."""
+    if one.metrics is None:
+        return []
+    found = load_metrics(one.metrics, METRICS).metrics
+    system = None if None in systems else _system_of(one.names, systems)
+    for metric in found:
+        metric.name = metric.own or metric.name
+        metric.scores = {(video, system): value for (video, _), value in metric.scores.items()}
+        metric.missing = {(video, system): why for (video, _), why in metric.missing.items()}
+    return found
+
+
+def _chosen(read: MetricFile, path: Path, name: str, only: str | None) -> Sequence[MetricScores]:
+    """Return the metrics that are meant of a file that is named; raises `InputError`."""
+    if only is None:
+        return read.metrics
+    found = [metric for metric in read.metrics if metric.own == only]
+    if not found:
+        own = [metric.own for metric in read.metrics if metric.own is not None]
+        has = f"it has {listed(own)}" if own else "it is no metrics.jsonl with several"
+        raise InputError(f"has no metric {cut(only)}; {has}", file=path)
+    found[0].name = name
+    return found
 
 
 def known_names(
@@ -238,7 +277,11 @@ def known_names(
     """
     videos = {annotation.index for annotation in annotations or ()}
     systems: set[str] = set()
-    folders = [one for one in RunFolder.all(runs) if one.judges()] if runs else []
+    folders = (
+        [one for one in RunFolder.all(runs) if one.judges() or (one.path / METRICS).is_file()]
+        if runs
+        else []
+    )
     for path in (path for _, path in named):
         with suppress(CapevalError):
             if run := run_around(path):

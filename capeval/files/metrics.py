@@ -18,7 +18,8 @@ from capeval.text import cut, shown
 class MetricScores:
     """The scores of one metric by caption; `missing` has the reason for each unscored caption.
 
-    `measure` is "precision", "recall" or "f1" for a judge's scores, None for any other metric.
+    `measure` is "precision", "recall" or "f1" for a judge's scores, None for any other metric;
+    `own` is the name that a metrics.jsonl gives it.
     """
 
     name: str
@@ -27,6 +28,7 @@ class MetricScores:
     sources: list[str] = field(default_factory=list)
     signatures: list[str] = field(default_factory=list)
     measure: str | None = None
+    own: str | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> M
         if signature and isinstance(signature, str) and signature not in scores.signatures:
             scores.signatures.append(signature)
     for metric, scores in found.items():
+        scores.own = metric if stored else None
         scores.name = name if len(found) == 1 else f"{name}:{metric}"
     usual = ("index",) if stored else (name, "score")
     hint = "" if stored else " (to read one as a metric: --metric COLUMN=FILE)"

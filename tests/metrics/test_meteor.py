@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import pytest
 
 from capeval.metrics.meteor import Meteor, score_of, summed
 from capeval.metrics.meteor_program import Program, cleaned
-from tests.cli_runs import environment, run
+from tests.cli_runs import environment
 from tests.metrics.meteor_setup import fake_program, needs_meteor
+from tests.typed import Said, typed
 
 OK = "two words"
 
@@ -29,6 +31,11 @@ def captions(folder: Path, *texts: str) -> list[str]:
     (folder / "c.json").write_text(json.dumps(candidates), encoding="utf-8")
     (folder / "r.json").write_text(json.dumps(references), encoding="utf-8")
     return ["metrics", "--metric", "meteor", "--candidates", "c.json", "--references", "r.json"]
+
+
+def measure(folder: Path, *command: str, **variables: str) -> Said:
+    """Run a command in this process, with variables for the fake program."""
+    return typed(folder, *command, env={**os.environ, **variables})
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -59,7 +66,7 @@ def test_a_reply_that_is_no_score_leaves_one_caption_unscored(tmp_path: Path) ->
     texts = [text for act, _ in MALFORMED for text in (f"act:{act} x", OK)]
     command = captions(tmp_path, *texts)
     command += [*fake_program(tmp_path / "fake"), "--meteor-processes", "1", "--timeout", "1"]
-    ended = run(tmp_path, *command)
+    ended = measure(tmp_path, *command)
     assert ended.code == 3
     found = rows(tmp_path)
     for (act, reason), row, following in zip(MALFORMED, found[::2], found[1::2], strict=True):
@@ -73,14 +80,14 @@ def test_a_reply_that_is_no_score_leaves_one_caption_unscored(tmp_path: Path) ->
 def test_a_caption_is_scored_again_where_a_process_died(tmp_path: Path) -> None:
     command = captions(tmp_path, OK, "act:die-once x")
     options = fake_program(tmp_path / "fake")
-    ended = run(tmp_path, *command, *options, FAKE_METEOR_MARK=str(tmp_path / "mark"))
+    ended = measure(tmp_path, *command, *options, FAKE_METEOR_MARK=str(tmp_path / "mark"))
     assert (ended.code, [row["value"] for row in rows(tmp_path)]) == (0, [1 / 3, 1 / 3])
 
 
 def test_a_program_that_fails_on_every_caption_stops_the_run(tmp_path: Path) -> None:
     command = captions(tmp_path, OK, *["act:die x"] * 9)
     command += [*fake_program(tmp_path / "fake"), "--meteor-processes", "1"]
-    ended = run(tmp_path, *command)
+    ended = measure(tmp_path, *command)
     assert ended.code == 3
     assert "METEOR fails on one caption after another" in ended.err
     values = rows(tmp_path)
@@ -137,7 +144,7 @@ def test_what_is_missing_is_one_line_and_leaves_nothing(
 ) -> None:
     options = fake_program(tmp_path / "fake")
     variables = broken(tmp_path, options)
-    ended = run(tmp_path, *captions(tmp_path, OK), *options, **variables)
+    ended = measure(tmp_path, *captions(tmp_path, OK), *options, **variables)
     assert ended.code == 2
     last = ended.err.splitlines()[-1]
     assert message in last
@@ -148,21 +155,11 @@ def test_what_is_missing_is_one_line_and_leaves_nothing(
 def test_without_the_package_the_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "no").mkdir()
-    code = (
-        "import importlib.metadata as m\n"
-        "real = m.distribution\n"
-        "def none(name):\n"
-        "    if name == 'pycocoevalcap': raise m.PackageNotFoundError(name)\n"
-        "    return real(name)\n"
-        "m.distribution = none\n"
-    )
-    (tmp_path / "sitecustomize.py").write_text(code, encoding="utf-8")
-    java = fake_program(tmp_path / "fake")[:2]
-    env = environment(tmp_path)
-    env["PYTHONPATH"] += f"{os.pathsep}{tmp_path}"
-    command = captions(tmp_path, OK)
-    ended = run(tmp_path, *command, *java, PYTHONPATH=env["PYTHONPATH"])
+    def absent(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("capeval.metrics.meteor.distribution", absent)
+    ended = measure(tmp_path, *captions(tmp_path, OK), *fake_program(tmp_path / "fake")[:2])
     assert ended.code == 2
     assert "pip install '.[meteor]'" in ended.err
     assert "--meteor-jar" in ended.err
@@ -190,7 +187,7 @@ def test_no_text_can_be_more_than_one_field_of_one_line(tmp_path: Path) -> None:
     )
     command = ["metrics", "--metric", "meteor", "--candidates", "c.json", "--references", "r.json"]
     options = [*fake_program(tmp_path / "fake"), "--meteor-processes", "1"]
-    ended = run(tmp_path, *command, *options, FAKE_METEOR_LOG=str(log))
+    ended = measure(tmp_path, *command, *options, FAKE_METEOR_LOG=str(log))
     assert ended.code == 0, ended.err
     sent = log.read_text(encoding="utf-8").split("\n")[:-1]
     requests = [line for line in sent if line.startswith("SCORE")]
@@ -227,7 +224,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     kept = details.read_bytes().count(b"\n")
     assert 3 <= kept < 20
     before = Path(log).read_text(encoding="utf-8").count("SCORE")
-    ended = run(tmp_path, *command, FAKE_METEOR_LOG=log)
+    ended = measure(tmp_path, *command, FAKE_METEOR_LOG=log)
     assert ended.code == 0, ended.err
     assert len(rows(tmp_path)) == 20
     sent = Path(log).read_text(encoding="utf-8").count("SCORE") - before
@@ -293,8 +290,6 @@ KNOWN = [
 def test_the_program_itself() -> None:
     """One start of the real program: values, statistics, the aggregate, the locale."""
     needs_meteor()
-    from importlib.metadata import distribution
-
     jar = Path(
         str(distribution("pycocoevalcap").locate_file("pycocoevalcap/meteor/meteor-1.5.jar"))
     )

@@ -1,0 +1,369 @@
+"""`capeval metrics`: what is computed, kept, computed again, refused and left unscored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import capeval
+from capeval.errors import InputError, UsageError
+from capeval.metrics.registry import METRICS
+from tests.cli_runs import ROOT, environment, run, start
+from tests.metrics import own_metrics
+from tests.plugin_packages import install
+from tests.server import LoopbackServer, completion
+from tests.typed import typed
+
+OWN = ("letters", "hostile", "raising", "silent", "twice", "unmade", "asking")
+
+
+@pytest.fixture(autouse=True)
+def _own_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in OWN:
+        place = f"tests.metrics.own_metrics:{name.title()}"
+        monkeypatch.setitem(METRICS.packaged, name, place)
+    own_metrics.SCORED.clear()
+
+
+def write(folder: Path, captions: dict[str, str], references: dict[str, Any] | None = None) -> None:
+    (folder / "c.json").write_text(json.dumps(captions), "utf-8")
+    references = references or dict.fromkeys(captions, "A dog runs.")
+    (folder / "r.json").write_text(json.dumps(references), "utf-8")
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+def values(file: Path) -> dict[tuple[str, str], float | None]:
+    return {(row["index"], row["metric"]): row["value"] for row in rows(file)}
+
+
+FILES = ("metrics", "--candidates", "c.json", "--references", "r.json", "--metric")
+
+
+def test_the_sample_gets_its_controls(tmp_path: Path) -> None:
+    done = typed(tmp_path, "metrics", "sample")
+    assert (done.code, len(done.out.splitlines())) == (0, 15)
+    assert done.out.startswith("unigram-f1, length of 3 runs: scored 60/60 captions.")
+    found = values(tmp_path / "runs" / "sample-terse" / "metrics.jsonl")
+    assert found["sample_01", "length"] == 23
+    assert found["sample_01", "unigram-f1"] == 22 / 69
+    row = rows(tmp_path / "runs" / "sample-terse" / "metrics.jsonl")[0]
+    assert list(row) == ["index", "system", "metric", "value", "reason", "signature"]
+    assert row["system"] == "sample-terse"
+
+
+def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
+    write(tmp_path, {"1": "one", "2": "a fail", "3": "three"})
+    assert typed(tmp_path, *FILES, "letters").code == 3
+    assert own_metrics.SCORED == ["1", "2", "3"]
+    out = tmp_path / "metrics.jsonl"
+    before = out.read_bytes()
+    assert typed(tmp_path, *FILES, "letters").code == 3
+    assert own_metrics.SCORED[3:] == ["2"]  # what failed is tried again
+    assert out.read_bytes() == before
+    write(tmp_path, {"1": "one", "2": "too", "3": "three!"})
+    done = typed(tmp_path, *FILES, "letters")
+    assert done.code == 0
+    assert "1 value of letters no longer" in done.err
+    assert own_metrics.SCORED[4:] == ["2", "3"]
+    assert values(out)["3", "letters"] == 5
+    write(
+        tmp_path,
+        {"1": "one", "2": "too", "3": "three!"},
+        {"1": ["A.", "B."], "2": "A dog runs.", "3": "A dog runs."},
+    )
+    assert typed(tmp_path, *FILES, "letters").code == 0
+    assert own_metrics.SCORED[6:] == ["1"]
+
+
+def test_other_settings_compute_everything_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"1": "one", "2": "two"})
+    typed(tmp_path, *FILES, "letters")
+    monkeypatch.setattr(own_metrics.Letters, "settings", {"version": "2"})
+    done = typed(tmp_path, *FILES, "letters")
+    assert "2 values of letters no longer hold (the metric's settings changed)" in done.err
+    assert own_metrics.SCORED == ["1", "2"] * 2
+    signatures = {row["signature"] for row in rows(tmp_path / "metrics.jsonl")}
+    assert signatures == {f"capeval:letters|version:2|v:{capeval.__version__}"}
+
+
+def test_values_of_an_earlier_text_leave_the_file(tmp_path: Path) -> None:
+    write(tmp_path, {"1": "one", "2": "two"})
+    typed(tmp_path, *FILES, "letters,length")
+    write(tmp_path, {"1": "one", "2": "other"})
+    typed(tmp_path, *FILES, "length")
+    found = values(tmp_path / "metrics.jsonl")
+    assert ("1", "letters") in found
+    assert ("2", "letters") not in found
+    assert found["2", "length"] == 1
+
+
+def test_an_undefined_value_is_no_failure(tmp_path: Path) -> None:
+    write(tmp_path, {"1": "one!", "2": ""})
+    done = typed(tmp_path, *FILES, "letters", "--json")
+    assert done.code == 0
+    (result,) = done.json[0]["metrics"]
+    assert result["counts"] == {"captioned": 2, "scored": 2}
+    assert result["outputs"]["letters"]["value"] == 1.5
+    share = result["outputs"]["letter-share"]
+    assert (share["value"], share["groups"]) == (0.75, {"all": 0.75})
+    row = rows(tmp_path / "metrics.jsonl")[3]
+    assert (row["metric"], row["value"], row["reason"]) == (
+        "letter-share",
+        None,
+        "the caption is empty",
+    )
+    typed(tmp_path, *FILES, "letters")
+    assert own_metrics.SCORED == ["1", "2"]
+
+
+MALFORMED = {
+    "nan": "the metric returned nan for hostile, not a number",
+    "infinite": "the metric returned inf for hostile, not a number",
+    "text": "the metric returned '1' for hostile, not a number",
+    "true": "the metric returned True for hostile, not a number",
+    "other": "the metric returned no single value for hostile, other",
+    "none": "the metric returned no single value for hostile",
+    "both": "the metric returned no single value for hostile",
+    "number": "the metric returned float, not Scored or Unscored",
+    "nothing": "the metric returned NoneType, not Scored or Unscored",
+    "surrogate": "\ufffd",
+    "refused": "no reason was given",
+    "reply": "no number",
+}
+
+
+def test_what_is_no_value_leaves_a_caption_unscored(tmp_path: Path) -> None:
+    write(tmp_path, {name: name for name in (*MALFORMED, "good")})
+    assert typed(tmp_path, *FILES, "hostile").code == 3
+    *found, good = rows(tmp_path / "metrics.jsonl")
+    assert good["value"] == 0.5
+    for row, reason in zip(found, MALFORMED.values(), strict=True):
+        assert (row["value"], row["reason"]) == (None, reason)
+    assert typed(tmp_path, *FILES, "hostile", "--max-unscored", len(MALFORMED)).code == 0
+
+
+BROKEN = {
+    "raising": "the metric \"raising\" failed: KeyError: 'no\\nsuch key'",
+    "silent": "the metric silent did not score 1 captions",
+    "twice": 'the metric twice scored "1" twice',
+    "unmade": 'the metric "unmade" cannot be used: RuntimeError: no weights',
+    "letter": 'no metric is called "letter"',
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_metric_that_fails_is_one_line(name: str, tmp_path: Path) -> None:
+    write(tmp_path, {"1": "one", "2": "two"})
+    done = typed(tmp_path, *FILES, name)
+    assert done.code == 2
+    assert BROKEN[name] in done.lines[-1]
+
+
+FAULTS: list[tuple[list[str], str]] = [
+    (["--candidates", "c.json"], "--candidates and --references go together"),
+    (["--references", "r.json"], "--candidates and --references go together"),
+    (["sample", *FILES[1:5]], "measure runs, or --candidates with --references, not both"),
+    (["sample", "sample"], "2 of the arguments are the run 'sample-confused'"),
+    (["sample", "--out", "x.jsonl"], "--out is for one run"),
+    (["sample", "--system", "s"], "--system names the system of --candidates"),
+    ([*FILES[1:5], "--out", "r.json"], "--out: r.json is one of the files to be read"),
+    ([*FILES[1:5], "--out", "text.jsonl"], "text.jsonl: line 1: is no metrics.jsonl"),
+    (["--candidates", "c.json", "--references", "other.json"], "c.json: none of its 2 captions"),
+    (
+        ["--candidates", "c.json", "--references", "half.json"],
+        'c.json: index "2": index: has no reference',
+    ),
+    (["--candidates", "c.json", "--references", "blank.json"], "references.1: "),
+    (
+        ["--candidates", "c.json", "--references", "twice.jsonl"],
+        "is duplicated (line 1 and line 2)",
+    ),
+    (["--candidates", "c.json", "--references", "gone.json"], "gone.json: does not exist"),
+    (["--candidates", "lines:gone", "--references", "r.json"], "gone: does not exist"),
+    (["c.json"], "c.json: name its annotations with --annotations"),
+    ([*FILES[1:5], "--only", "9"], 'no caption has the index "9"'),
+    ([*FILES[1:5], "--max-unscored", "x"], "--max-unscored"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), FAULTS)
+def test_what_does_not_fit_is_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    write(tmp_path, {"1": "one", "2": "two"})
+    (tmp_path / "text.jsonl").write_text('{"index": "1"}\n', "utf-8")
+    (tmp_path / "other.json").write_text('{"x": "A."}', "utf-8")
+    (tmp_path / "half.json").write_text('{"1": "A."}', "utf-8")
+    (tmp_path / "blank.json").write_text('{"1": [" "], "2": "A."}', "utf-8")
+    (tmp_path / "twice.jsonl").write_text('{"index": "1", "reference": "A."}\n' * 2, "utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    done = typed(tmp_path, "metrics", *arguments)
+    assert done.code == 2
+    assert message in done.lines[-1]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_files_of_lines_have_a_system_each(tmp_path: Path) -> None:
+    systems = tmp_path / "systems"
+    systems.mkdir()
+    (systems / "vtt.A").write_bytes(b"a dog\nbad \xff byte\n")
+    (systems / "b.txt").write_text("a dog runs\n\n", "utf-8")
+    (tmp_path / "refs").write_text("a dog runs\nx\n", "utf-8")
+    command = ("metrics", "--candidates", "lines:systems", "--references", "lines:refs")
+    done = typed(tmp_path, *command, "--out", "out.jsonl")
+    assert done.code == 0
+    assert "2 systems" in done.out
+    found = rows(tmp_path / "out.jsonl")
+    got = {(r["system"], r["index"]): r["value"] for r in found if r["metric"] == "unigram-f1"}
+    assert got == {("A", "1"): 0.8, ("A", "2"): 0.0, ("b", "1"): 1.0, ("b", "2"): 0.0}
+    human = "video_id,system,score\n1,A,2\n2,A,0\n1,b,3\n2,b,1\n"
+    (tmp_path / "human.csv").write_text(human, "utf-8")
+    correlate = ("correlate", "--human", "human.csv", "--metric", "m=out.jsonl:unigram-f1")
+    assert typed(tmp_path, *correlate, "--ci", "none").code == 0
+
+
+def test_runs_are_correlated_with_what_was_measured_of_them(tmp_path: Path) -> None:
+    typed(tmp_path, "metrics", "sample", "--metric", "length,unigram-f1", "--quiet")
+    human = ROOT / "annotations" / "sample" / "human.csv"
+    done = typed(tmp_path, "correlate", "--human", human, "--ci", "none", "--json")
+    assert done.code == 0
+    assert {one["metric"] for one in done.json["results"]} == {"length", "unigram-f1"}
+    options = [f"--metric=m=sample-{name}:length" for name in ("terse", "thorough", "confused")]
+    one = typed(tmp_path, "correlate", "--human", human, "--ci", "none", "--json", *options)
+    assert {result["metric"] for result in one.json["results"]} == {"m"}
+    assert [r["value"] for r in one.json["results"]] == [
+        r["value"] for r in done.json["results"] if r["metric"] == "length"
+    ]
+    wrong = typed(tmp_path, "correlate", "--human", human, "--metric", "m=sample-terse:meteor")
+    assert "has no metric meteor; it has length, unigram-f1" in wrong.err
+
+
+def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
+    (found,) = capeval.measure(
+        candidates={"1": "A dog.", "2": ""},
+        references={"1": ["A cat.", "The dog"], "2": "A."},
+        metric="unigram-f1",
+    )
+    assert found.file is None
+    assert found.results[0].summaries["unigram-f1"].value == 0.25
+    with pytest.raises(InputError, match='references: index "1": references'):
+        capeval.measure(candidates={"1": "A."}, references={"1": []})
+    with pytest.raises(UsageError, match="`candidates` and `references` go together"):
+        capeval.measure(candidates={"1": "A."})
+
+
+PLUGIN = """
+from capeval.metrics.protocol import CaptionMetric, Output, Scored
+
+class Vowels(CaptionMetric):
+    name = "vowels"
+    outputs = (Output("vowels", unit="number"),)
+    settings = {"version": "1"}
+
+    async def score_caption(self, item):
+        return Scored({"vowels": sum(map(item.caption.count, "aeiou"))})
+
+def broken(context):
+    raise SystemExit(0)
+"""
+
+
+def test_a_package_can_add_a_metric(tmp_path: Path) -> None:
+    points = "[capeval.metrics]\nvowels = my_metric:Vowels\nbroken = my_metric:broken\n"
+    site = install(tmp_path, "my_metric", PLUGIN, points)
+    write(tmp_path, {"1": "one"})
+    path = {"PYTHONPATH": f"{site}:{environment(tmp_path)['PYTHONPATH']}"}
+    done = run(tmp_path, *FILES, "vowels", **path)
+    assert done.code == 0, done.err
+    assert values(tmp_path / "metrics.jsonl") == {("1", "vowels"): 2.0}
+    done = run(tmp_path, *FILES, "broken", **path)
+    assert done.code == 2
+    assert "must be a class derived from capeval.metrics.protocol.Metric" in done.err
+
+
+def rating(request: dict[str, Any]) -> Any:
+    """Reply with a number; to captions that have none, with words."""
+    caption = request["messages"][0]["content"].removeprefix("Rate: ")
+    return completion(caption.rpartition(" ")[2], prompt_tokens=1000, completion_tokens=10)
+
+
+ASK = (*FILES, "asking", "--judge", "gpt-4o-2024-08-06")
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> str:
+    """The PYTHONPATH with which another process finds the metric `asking`."""
+    points = "[capeval.metrics]\nasking = tests.metrics.own_metrics:Asking\n"
+    site = install(tmp_path, "my_asking", "", points)
+    return f"{site}:{environment(tmp_path)['PYTHONPATH']}"
+
+
+async def test_a_chat_metric_is_asked_once_for_each_caption(tmp_path: Path, installed: str) -> None:
+    write(tmp_path, {"1": "it is 0.5", "2": "it is good", "3": "it is 1"})
+    async with LoopbackServer(rating) as server:
+        process = await start(tmp_path, *ASK, "--base-url", server.url, PYTHONPATH=installed)
+        out, err = await process.communicate()
+        assert process.returncode == 3, err
+        text = out.decode()
+        assert "cand" not in text
+        assert "c: asking 75.0 (scored 2/3)." in text
+        assert "2 is unscored: reply with one number" in text
+        assert values(tmp_path / "metrics.jsonl") == {
+            ("1", "asking"): 0.5,
+            ("2", "asking"): None,
+            ("3", "asking"): 1.0,
+        }
+
+
+@pytest.fixture
+def paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    write(tmp_path, {str(n): f"it is {n / 100}" for n in range(20)})
+    return tmp_path
+
+
+def test_a_chat_metric_is_estimated_without_a_call(
+    paid: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = typed(paid, *ASK, "--dry-run", "--json")
+    assert done.code == 0, done.err
+    assert (done.json["calls"], done.json["runs"]) == (20, {"c": {"asking": 20}})
+    assert done.json["cost"] > 0
+    monkeypatch.delenv("OPENAI_API_KEY")
+    done = typed(paid, *ASK)
+    assert done.code == 2
+    assert "there is no key for the chat model: set OPENAI_API_KEY, or name" in done.lines[-1]
+    done = typed(paid, *FILES, "asking", "--judge", "lexical")
+    assert "is no chat model" in done.err
+
+
+async def test_a_cost_cap_stops_and_the_rest_is_resumed(paid: Path, installed: str) -> None:
+    key = "sk-test"
+    async with LoopbackServer(rating) as server:
+        command = [*ASK, "--base-url", server.url, "--max-concurrency", "2"]
+        process = await start(
+            paid, *command, "--max-cost", "0.02", PYTHONPATH=installed, OPENAI_API_KEY=key
+        )
+        out, err = await process.communicate()
+        assert process.returncode == 3, err
+        assert b"the cost cap of $0.02" in err
+        assert b"captions not measured" in out
+        some = server.calls
+        assert 2 < some < 15
+        process = await start(paid, *command, PYTHONPATH=installed, OPENAI_API_KEY=key)
+        out, err = await process.communicate()
+        assert process.returncode == 0, err
+        assert b"scored 20/20" in out
+        assert server.calls == 20 + 2  # each once, and a test call for each command
+
+
+def test_the_list_has_every_metric(tmp_path: Path) -> None:
+    done = typed(tmp_path, "metrics", "--list")
+    assert (done.code, done.out.split()[:3]) == (0, ["unigram-f1", "length", "meteor"])
