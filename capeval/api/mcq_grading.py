@@ -18,7 +18,7 @@ from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.mcq.asked import Asked
 from capeval.mcq.grades import Grades
 from capeval.mcq.grading import DRAWS, Blind, Graded, count_grades
-from capeval.mcq.model_reader import ModelReader, prompts_label
+from capeval.mcq.model_reader import ModelReader, label_of
 from capeval.mcq.questions import load_questions
 from capeval.mcq.responses import load_responses, responses_hash
 from capeval.mcq.strategies import (
@@ -242,7 +242,7 @@ def _signature(
         parts["nll"] = "per-token" if settings.per_token else "sum"
     if chosen.asks is not None:
         parts["llm"] = llm or "none"
-        parts["prompts"] = prompts_label(chosen.asks)
+        parts["prompts"] = label_of(chosen.asks)
     if any(one.by_chance for one in graded.decisions):
         parts["seed"] = str(settings.seed)
     unique = {(one.benchmark, one.id) for one in responses}

@@ -15,9 +15,10 @@ from capeval.captioners.protocol import Captioner
 from capeval.captioners.run_settings import accepted_ids, same_settings
 from capeval.errors import InputError, VideoError
 from capeval.files.jsonl import as_stored, numbered_lines
+from capeval.files.prompts import prompts_label
 from capeval.files.videos import VideoFolder, none_found
 from capeval.mcq.frames import ReaderFor, Shown
-from capeval.mcq.prompting import prompts_label
+from capeval.mcq.prompting import PROMPTS
 from capeval.mcq.question_job import QuestionJob, key_of
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.runs.engine import Plan, select
@@ -104,7 +105,7 @@ class Asking:
                 "frames": self.policies,
                 "decoder": self.decoder,
                 **self.view.settings(),
-                "prompt": {"set": prompts_label()},
+                "prompt": {"set": prompts_label(PROMPTS)},
                 "symbols": self.symbols,
                 "circular": self.circular,
                 "likelihood": self.likelihood,
