@@ -20,6 +20,8 @@ METRICS: Registry[type[Metric]] = Registry(
         "unigram-f1": "capeval.metrics.controls:UnigramF1",
         "length": "capeval.metrics.controls:CaptionLength",
         "meteor": "capeval.metrics.meteor:Meteor",
+        "clair": "capeval.metrics.clair:Clair",
+        "autodq": "capeval.metrics.autodq:AutoDQ",
     },
     check=lambda found: (
         None
