@@ -17,6 +17,7 @@ from benchmarks import (
     generation,
     judging,
     mcq,
+    metrics,
     probing,
     reporting,
 )
@@ -31,7 +32,7 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging", "mcq"),
+            *("reporting", "probing", "bridging", "mcq", "metrics"),
         ],
         help="this part alone",
     )
@@ -54,6 +55,7 @@ def main() -> None:
             "probing": probing.measure(Path(folder), videos=chosen.videos),
             "bridging": bridging.measure(Path(folder)),
             "mcq": mcq.measure(Path(folder)),
+            "metrics": metrics.measure(),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

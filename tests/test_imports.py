@@ -160,6 +160,7 @@ except SystemExit as end: assert not end.code
                 *(
                     "leaderboard",
                     "mcq leaderboard",
+                    "metrics",
                     "mcq temporal",
                     "models",
                     "plot",

@@ -30,7 +30,7 @@ from capeval.text import Loss, counted
 
 @dataclass(frozen=True)
 class Measured:
-    """The metrics of one run, or of candidates; `file` is its metrics.jsonl, if it is stored."""
+    """The metrics of one run or system; `file` is its metrics.jsonl, if it is stored."""
 
     name: str
     file: Path | None
@@ -159,16 +159,20 @@ class MeasuringSession:
         return sum((metric.expected(item) for item in missing), Usage())
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
-        """Measure the targets and yield the result of each; the last may have been stopped."""
+        """Measure the targets and yield the result of each system; work may have been stopped."""
         for target in self.targets:
-            results: list[MetricResult] = []
+            by_system: dict[str | None, list[MetricResult]] = {}
+            is_stopped = False
             for metric in self.metrics:
                 work = self._work(target, metric)
-                results.append(work.result(await execute(work, progress)))
-                if results[-1].stopped:
+                finished = await execute(work, progress)
+                for system, result in work.results(finished).items():
+                    by_system.setdefault(system, []).append(result)
+                if is_stopped := finished.stopped is not None:
                     break
-            yield Measured(target.name, target.out, tuple(results))
-            if results[-1].stopped:
+            for system, results in by_system.items():
+                yield Measured(system or target.name, target.out, tuple(results))
+            if is_stopped:
                 return
 
     def _work(self, target: Target, metric: Metric) -> MetricWork:

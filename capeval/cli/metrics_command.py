@@ -18,7 +18,7 @@ from capeval.cli.options import (
 )
 from capeval.cli.output import print_json
 from capeval.metrics.options import MetricsOptions
-from capeval.text import counted
+from capeval.text import counted, one_line
 
 if TYPE_CHECKING:
     from capeval.api.measuring import Measured, MeasuringSession, MetricsEstimate
@@ -68,7 +68,7 @@ def metrics(
     check_format(form, as_json=as_json)
     session = Session(as_json=as_json, quiet=quiet)
     if list_metrics:
-        _list(session, as_json=as_json)
+        _list(as_json=as_json)
         return
     allowance = CountOrShare.read(declared["max_unscored"], "--max-unscored")
     options = MetricsOptions(captions=tuple(targets or ()), **declared)
@@ -97,7 +97,7 @@ def metrics(
             _show(session, found, measuring, as_json=as_json, form=form or "table")
             if failure:
                 raise failure
-        complete = len(found) == len(measuring.targets) and all(
+        complete = all(
             not one.stopped and len(one.unscored) <= allowance.of(one.captioned)
             for measured in found
             for one in measured.results
@@ -107,13 +107,25 @@ def metrics(
     raise typer.Exit(session.until_stopped(run))
 
 
-def _list(session: Session, *, as_json: bool) -> None:
+def _list(*, as_json: bool) -> None:
+    from capeval.errors import UsageError
     from capeval.metrics.registry import METRICS
 
-    if as_json:
-        print_json(METRICS.names())
+    found: dict[str, str] = {}
     for name in METRICS.names():
-        session.print(name)
+        try:
+            kind = METRICS.load(name)
+        except UsageError as error:
+            found[name] = str(error)
+            continue
+        asks = " Asks a chat model." if kind.uses_chat else ""
+        found[name] = (kind.__doc__ or "").strip().partition("\n")[0] + asks
+    if as_json:
+        print_json(found)
+        return
+    width = max(map(len, found))
+    for name, about in found.items():
+        sys.stdout.write(f"{one_line(name):<{width}}  {one_line(about)}\n")
 
 
 def _show(
@@ -150,9 +162,9 @@ def _show(
     if measuring.opened:
         session.print_spent(measuring.meter, measuring.opened.chat.model)
     if form == "table":
-        for measured in found:
-            if measured.file:
-                session.print(str(measured.file))
+        for file in dict.fromkeys(measured.file for measured in found):
+            if file:
+                session.print(str(file))
 
 
 def _show_estimate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,13 +56,13 @@ class MetricPlan(Plan[KeptLine]):
 
 @dataclass(frozen=True)
 class MetricResult:
-    """One metric of all captions of a target.
+    """One metric of all captions of a system.
 
     Attributes
     ----------
     summaries : by the name of the output
     captioned, scored : numbers of captions
-    unscored : why captions are not scored, by index, or by system and index
+    unscored : why captions are not scored, by index
     not_reached : how many captions were not tried, because the work was stopped
     """
 
@@ -220,28 +220,38 @@ class MetricWork:
         usage = self._meter.usage
         return Spent(usage.input_tokens + usage.output_tokens, self._meter.spent)
 
-    def result(self, finished: Finished[MetricPlan, KeptLine]) -> MetricResult:
-        """Return the result over the captions that were chosen."""
-        chosen = self.chosen()
-        several = len({item.system for item in chosen}) > 1
-        done = finished.done
+    def results(self, finished: Finished[MetricPlan, KeptLine]) -> dict[str | None, MetricResult]:
+        """Return the result of each system over the captions that were chosen."""
+        by_system: dict[str | None, list[Item]] = {}
+        for item in self.chosen():
+            by_system.setdefault(item.system, []).append(item)
+        return {
+            system: self._result(items, finished.done, finished.stopped)
+            for system, items in by_system.items()
+        }
+
+    def _result(
+        self,
+        items: Sequence[Item],
+        done: Mapping[str, KeptLine],
+        stopped: BudgetReached | EndpointDown | None,
+    ) -> MetricResult:
         scored: list[tuple[Item, Scored]] = []
         unscored: dict[str, str] = {}
         missing = 0
-        for item in chosen:
+        for item in items:
             if item.key not in done:
                 missing += 1
             elif isinstance(outcome := done[item.key].line.outcome, Scored):
                 scored.append((item, outcome))
             else:
-                label = f"{item.system}: {item.index}" if several else item.index
-                unscored[label] = outcome.reason
+                unscored[item.index] = outcome.reason
         return MetricResult(
             metric=self.metric,
             summaries=self.metric.summarise(scored),
-            captioned=len(chosen),
+            captioned=len(items),
             scored=len(scored),
             unscored=unscored,
             not_reached=missing,
-            stopped=finished.stopped,
+            stopped=stopped,
         )

@@ -53,7 +53,9 @@ def metrics_headline(found: Sequence[Named]) -> str:
     names = [output.name for result in found[0].results for output in result.metric.outputs]
     scored = sum(result.scored for one in found for result in one.results)
     captioned = sum(result.captioned for one in found for result in one.results)
-    return f"{', '.join(names)} of {len(found)} runs: scored {share(scored, captioned)} captions."
+    return (
+        f"{', '.join(names)} of {len(found)} systems: scored {share(scored, captioned)} captions."
+    )
 
 
 def value_of(output: Output, summary: Summary) -> str:
@@ -83,7 +85,7 @@ def metrics_page(found: Sequence[Named]) -> Page:
         name = one_line(one.name, 60)
         rows.append([name, *(cells.get(output, NOTHING) for output in outputs), scored])
     columns = [
-        Column("run", words=True),
+        Column("System", words=True),
         *(Column(name) for name in outputs),
         Column("scored", words=True),
     ]

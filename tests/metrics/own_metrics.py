@@ -123,7 +123,7 @@ class Unmade(Letters):
 
 
 class Asking(CaptionMetric):
-    """Asks a chat model for a number from 0 to 1."""
+    """A number from 0 to 1."""
 
     name = "asking"
     outputs = (Output("asking"),)
