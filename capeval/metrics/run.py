@@ -183,16 +183,16 @@ class MetricWork:
         def has_room(begun: int) -> bool:
             return meter.cap is None or meter.spent + (begun + 1) * self.each <= meter.cap
 
-        def failed(error: BaseException) -> CapevalError:
-            return UsageError(f"the metric {shown(metric.name)} failed: {described(error)}")
-
-        with blaming(failed, passing=(CapevalError, OSError)):
+        with blaming(self._failed, passing=(CapevalError, OSError)):
             if not metric.is_open:
                 await metric.open()
                 metric.is_open = True
             await metric.score(plan.todo, kept, has_room)
         if left:
             raise UsageError(f"the metric {metric.name} did not score {len(left)} captions")
+
+    def _failed(self, error: BaseException) -> CapevalError:
+        return UsageError(f"the metric {shown(self.metric.name)} failed: {described(error)}")
 
     def line(self, plan: MetricPlan, outcome: KeptLine) -> tuple[Path, Mapping[str, Any]] | None:
         """Return where an outcome is appended."""
@@ -246,9 +246,12 @@ class MetricWork:
                 scored.append((item, outcome))
             else:
                 unscored[item.index] = outcome.reason
+        with blaming(self._failed):
+            found = self.metric.summarise(scored)
+            summaries = {output.name: found[output.name] for output in self.metric.outputs}
         return MetricResult(
             metric=self.metric,
-            summaries=self.metric.summarise(scored),
+            summaries=summaries,
             captioned=len(items),
             scored=len(scored),
             unscored=unscored,
