@@ -22,7 +22,7 @@ from tests.metrics.scripted import measured
 from tests.typed import typed
 
 PRECISION, RECALL, F1 = "autodq-precision", "autodq-recall", "autodq-f1"
-DREAM = Path("/work/shared/data/dream1k.jsonl")
+DREAM = Path(__file__).resolve().parents[3] / "shared" / "data" / "dream1k.jsonl"
 
 LISTED = [{"index": "1", "references": ["A dog barks. A cat runs."], "events": ["e1", "e2"]}]
 """A reference with two events: what is asked is extraction, recall, precision."""
