@@ -21,7 +21,7 @@ from capeval.mcq.asked import Asked
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
 from capeval.mcq.grading import DRAWS, Blind, Graded, count_grades
-from capeval.mcq.model_reader import ModelReader, prompts_label
+from capeval.mcq.model_reader import ModelReader, label_of
 from capeval.mcq.questions import load_questions, select
 from capeval.mcq.reading_work import ReadingEstimate, ReadingWork, Undecided, estimate_reading
 from capeval.mcq.responses import load_responses, models_of, responses_hash
@@ -389,7 +389,7 @@ def _signature(
         parts["nll"] = "per-token" if settings.per_token else "sum"
     if chosen.asks is not None:
         parts["llm"] = llm or "none"
-        parts["prompts"] = prompts_label(chosen.asks)
+        parts["prompts"] = label_of(chosen.asks)
     if any(one.by_chance for one in graded.decisions):
         parts["seed"] = str(settings.seed)
     unique = {(one.benchmark, one.id) for one in responses}

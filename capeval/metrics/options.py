@@ -9,7 +9,9 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from capeval.metrics.autodq_options import AutodqOptions
 from capeval.metrics.bertscore_options import BERTScoreOptions
+from capeval.metrics.clair_options import ClairOptions
 from capeval.metrics.meteor_options import MeteorOptions
 from capeval.options import (
     FRACTION,
@@ -33,7 +35,7 @@ def _ignore(_notice: str) -> None:
 
 
 @declares
-class MetricsOptions(MeteorOptions, BERTScoreOptions, ModelOptions):
+class MetricsOptions(ClairOptions, AutodqOptions, MeteorOptions, BERTScoreOptions, ModelOptions):
     """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
 
     Parameters

@@ -19,7 +19,7 @@ from capeval.files.judgments import short_hash
 from capeval.llm.asker import Asker
 from capeval.metrics.options import MetricsOptions
 from capeval.runs.workers import work_through
-from capeval.schema import Annotation, Usage
+from capeval.schema import Annotation, Caption, Usage
 from capeval.text import one_line
 from capeval.version import __version__
 
@@ -54,6 +54,11 @@ class Item:
     def key(self) -> str:
         """What names the caption among others: the index, with the system if there is one."""
         return self.index if self.system is None else json.dumps([self.system, self.index])
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether the caption is empty, by the rule of `Caption.is_empty`."""
+        return Caption(index=self.index, caption=self.caption).is_empty
 
     @cached_property
     def hash(self) -> str:

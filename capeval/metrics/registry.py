@@ -21,6 +21,8 @@ METRICS: Registry[type[Metric]] = Registry(
         "length": "capeval.metrics.controls:CaptionLength",
         "meteor": "capeval.metrics.meteor:Meteor",
         "bertscore": "capeval.metrics.bertscore:BERTScore",
+        "clair": "capeval.metrics.clair:Clair",
+        "autodq": "capeval.metrics.autodq:AutoDQ",
     },
     check=lambda found: (
         None
