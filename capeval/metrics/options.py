@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from capeval.metrics.autodq_options import AutodqOptions
 from capeval.metrics.clair_options import ClairOptions
 from capeval.metrics.meteor_options import MeteorOptions
+from capeval.metrics.vdcscore_options import VdcscoreOptions
 from capeval.options import (
     FRACTION,
     INPUTS,
@@ -34,7 +35,7 @@ def _ignore(_notice: str) -> None:
 
 
 @declares
-class MetricsOptions(ClairOptions, AutodqOptions, MeteorOptions, ModelOptions):
+class MetricsOptions(VdcscoreOptions, ClairOptions, AutodqOptions, MeteorOptions, ModelOptions):
     """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
 
     Parameters

@@ -22,6 +22,7 @@ METRICS: Registry[type[Metric]] = Registry(
         "meteor": "capeval.metrics.meteor:Meteor",
         "clair": "capeval.metrics.clair:Clair",
         "autodq": "capeval.metrics.autodq:AutoDQ",
+        "vdcscore": "capeval.metrics.vdcscore:VDCscore",
     },
     check=lambda found: (
         None

@@ -88,6 +88,7 @@ class MetricResult:
                     "reason": one.reason,
                     "unit": output.unit,
                     "control": output.control,
+                    **({"scale": [*output.scale]} if output.scale else {}),
                     **({"groups": dict(one.groups)} if one.groups else {}),
                 }
                 for output in self.metric.outputs
@@ -148,6 +149,8 @@ class MetricWork:
                 is_text = old.inputs.get("item") != item.hash
                 stale["caption or reference" if is_text else "metric's settings"] += 1
         chosen = self.chosen()
+        with blaming(self._failed, passing=(CapevalError, OSError)):
+            metric.check(chosen)
         todo = [
             item for item in chosen if item.key not in kept or kept[item.key].reason is not None
         ]
@@ -183,16 +186,16 @@ class MetricWork:
         def has_room(begun: int) -> bool:
             return meter.cap is None or meter.spent + (begun + 1) * self.each <= meter.cap
 
-        def failed(error: BaseException) -> CapevalError:
-            return UsageError(f"the metric {shown(metric.name)} failed: {described(error)}")
-
-        with blaming(failed, passing=(CapevalError, OSError)):
+        with blaming(self._failed, passing=(CapevalError, OSError)):
             if not metric.is_open:
                 await metric.open()
                 metric.is_open = True
             await metric.score(plan.todo, kept, has_room)
         if left:
             raise UsageError(f"the metric {metric.name} did not score {len(left)} captions")
+
+    def _failed(self, error: BaseException) -> CapevalError:
+        return UsageError(f"the metric {shown(self.metric.name)} failed: {described(error)}")
 
     def line(self, plan: MetricPlan, outcome: KeptLine) -> tuple[Path, Mapping[str, Any]] | None:
         """Return where an outcome is appended."""
