@@ -96,10 +96,8 @@ def read_relations(value: Any, notes: list[str], stage: str, events: int) -> tup
     found: dict[int, Label] = {}
     for item in as_list(value, "events"):
         if not isinstance(item, dict):
-            raise ReplyError(
-                f'every answer must be {{"id": .., "relation": ".."}}, not {shown(item)}'
-            )
-        exact_keys(item, "an answer", ["id", "relation"], ("event", *REMARKS))
+            raise ReplyError(f"every answer must be an object with an id, not {shown(item)}")
+        exact_keys(item, "an answer", ["id", "relation"], REMARKS)
         number = read_number(item["id"], "event", events)
         if type(item["id"]) is not int:
             notes.append(f"{stage}: event {number} was answered with text for a number")
