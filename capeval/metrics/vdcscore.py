@@ -35,7 +35,7 @@ from capeval.metrics.vdcscore_replies import (
 )
 from capeval.schema import Usage
 from capeval.schema.question_answer import QuestionAnswer
-from capeval.text import nearest, none_has, shown
+from capeval.text import nearest, none_has, shown, storable
 
 ACCURACY, SCORE = "vdcscore-accuracy", "vdcscore-score"
 _NO_QUESTIONS = "the video has no questions"
@@ -56,9 +56,9 @@ class Graded:
         one = self.asked
         return {
             "number": self.number,
-            "question": one.question,
-            "answer": one.answer,
-            **({} if one.category is None else {"category": one.category}),
+            "question": storable(one.question),
+            "answer": storable(one.answer),
+            **({} if one.category is None else {"category": storable(one.category)}),
             "predicted": self.predicted,
             "match": "yes" if self.match else "no",
             "score": self.score,

@@ -53,7 +53,8 @@ def read_answer(value: Any, notes: list[str]) -> str:
         raise ReplyError(f"the reply must be an object with answer, not {shown(value)}")
     exact_keys(value, "the reply", ["answer"], REMARKS)
     answer = value["answer"]
-    if not isinstance(answer, str) or not answer.strip():
+    # The form of the prompt, sent back, has no letter either.
+    if not isinstance(answer, str) or not any(map(str.isalnum, answer)):
         raise ReplyError(f"the answer must be text, not {shown(answer)}")
     return storable(answer.strip())
 
