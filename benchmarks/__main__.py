@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import (
     against,
+    answering,
     bridging,
     calibrating,
     comparing,
@@ -32,7 +33,7 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging", "mcq", "metrics"),
+            *("reporting", "probing", "bridging", "mcq", "answering", "temporal", "metrics"),
         ],
         help="this part alone",
     )
@@ -55,6 +56,8 @@ def main() -> None:
             "probing": probing.measure(Path(folder), videos=chosen.videos),
             "bridging": bridging.measure(Path(folder)),
             "mcq": mcq.measure(Path(folder)),
+            "answering": answering.measure_answering(Path(folder)),
+            "temporal": answering.measure_temporal(Path(folder)),
             "metrics": metrics.measure(),
         }
         if chosen.against is not None:

@@ -18,13 +18,16 @@ from capeval.captioners.selection import (
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.videos import VideoFolder
-from capeval.mcq.answer_plan import AnswerPlan, Asking, chosen_questions, plan_answers
+from capeval.mcq.answer_plan import AnswerPlan, chosen_questions, plan_answers
 from capeval.mcq.answering import Answers, answer_run
-from capeval.mcq.frames import ReaderFor, SharedReader, Shown
+from capeval.mcq.asking import Asking
+from capeval.mcq.find_run import MCQ
+from capeval.mcq.frames import ReaderFor, RecentReads, SharedReader, Shown
 from capeval.mcq.prompting import takes_subtitles
 from capeval.mcq.questions import FORMATS, load_questions, select
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.options import takes
+from capeval.reporting.mcq_names import benchmark_name
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
@@ -71,7 +74,7 @@ class AnsweringSession:
             )
         self._readers = options.readers
         name = options.run or asking.folder_name(captioner.name)
-        folder = Path(options.runs) / "mcq" / asking.benchmark
+        folder = Path(options.runs) / MCQ / asking.benchmark
         self._run = RunFolder(folder / run_name(name))
         self.plan: AnswerPlan = plan_answers(self._run, asking, captioner)
 
@@ -168,13 +171,14 @@ def _readers(
             allow_damaged=options.allow_damaged,
         )
 
-    if view.single:
-        readers = {question.id: opened(view.single_frame(question)) for question in chosen}
-        return lambda question: readers[question.id]
-    policies = {view.policy_name(question) for question in chosen}
     # Questions on one video follow each other, but each reader may be at another video.
-    keep = max(2, options.readers)
-    shared = {policy: SharedReader(given or opened(policy), keep) for policy in policies}
+    recent = RecentReads(max(2, options.readers))
+    if view.single:
+        taken = {question.id: view.single_frame(question) for question in chosen}
+        single = {policy: SharedReader(opened(policy), recent) for policy in {*taken.values()}}
+        return lambda question: single[taken[question.id]]
+    policies = {view.policy_name(question) for question in chosen}
+    shared = {policy: SharedReader(given or opened(policy), recent) for policy in policies}
     return lambda question: shared[view.policy_name(question)]
 
 
@@ -187,7 +191,10 @@ def _subtitles(
         raise UsageError("--blind shows no frames, and --subtitles are those at the frames")
     without = sorted({q.benchmark for q in chosen if not takes_subtitles(q.benchmark)})
     if without:
-        raise UsageError(f"--subtitles: the prompt of {listed(without)} has no place for them")
+        raise UsageError(
+            f"--subtitles: questions of {listed(map(benchmark_name, without))} are asked without "
+            "subtitles; omit the option"
+        )
     files = SubtitleFiles(Path(options.subtitles))
     videos = list(dict.fromkeys(question.video for question in chosen))
     # All are read now, so that a damaged file stops nothing half-way.

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from capeval.api.mcq_diagnostic_options import McqLeaderboardOptions, McqTemporalOptions
 from capeval.api.sync_async import awaitable
 from capeval.errors import UsageError
-from capeval.mcq.graded_run import RESPONSES, find_grades, read_graded_run
+from capeval.mcq.find_run import RESPONSES, all_grades, find_grades
+from capeval.mcq.graded_run import read_graded_run
 from capeval.mcq.temporal_result import TemporalResult
 from capeval.options import takes
 from capeval.reporting.formats import form_for
-from capeval.reporting.mcq_leaderboard.board import McqLeaderboard, make_mcq_leaderboard, runs_shown
+from capeval.reporting.mcq_leaderboard.board import McqLeaderboard, make_mcq_leaderboard
 from capeval.reporting.mcq_leaderboard.tables import rendered_mcq_leaderboard
 from capeval.reporting.temporal_tables import rendered_temporal
 from capeval.runs.outputs import check_output, write_output
@@ -75,7 +76,7 @@ def mcq_leaderboard(o: McqLeaderboardOptions) -> McqLeaderboard:
     form = o.format if o.out is None else form_for(Path(o.out), o.format)
     named = [find_grades(run, folder) for run in o.graded_runs]
     if o.out is not None:
-        check_output(Path(o.out), _read_for([*named, *runs_shown(folder)]))
+        check_output(Path(o.out), _read_for([*named, *all_grades(folder)]))
     board = make_mcq_leaderboard(named, runs=folder, by=o.by, published=o.published)
     if o.out is not None:
         write_output(Path(o.out), rendered_mcq_leaderboard(board, form) + "\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,12 @@ from capeval.api.mcq_options import ExportOptions, ImportOptions
 from capeval.api.sync_async import awaitable
 from capeval.errors import InputError, UsageError
 from capeval.files.jsonl import dumps
-from capeval.mcq.exchange.tomato import tomato_files, tomato_responses
+from capeval.files.reading import read_bytes
+from capeval.mcq.exchange.tomato import is_part, tomato_files, tomato_responses
 from capeval.mcq.exchange.video_mme import video_mme_template
+from capeval.mcq.find_run import RESPONSES, find_responses
 from capeval.mcq.questions import load_questions
-from capeval.mcq.responses import load_responses
+from capeval.mcq.responses import load_responses, models_of, refuse_duplicates
 from capeval.options import takes
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Response
@@ -49,14 +51,15 @@ def mcq_import(o: ImportOptions) -> Imported:
     """
     paths, out = [Path(one) for one in o.files], Path(o.out)
     read = [*paths, *([] if o.questions is None else [Path(o.questions)])]
-    check_output(out, read)
+    check_output(out, read, own=RESPONSES)
     questions = None if o.questions is None else load_questions(o.questions, o.on_notice)
     if len(paths) == 1:
         found: Sequence[Response] = load_responses(paths[0], o.on_notice, questions)
     else:
         found = tomato_responses(paths, questions, o.on_notice)
+        refuse_duplicates(found, paths[0])
     text = "".join(dumps(one.model_dump(mode="json")) + "\n" for one in found)
-    _refuse_other(out, text, force=o.force)
+    _refuse_others({out: text}, force=o.force)
     write_output(out, text)
     return Imported(out, tuple(found))
 
@@ -70,14 +73,13 @@ def mcq_export(o: ExportOptions) -> Exported:
     InputError, UsageError
         The responses are to another benchmark, or `out` cannot be written.
     """
-    source, out = Path(o.responses), Path(o.out)
-    if o.to == "tomato":
-        model = o.model or ""
-        if not model or "/" in model or model in (".", ".."):
-            raise UsageError("--to tomato: name the model with --model, without slashes")
-    elif o.model is not None:
+    source, out = find_responses(o.responses, Path(o.runs)), Path(o.out)
+    if o.to != "tomato" and o.model is not None:
         raise UsageError("--model is for --to tomato; the template of Video-MME names no model")
     responses = load_responses(source, o.on_notice)
+    model = o.model or "+".join(models_of(responses))
+    if o.to == "tomato" and not is_part(model):
+        raise UsageError("--to tomato: name the model with --model, without slashes")
     texts: dict[Path, str]
     try:
         if o.to == "tomato":
@@ -86,9 +88,10 @@ def mcq_export(o: ExportOptions) -> Exported:
         else:
             texts = {out: dumps(video_mme_template(responses), indent=4) + "\n"}
     except InputError as error:
-        raise InputError(error.message, file=source, where=error.where) from None
+        raise InputError(error.message, file=source, where=error.where, field=error.field) from None
     for file in texts:
         check_output(file, [source])
+    _refuse_others(texts, force=o.force)
     failed = sum(one.reply is None for one in responses)
     if failed:
         how = "left out" if o.to == "tomato" else "empty in the template"
@@ -103,12 +106,13 @@ def _lines(lines: Sequence[dict[str, Any]]) -> str:
     return "".join(dumps(line) + "\n" for line in lines)
 
 
-def _refuse_other(out: Path, text: str, *, force: bool) -> None:
-    if out.is_file() and not force and out.read_bytes() != text.encode("utf-8"):
-        raise UsageError(
-            f"--out: {out} exists with other contents; choose another file, or replace it with "
-            "--force"
-        )
+def _refuse_others(texts: Mapping[Path, str], *, force: bool) -> None:
+    for out, text in texts.items():
+        if out.is_file() and not force and read_bytes(out) != text.encode("utf-8"):
+            raise UsageError(
+                f"--out: {out} exists with other contents; choose another file, or replace it "
+                "with --force"
+            )
 
 
 mcq_import_async = awaitable(mcq_import)

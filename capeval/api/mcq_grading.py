@@ -5,22 +5,26 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from capeval.api import Notices
 from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
-from capeval.llm.asker import open_asker
+from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.mcq.asked import Asked
+from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
 from capeval.mcq.grading import DRAWS, Blind, Graded, count_grades
 from capeval.mcq.model_reader import ModelReader, label_of
-from capeval.mcq.questions import load_questions
-from capeval.mcq.responses import load_responses, responses_hash
+from capeval.mcq.questions import load_questions, select
+from capeval.mcq.reading_work import ReadingEstimate, ReadingWork, Undecided, estimate_reading
+from capeval.mcq.responses import load_responses, models_of, responses_hash
 from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
@@ -33,10 +37,14 @@ from capeval.mcq.strategies import (
     usable,
 )
 from capeval.options import takes
+from capeval.reporting.formats import FORM_OF_SUFFIX, Format, form_for, rendered
+from capeval.reporting.mcq_tables import grades_headline, grades_page
+from capeval.runs.engine import Progress, execute
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Question, Response
+from capeval.schema.usage import Usage
 from capeval.scoring.signature import VERSION, Signature
-from capeval.text import counted
+from capeval.text import counted, listed, shown
 from capeval.version import __version__
 
 
@@ -51,9 +59,8 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
     EndpointError, BudgetReached
         The model that reads replies cannot be called any more. Its replies so far are kept.
     """
-    # Calls to a model can go on for hours, and then memory matters more than a second.
-    with nullcontext() if o.llm else _no_collection():
-        return await _grade(o)
+    async with open_grading(o, on_notice=o.on_notice) as session:
+        return await session.grades(o.progress)
 
 
 mcq_grade = blocking(mcq_grade_async)
@@ -71,68 +78,238 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-async def _grade(o: GradeOptions) -> Grades:
-    inputs = [Path(one) for one in (o.responses, o.questions, o.blind_run) if one is not None]
-    if o.out is not None:
-        check_output(Path(o.out), inputs)
-    questions = None if o.questions is None else load_questions(o.questions, o.on_notice)
-    loaded = load_responses(Path(o.responses), o.on_notice, questions)
-    responses = _in_set(loaded, questions)
-    chosen, convention = _chosen(o)
-    others = {one.benchmark for one in responses} - {o.convention}
-    if convention is not None and others:
-        o.on_notice(f"--as {convention.name}: there are responses to {', '.join(sorted(others))}")
-    blind = None
-    if o.blind_run is not None:
-        blind = load_responses(Path(o.blind_run), o.on_notice, questions)
-    captioning = None if o.cap_run is None else _captioning(o)
-    settings = Settings(seed=o.seed, per_token=o.per_token)
-    asked = [Asked(one) for one in responses]
-    _check_likelihoods(chosen, responses)
-    has_model = o.llm is not None
-    several = usable(responses, has_model=has_model) if o.select == ALL else []
-    async with _open_reader(o, [chosen, *several]) as reader:
-        decisions = await _decide(asked, chosen, settings, reader, o)
-        sides = {
-            one.name: await _decide(asked, one, settings, reader, o, notice=False)
-            for one in several
+@dataclass
+class _Pass:
+    """Replies and the decisions of one strategy; None is left to a model."""
+
+    strategy: Strategy
+    asked: Sequence[Asked]
+    decisions: list[Decision | None]
+
+    def made(self) -> list[Decision]:
+        return [one for one in self.decisions if one is not None]
+
+
+class GradingSession:
+    """Responses that were read from their files, and the replies that are left to a model."""
+
+    def __init__(self, o: GradeOptions, asker: Asker | None, on_notice: Notices) -> None:
+        source = find_responses(o.responses, Path(o.runs))
+        blind_source = None if o.blind_run is None else find_responses(o.blind_run, Path(o.runs))
+        self.out = _out(o, source)
+        self._form: Format = "json" if o.out is None else _form_of(Path(o.out))
+        if self.out is not None:
+            read = (source, None if o.questions is None else Path(o.questions), blind_source)
+            check_output(self.out, [one for one in read if one is not None])
+        self._o, self.asker = o, asker
+        self._questions = None if o.questions is None else load_questions(o.questions, on_notice)
+        loaded = load_responses(source, on_notice, self._questions)
+        if self._questions is None:
+            _count_missing(loaded, source, on_notice)
+        self._responses = _in_set(loaded, self._questions, on_notice)
+        if o.where:
+            self._responses = select(self._responses, tuple(o.where))
+            if self._questions is not None:
+                self._questions = select(self._questions, tuple(o.where))
+        self._chosen, self._convention = _chosen(o)
+        others = {one.benchmark for one in self._responses} - {o.convention}
+        if self._convention is not None and others:
+            on_notice(
+                f"--as {self._convention.name}: the responses are to questions of another "
+                f"benchmark ({', '.join(sorted(others))})"
+            )
+        blind: Sequence[Response] = ()
+        if blind_source is not None:
+            blind = load_responses(blind_source, on_notice, self._questions)
+            if not {*map(_key, blind)} & {*map(_key, self._responses)}:
+                raise UsageError("--blind-run: none of its responses is to one of these questions")
+        self._captioning = None if o.cap_run is None else _captioning(o)
+        self._model = o.model or _model(self._responses, on_notice)
+        self._settings = Settings(seed=o.seed, per_token=o.per_token)
+        asked = [Asked(one) for one in self._responses]
+        _check_likelihoods(self._chosen, self._responses)
+        several = usable(self._responses, has_model=asker is not None) if o.select == ALL else []
+        if o.select == ALL:
+            _name_left_out(several, has_model=asker is not None, on_notice=on_notice)
+        if o.per_token and not any(one.needs_likelihood for one in (self._chosen, *several)):
+            raise UsageError(
+                f"--per-token: {self._chosen.name} uses no likelihoods; choose another --select"
+            )
+        self._main = self._begin(self._chosen, asked)
+        self._sides = [self._begin(one, asked) for one in several]
+        self._blind = None
+        if o.blind_run is not None:
+            self._blind = self._begin(self._chosen, [Asked(one) for one in blind])
+        self._todo = self._undecided(on_notice)
+
+    def _begin(self, chosen: Strategy, asked: Sequence[Asked]) -> _Pass:
+        return _Pass(chosen, asked, [chosen.decide(one, self._settings) for one in asked])
+
+    @property
+    def _passes(self) -> list[_Pass]:
+        return [self._main, *self._sides, *([] if self._blind is None else [self._blind])]
+
+    def _undecided(self, on_notice: Notices) -> list[Undecided]:
+        """Return what a model is asked; without one, that is decided by chance."""
+        found: list[Undecided] = []
+        for number, one in enumerate(self._passes):
+            strategy = one.strategy
+            places = [at for at, decision in enumerate(one.decisions) if decision is None]
+            if self.asker is None and places:
+                if number == 0:
+                    on_notice(
+                        f"{counted(len(places), 'reply', 'replies')} that no pattern of "
+                        f"{strategy.name} reads would go to a model; without --llm, they are "
+                        "decided by chance"
+                    )
+                for at in places:
+                    one.decisions[at] = strategy.end(one.asked[at], self._settings)
+            elif strategy.asks is not None:
+                found += [
+                    Undecided(
+                        f"{number}/{at}", one.asked[at], strategy, self._settings, strategy.asks
+                    )
+                    for at in places
+                ]
+        return found
+
+    async def estimate(self) -> ReadingEstimate:
+        """Return what the model that reads replies is expected to cost; calls nothing."""
+        if self.asker is None:
+            return ReadingEstimate(0, Usage(), 0.0)
+        offline = Asker(
+            None,
+            self.asker.cache,
+            base_url=self.asker.base_url,
+            # What the estimate takes from the cache is not counted twice.
+            meter=self.asker.meter.unused(),
+            explains_misses=False,
+        )
+        return await estimate_reading(self._todo, ModelReader(offline, self._o.llm or ""))
+
+    async def _read(self, progress: Progress | None) -> None:
+        if self.asker is None or not self._todo:
+            return
+        work = ReadingWork(
+            self._o.llm or "",
+            self._todo,
+            ModelReader(self.asker, self._o.llm or ""),
+            self.asker.meter,
+            concurrency=self._o.max_concurrency,
+        )
+        finished = await execute(work, progress)
+        if finished.stopped is not None:
+            raise finished.stopped
+        for index, read in finished.done.items():
+            number, _, at = index.partition("/")
+            self._passes[int(number)].decisions[int(at)] = read.decision
+
+    async def grades(self, progress: Progress | None = None) -> Grades:
+        """Have a model read what the rules do not, count, and write `out`."""
+        o = self._o
+        await self._read(progress)
+        blind = None
+        if self._blind is not None:
+            blind = Blind(self._blind.asked, self._blind.made())
+        graded = Graded(
+            asked=self._main.asked,
+            decisions=self._main.made(),
+            strategy=self._chosen,
+            convention=self._convention,
+            questions=self._questions,
+            blind=blind,
+            by=tuple(o.by),
+            draws=DRAWS if o.resamples is None else o.resamples,
+            seed=o.seed,
+            sides={one.strategy.name: one.made() for one in self._sides},
+        )
+        made_with = {
+            "model": self._model,
+            "select": ALL if self._sides else self._chosen.name,
+            "strategy": self._chosen.name,
+            "as": self._convention.name if self._convention else None,
+            "per_token": o.per_token,
+            "llm": o.llm,
+            "seed": o.seed,
+            "resamples": graded.draws,
+            "published": self._chosen.published,
+            **({"where": list(o.where)} if o.where else {}),
         }
-        of_blind = None
-        if blind is not None:
-            asked_blind = [Asked(one) for one in blind]
-            decided = await _decide(asked_blind, chosen, settings, reader, o, notice=False)
-            of_blind = Blind(asked_blind, decided)
-    graded = Graded(
-        asked=asked,
-        decisions=decisions,
-        strategy=chosen,
-        convention=convention,
-        questions=questions,
-        blind=of_blind,
-        by=tuple(o.by),
-        draws=DRAWS if o.resamples is None else o.resamples,
-        seed=o.seed,
-        sides=sides,
-    )
-    signature = _signature(graded, responses, settings, o.llm)
-    made_with = {
-        "select": ALL if several else chosen.name,
-        "strategy": chosen.name,
-        "as": convention.name if convention else None,
-        "per_token": o.per_token,
-        "llm": o.llm,
-        "seed": o.seed,
-        "resamples": graded.draws,
-        "published": chosen.published,
-    }
-    found = count_grades(
-        graded, signature=str(signature), settings=made_with, strategies=STRATEGIES
-    )
-    if captioning is not None:
-        found = found.model_copy(update={"captioning": captioning})
+        signature = _signature(graded, self._responses, self._settings, o.llm)
+        found = count_grades(
+            graded, signature=str(signature), settings=made_with, strategies=STRATEGIES
+        )
+        if self._captioning is not None:
+            found = found.model_copy(update={"captioning": self._captioning})
+        if self.out is not None:
+            write_output(self.out, _written(found, self._form) + "\n")
+        return found
+
+
+@asynccontextmanager
+async def open_grading(
+    o: GradeOptions, *, offline: bool = False, on_notice: Notices = lambda _: None
+) -> AsyncIterator[GradingSession]:
+    """Read the files, and open the endpoint of `llm`; an `offline` one needs no key."""
+    if o.llm is None:
+        names = [_chosen(o)[0]]
+        if any(one.asks == "choice" for one in names):
+            raise UsageError("--select exact+llm: name a chat model with --llm")
+        with _no_collection():
+            yield GradingSession(o, None, on_notice)
+        return
+    # Calls to a model can go on for hours, and then memory matters more than a second.
+    key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
+    base_url = endpoint_url(o.base_url)
+    if not key and o.client is None and not offline and base_url == DEFAULT_URL:
+        raise UsageError(
+            "there is no key for --llm: set OPENAI_API_KEY, or name a local server with --base-url"
+        )
+    async with open_asker(
+        base_url,
+        key,
+        client=o.client,
+        offline=offline,
+        cache=o.cache,
+        max_cost=o.max_cost,
+        on_notice=on_notice,
+        timeout=o.timeout,
+        max_concurrency=o.max_concurrency,
+    ) as asker:
+        yield GradingSession(o, asker, on_notice)
+
+
+def _out(o: GradeOptions, source: Path) -> Path | None:
+    """Return where grades are written: `out`, or the folder of the run.
+
+    Those of some of a run's questions never replace the run's own.
+    """
     if o.out is not None:
-        write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
-    return found
+        return Path(o.out)
+    return None if o.where else grades_file(source)
+
+
+def _form_of(out: Path) -> Format:
+    form = form_for(out, "json" if out.suffix.lower() not in FORM_OF_SUFFIX else "table")
+    if form == "csv":
+        raise UsageError(f"--out: {out}: grades are written as .json, .md, .tex or .txt")
+    return form
+
+
+def _written(found: Grades, form: Format) -> str:
+    if form == "json":
+        return dumps(found.model_dump(mode="json"), indent=1)
+    return rendered([grades_page(found, full=True)], form, headline=grades_headline(found))
+
+
+def _count_missing(loaded: Sequence[Response], source: Path, on_notice: Notices) -> None:
+    """Show how many questions of an unfinished run have a response."""
+    there, asked = len({(one.benchmark, one.id) for one in loaded}), questions_of_run(source)
+    if asked and there < asked:
+        on_notice(
+            f"{there:,} of the run's {asked:,} questions have a response; the accuracy is "
+            "of these, and --questions counts the others"
+        )
 
 
 def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
@@ -145,16 +322,51 @@ def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
     return strategy(o.select), convention
 
 
+def _model(responses: Sequence[Response], on_notice: Notices) -> str | None:
+    found = models_of(responses)
+    if len(found) > 1:
+        on_notice(f"the responses are of several models: {listed(found)}")
+    return "+".join(found) or None
+
+
+def _key(response: Response) -> tuple[str, str]:
+    return response.benchmark, response.id
+
+
 def _in_set(
-    responses: Sequence[Response], questions: Sequence[Question] | None
+    responses: Sequence[Response], questions: Sequence[Question] | None, on_notice: Notices
 ) -> Sequence[Response]:
     if questions is None:
         return responses
-    known = {(question.benchmark, question.id) for question in questions}
-    found = [one for one in responses if (one.benchmark, one.id) in known]
+    known = {(question.benchmark, question.id): question for question in questions}
+    found = []
+    for one in responses:
+        question = known.get((one.benchmark, one.id))
+        if question is None:
+            continue
+        if (question.options, question.answer) != (one.options, one.answer):
+            raise UsageError(
+                f"--questions: {shown(one.id)} has other options, or another right one, than its "
+                "response; grade without --questions, or ask again"
+            )
+        found.append(one)
     if not found:
         raise UsageError("--questions: none of the responses is to one of these questions")
+    if others := len(responses) - len(found):
+        verb = "is" if others == 1 else "are"
+        on_notice(f"--questions: {counted(others, 'response')} to other questions {verb} left out")
     return found
+
+
+def _name_left_out(several: Sequence[Strategy], *, has_model: bool, on_notice: Notices) -> None:
+    """Show which strategies `--select all` leaves out, and what they need."""
+    parts = []
+    if not any(one.needs_likelihood for one in several):
+        parts.append("those with likelihoods (`capeval mcq answer --likelihood` stores them)")
+    if not has_model:
+        parts.append("exact+llm and tomato (they need --llm)")
+    if parts:
+        on_notice(f"--select all leaves out {' and '.join(parts)}")
 
 
 def _check_likelihoods(chosen: Strategy, responses: Sequence[Response]) -> None:
@@ -163,71 +375,6 @@ def _check_likelihoods(chosen: Strategy, responses: Sequence[Response]) -> None:
             f"--select {chosen.name}: no response has likelihoods; ask again with "
             "`capeval mcq answer --likelihood`"
         )
-
-
-@asynccontextmanager
-async def _open_reader(
-    o: GradeOptions, chosen: Sequence[Strategy]
-) -> AsyncIterator[ModelReader | None]:
-    if o.llm is None:
-        if any(one.asks == "choice" for one in chosen):
-            raise UsageError("--select exact+llm: name a chat model with --llm")
-        yield None
-        return
-    key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
-    base_url = endpoint_url(o.base_url)
-    if not key and o.client is None and base_url == DEFAULT_URL:
-        raise UsageError(
-            "there is no key for --llm: set OPENAI_API_KEY, or name a local server with --base-url"
-        )
-    async with open_asker(
-        base_url,
-        key,
-        client=o.client,
-        cache=o.cache,
-        max_cost=o.max_cost,
-        on_notice=o.on_notice,
-        timeout=o.timeout,
-        max_concurrency=o.max_concurrency,
-    ) as asker:
-        yield ModelReader(asker, o.llm, concurrency=o.max_concurrency)
-
-
-async def _decide(
-    asked: Sequence[Asked],
-    chosen: Strategy,
-    settings: Settings,
-    reader: ModelReader | None,
-    o: GradeOptions,
-    *,
-    notice: bool = True,
-) -> list[Decision]:
-    found = [chosen.decide(one, settings) for one in asked]
-    open_ones = [at for at, one in enumerate(found) if one is None]
-    if open_ones and reader is None:
-        if notice:
-            o.on_notice(
-                f"{counted(len(open_ones), 'reply', 'replies')} that no pattern of "
-                f"{chosen.name} reads would go to a model; without --llm, they are decided by "
-                "chance"
-            )
-        for at in open_ones:
-            found[at] = chosen.end(asked[at], settings)
-    elif open_ones and reader is not None and chosen.asks is not None:
-        made = await reader.decide(
-            chosen.asks,
-            [asked[at] for at in open_ones],
-            lambda one: _end(chosen, one, settings),
-        )
-        for at, decision in zip(open_ones, made, strict=True):
-            found[at] = decision
-    return [one for one in found if one is not None]
-
-
-def _end(chosen: Strategy, asked: Asked, settings: Settings) -> Decision:
-    if chosen.last is None:
-        return Decision(None, "model: none")
-    return chosen.end(asked, settings)
 
 
 def _signature(

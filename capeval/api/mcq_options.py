@@ -10,6 +10,7 @@ from capeval.options import INPUTS, JUDGE, LIMITS, declares, option, python_only
 
 if TYPE_CHECKING:
     from capeval.llm.types import ChatClient
+    from capeval.runs.engine import Progress
 
 
 @declares
@@ -18,10 +19,13 @@ class GradeOptions:
 
     Parameters
     ----------
-    responses : A responses.jsonl or a folder with one; a filled template of Video-MME; results of
-        TOMATO's code.
+    responses : A run of `capeval mcq answer`; a responses.jsonl; a filled template of Video-MME;
+        results of TOMATO's code. The grades of a run go to its folder.
     questions : What was asked, to count questions without a response.
-    blind_run : Responses of the same model without videos, as a baseline.
+    where : Only questions with this tag, such as motion_type=count. Then grades.json is not
+        written into the run's folder.
+    blind_run : A run, or responses, of the same model without videos, as a baseline.
+    model : The model's name. By default as the responses have it.
     cap_run : A judged run of the same model's captions, whose F1 is shown beside TUNA-MCQ.
     select : How replies become answers: exact, exact+random, exact+last, exact+llm,
         likelihood-symbol, tomato and others, or all of them side by side. By default exact.
@@ -37,13 +41,16 @@ class GradeOptions:
     api_key : Of the endpoint. By default OPENAI_API_KEY.
     cache : SQLite file of replies. By default in the user's cache folder.
     client : Replaces the network, for tests and recordings.
+    progress : Receives the status after every reply that the chat model reads.
     resamples : Bootstrap resamples of videos. By default 10,000.
     """
 
-    responses: FilePath = required(positional=True, metavar="RESPONSES")
+    responses: FilePath = required(positional=True, metavar="RUN")
     _: KW_ONLY
     questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
-    blind_run: FilePath | None = option(None, panel=INPUTS, metavar="FILE")
+    where: Collection[str] = option((), panel=INPUTS, metavar="TAG=VALUE")
+    blind_run: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
+    model: str | None = option(None, metavar="NAME")
     cap_run: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
     select: str | None = option(None, metavar="NAME")
     convention: Literal["tuna", "tomato", "video-mme"] | None = python_only(None)
@@ -57,6 +64,7 @@ class GradeOptions:
     api_key: str | None = python_only(None, shown=False)
     cache: FilePath | None = python_only(None)
     client: "ChatClient | None" = python_only(None, method="complete")
+    progress: "Progress | None" = python_only(None, method="update", shown=False)
     resamples: int | None = option(None, metavar="N", min=99)
     seed: int = seed_option()
     runs: FilePath = runs_option()
@@ -92,15 +100,19 @@ class ExportOptions:
 
     Parameters
     ----------
-    responses : A responses.jsonl, or a folder with one.
+    responses : A run of `capeval mcq answer`, or a responses.jsonl.
     to : video-mme writes the filled template for submission, tomato the folder of results.
     out : The file to write for video-mme, or the folder of results for tomato.
-    model : The name of the model, which the names of TOMATO's files have.
+    model : The name of the model, which the names of TOMATO's files have. By default as the
+        responses have it.
+    force : Replace files that have other contents.
     """
 
-    responses: FilePath = required(positional=True, metavar="RESPONSES")
+    responses: FilePath = required(positional=True, metavar="RUN")
     _: KW_ONLY
     to: Literal["tomato", "video-mme"] = required(metavar="LAYOUT")
     out: FilePath = required(metavar="PATH")
     model: str | None = option(None, metavar="NAME")
+    runs: FilePath = runs_option()
+    force: bool = option(False)
     on_notice: Notices = on_notice_option()

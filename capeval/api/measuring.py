@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from capeval.metrics.registry import CONTROLS, METRICS, make_metric
 from capeval.metrics.run import MetricResult, MetricWork
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
+from capeval.runs.folder import RunFolder
 from capeval.runs.outputs import check_output
-from capeval.runs.resolve import find_captions
-from capeval.runs.sources import SAMPLE, from_file, from_run, run_name, sample_captions
+from capeval.runs.resolve import attempt, find_captions, is_taken
+from capeval.runs.sources import SAMPLE, Source, from_file, from_run, run_name, sample_captions
 from capeval.schema import Usage
 from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss, counted
@@ -165,6 +167,12 @@ class MeasuringSession:
             is_stopped = False
             for metric in self.metrics:
                 work = self._work(target, metric)
+                if metric.uses_chat and self.meter.cap is not None:
+                    # Only as many captions are begun as can be finished.
+                    todo = work.plan().todo
+                    usage = await self._expected(metric, todo)
+                    self._count(MetricsEstimate(), metric, usage, len(todo))
+                    work = self._work(target, metric)
                 finished = await execute(work, progress)
                 for system, result in work.results(finished).items():
                     by_system.setdefault(system, []).append(result)
@@ -211,7 +219,8 @@ async def open_measuring(
             opened = await stack.enter_async_context(
                 open_chat(o, offline=offline, on_notice=on_notice)
             )
-        metrics, cached = [], {}
+        metrics: list[Metric] = []
+        cached: dict[str, Metric] = {}
         for name, kind in kinds.items():
             chat = opened.chat if opened and kind.uses_chat else None
             metric = make_metric(name, Context(o, chat, on_notice))
@@ -219,6 +228,9 @@ async def open_measuring(
             metrics.append(metric)
             if opened and kind.uses_chat:
                 cached[name] = make_metric(name, Context(o, opened.offline))
+        outputs = Counter(output.name for metric in metrics for output in metric.outputs)
+        if repeated := [name for name, count in outputs.items() if count > 1]:
+            raise UsageError(f"two of the metrics have the output {repeated[0]}; leave one out")
         yield MeasuringSession(o, targets, metrics, cached, opened, on_notice)
 
 
@@ -252,13 +264,19 @@ def _targets(
         ]
     if o.system is not None:
         raise UsageError("--system names the system of --candidates")
-    sources = []
+    sources: list[Source] = []
     annotations = None if o.annotations is None else str(o.annotations)
     runs = Path(o.runs)
-    for name in o.captions or (SAMPLE,):
-        if name == SAMPLE:
-            if not o.captions:
-                on_notice("No run is named: measuring the bundled sample.")
+    mine = [run for run in RunFolder.all(runs) if not run.name.startswith(f"{SAMPLE}-")]
+    if not o.captions and mine:
+        load = partial(from_run, annotations_path=annotations, ignore_unknown=o.ignore_unknown)
+        sources += attempt(load, mine, on_notice)
+    elif not o.captions:
+        on_notice(f"You have no run of your own under {runs}/: measuring the bundled sample.")
+    for name in o.captions or (() if mine else (SAMPLE,)):
+        if name == SAMPLE and not is_taken(SAMPLE, runs):
+            if annotations not in {None, SAMPLE}:
+                raise UsageError("the sample has its own annotations; omit --annotations")
             for run, path in sample_captions().items():
                 sources.append(from_file(path, SAMPLE, runs=runs, name=run))
             continue

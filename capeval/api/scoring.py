@@ -37,7 +37,7 @@ def score_run(o: ScoreOptions) -> JudgedRun:
     human = None if o.human is None else Path(o.human)
     if o.out is not None:
         inputs = [*files_behind([judged], scores=False), *([human] if human else [])]
-        check_output(Path(o.out), inputs, scores=True)
+        check_output(Path(o.out), inputs, own="scores.json")
     if human is not None:
         judged = with_labels(judged, human, o.columns, o.on_notice)
         for line in store_labels(judged):

@@ -8,11 +8,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from capeval.captioners.caption_cleanup import CUT_OFF, caption_in
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
-from capeval.captioners.images import EncodedFrames, ImageForm, encode
+from capeval.captioners.images import EncodedFrames, ImageForm, SharedEncoder
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner
@@ -65,13 +66,17 @@ class EndpointCaptioner:
     async def aclose(self) -> None:
         """Do nothing: the client is closed by its owner."""
 
+    @cached_property
+    def _encoder(self) -> SharedEncoder:
+        return SharedEncoder(self.form)
+
     async def _one(self, request: CaptionRequest) -> Captioned | Uncaptioned:
         index, prompt = request.index, request.prompt
         about(stage="caption", index=index)
         is_caption = request.kind == "caption"
         instruction = self.system if request.system is None else request.system
         encoded = (
-            await asyncio.to_thread(encode, request.frames, self.form)
+            await asyncio.to_thread(self._encoder.encode, request.frames)
             if len(request.frames)
             else EncodedFrames((), 0, 0, 0)
         )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import io
+import threading
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +66,37 @@ def encode(frames: NDArray[np.uint8], form: ImageForm) -> EncodedFrames:
             for text in texts
         )
     return EncodedFrames(parts, width, height, sum(map(len, images)))
+
+
+class SharedEncoder:
+    """Encodes the same array once for the requests that have it one after the other.
+
+    Several questions about a video are asked with the same frames, and 32 frames of 720p take a
+    second to encode. Arrays are only referred to weakly; the last `keep` results are kept.
+    """
+
+    def __init__(self, form: ImageForm, keep: int = 4) -> None:
+        self._form, self._keep = form, keep
+        self._lock = threading.Lock()
+        self._recent: dict[int, tuple[weakref.ref[Any], Future[EncodedFrames]]] = {}
+
+    def encode(self, frames: NDArray[np.uint8]) -> EncodedFrames:
+        """Return what `encode` returns."""
+        with self._lock:
+            found = self._recent.pop(id(frames), None)
+            # The id of an array that is gone can be another's by now.
+            known = found if found and found[0]() is frames else None
+            entry = known or (weakref.ref(frames), Future())
+            self._recent[id(frames)] = entry
+            while len(self._recent) > self._keep:
+                del self._recent[next(iter(self._recent))]
+        if known is None:
+            try:
+                entry[1].set_result(encode(frames, self._form))
+            except BaseException as error:
+                entry[1].set_exception(error)
+                raise
+        return entry[1].result()
 
 
 def _size(width: int, height: int, max_side: int | None) -> tuple[int, int]:

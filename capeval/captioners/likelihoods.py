@@ -8,6 +8,7 @@ are written, all replies of this model are scored one by one, which is slower.
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,8 +28,9 @@ _EXACT, _ROUGH = 1e-3, 0.3
 class ContinuationScorer:
     """Scores texts as replies to one request at a time."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
-        self._loaded = loaded
+    def __init__(self, loaded: LoadedModel, tokenizing: threading.Lock | None = None) -> None:
+        # `tokenizing` is held while the tokenizer is used: it must not be by two threads.
+        self._loaded, self._tokenizing = loaded, tokenizing or threading.Lock()
         self._shares_cache: bool | None = None
 
     def score(self, inputs: Mapping[str, Any], texts: Sequence[str]) -> tuple[Score, ...]:
@@ -38,7 +40,8 @@ class ContinuationScorer:
         text alone, without special tokens; its end is not scored. Raises `ValueError` for a text
         without tokens.
         """
-        rows = [self._tokens(text) for text in texts]
+        with self._tokenizing:
+            rows = [self._tokens(text) for text in texts]
         if self._shares_cache is None:
             self._shares_cache = self._can_share(inputs, max(rows, key=len))
         found = self._with_cache(inputs, rows) if self._shares_cache else None
@@ -60,20 +63,24 @@ class ContinuationScorer:
 
     def _with_cache(self, inputs: Mapping[str, Any], rows: Sequence[list[int]]) -> list[Score]:
         read = self._loaded.model.generate(**inputs, generation_config=self._config(1))
-        first = read.logits[0][0].float().log_softmax(-1)
+        first = read.logits[0].float().log_softmax(-1)
         scores: list[Score] = []
         for at in range(0, len(rows), _ROWS):
             some = rows[at : at + _ROWS]
             later = self._continued(inputs, read.past_key_values, some)
             for number, row in enumerate(some):
-                total = -first[row[0]]
-                for place, token in enumerate(row[1:]):
-                    total = total - later[number, place, token]
-                scores.append((float(total), len(row)))
+                # One row at a time: a float for each token of the vocabulary at each place is a
+                # gigabyte for eight long options.
+                logs = first
+                if len(row) > 1:
+                    more = later[number, : len(row) - 1].float().log_softmax(-1)
+                    logs = torch.cat([first.to(more.device), more])
+                at_tokens = logs[torch.arange(len(row)), torch.tensor(row)]
+                scores.append((-sum(at_tokens.tolist()), len(row)))
         return scores
 
     def _continued(self, inputs: Mapping[str, Any], cache: Any, rows: Sequence[list[int]]) -> Any:
-        """Return the log-probabilities (rows, places, tokens) after each token but the last."""
+        """Return the logits (rows, places, tokens) after each token but the last."""
         longest = max(map(len, rows)) - 1
         if not longest:
             return None
@@ -94,7 +101,7 @@ class ContinuationScorer:
             past_key_values=shared,
             position_ids=self._positions(inputs, count, longest),
         )
-        return model(**prepared, return_dict=True).logits.float().log_softmax(-1)
+        return model(**prepared, return_dict=True).logits
 
     def _positions(self, inputs: Mapping[str, Any], rows: int, places: int) -> torch.Tensor:
         """Return the positions behind the prompt, counted on from its last as `generate` does."""

@@ -239,7 +239,7 @@ class TransformersCaptioner:
         if self._scorer is None:
             from capeval.captioners.likelihoods import ContinuationScorer
 
-            self._scorer = ContinuationScorer(self._loaded)
+            self._scorer = ContinuationScorer(self._loaded, self._preparing)
         found: list[tuple[Score, ...] | None] = []
         for request in requests:
             try:
@@ -251,7 +251,8 @@ class TransformersCaptioner:
 
     def _alone(self, request: CaptionRequest) -> dict[str, Any]:
         loaded = self._loaded
-        batch = loaded.inputs([request])
+        with self._preparing:
+            batch = loaded.inputs([request])
         return {name: _moved(name, value, loaded) for name, value in batch.items()}
 
     def _outcome(

@@ -88,7 +88,7 @@ def _introduce(session: Session, answering: AnsweringSession) -> None:
         session.notice(
             Loss(
                 f"{plan.name}: {counted(plan.again, 'question')} will be asked again: the question "
-                "or the video file has changed"
+                "or its video, subtitles or frame has changed"
             )
         )
 
@@ -115,7 +115,8 @@ def _show_estimate(
             }
         )
         return
-    session.print(f"{plan.run}: {counted(len(plan.todo), 'question')} to ask")
+    item = "rotation" if plan.asking.circular else "question"
+    session.print(f"{plan.run}: {counted(len(plan.todo), item)} to ask")
     if plan.missing:
         index, reason = next(iter(plan.missing.items()))
         more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from capeval.api.mcq_options import ExportOptions, GradeOptions, ImportOptions
 from capeval.cli.mcq_answer_command import answer
 from capeval.cli.mcq_diagnostics_command import leaderboard, temporal
-from capeval.cli.options import Full, Json, Quiet, TableFormat, check_format, declared_by
-from capeval.cli.output import Output
+from capeval.cli.options import (
+    DryRun,
+    Full,
+    Json,
+    Quiet,
+    TableFormat,
+    Yes,
+    check_format,
+    declared_by,
+)
+from capeval.cli.output import Output, print_json
 from capeval.text import counted
+
+if TYPE_CHECKING:
+    from capeval.mcq.reading_work import ReadingEstimate
 
 app = typer.Typer(
     help="Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
@@ -38,31 +50,69 @@ def grade(
         ),
     ] = None,
     as_json: Json = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     form: TableFormat = None,
     full: Full = False,
     quiet: Quiet = False,
 ) -> None:
-    """Grade responses: turn replies into answers by a named strategy, and count them.
+    """Turn replies into answers by a named strategy, and count them: grades.json.
 
     A reply that yields no answer is wrong; a failed call counts nowhere. Every table shows how many
     replies each rule decided, and how many were decided by chance.
 
     `--select all` compares the strategies.
     """
-    import asyncio
-
-    from capeval.api import mcq_grading
+    from capeval.api.mcq_grading import open_grading
+    from capeval.cli.session import DONE, Session, ask, expected_cost
     from capeval.reporting.mcq_tables import print_grades
 
     check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
-    found = asyncio.run(
-        mcq_grading.mcq_grade_async(**declared, convention=convention, on_notice=output.notice)
-    )
-    if as_json:
-        output.json(found)
-    else:
-        print_grades(found, output.console, form=form or "table", full=full)
+    # Other formats are read by programs, as JSON is.
+    session = Session(as_json=as_json or form is not None, quiet=quiet)
+    options = GradeOptions(**declared, convention=convention)
+
+    async def run() -> int:
+        async with open_grading(options, offline=dry_run, on_notice=session.notice) as grading:
+            if options.llm is not None or dry_run:
+                expected = await grading.estimate()
+                calls = expected.usage.calls
+                if dry_run and as_json:
+                    print_json(_estimate(expected))
+                    return DONE
+                cost = expected_cost(expected.cost, options.llm or "")
+                about = f"{expected.replies:,} to read by {options.llm or 'a model'}"
+                about = f"Replies that rules do not read: {about}, {counted(calls, 'call')}, {cost}"
+                if dry_run:
+                    session.print(f"{about}; nothing was called")
+                    return DONE
+                session.notice(about)
+                ask(expected.cost, calls, yes=yes, max_cost=options.max_cost)
+            with session.showing() as progress:
+                found = await grading.grades(progress)
+        if as_json:
+            output.json(found)
+        else:
+            print_grades(found, output.console, form=form or "table", full=full)
+            if grading.out is not None and form in (None, "table"):
+                output.line(str(grading.out))
+        if grading.asker is not None:
+            session.print_spent(grading.asker.meter, options.llm or "")
+        return DONE
+
+    raise typer.Exit(session.until_stopped(run))
+
+
+def _estimate(expected: ReadingEstimate) -> dict[str, Any]:
+    usage = expected.usage
+    return {
+        "replies": expected.replies,
+        "calls": usage.calls,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost": expected.cost,
+    }
 
 
 @app.command(name="import")

@@ -33,8 +33,8 @@ def metrics(
         list[str] | None,
         typer.Argument(
             metavar="RUN",
-            help="Runs under runs/, or captions files of annotated videos. By default the bundled "
-            "sample (its name: sample).",
+            help="Runs under runs/, or captions files of annotated videos. By default every "
+            "run; if there is none, the bundled sample (its name: sample).",
             show_default=False,
         ),
     ] = None,

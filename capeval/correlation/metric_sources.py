@@ -216,9 +216,8 @@ def gather(
         _judged(sources, judge.path.name, judge.judgments, judgments, annotations or (), systems)
         if notice := judged_again(judge.judgments, judge.path.parent.name):
             on_notice(notice)
-    for one in runs:
-        for metric in _measured(one, systems):
-            sources.add(metric)
+    for metric in _measured(runs, systems, on_notice, alone=not judges):
+        sources.add(metric)
     files: dict[Path, list[MetricFile]] = {}
     for name, path in named:
         if _is_judged(path):
@@ -239,17 +238,39 @@ def gather(
     return sources
 
 
-def _measured(one: Judged, systems: Collection[str | None]) -> list[MetricScores]:
-    """Return the metrics that `capeval metrics` has computed of a run, by their own names."""
-    if one.metrics is None:
-        return []
-    found = load_metrics(one.metrics, METRICS).metrics
-    system = None if None in systems else _system_of(one.names, systems)
-    for metric in found:
-        metric.name = metric.own or metric.name
-        metric.scores = {(video, system): value for (video, _), value in metric.scores.items()}
-        metric.missing = {(video, system): why for (video, _), why in metric.missing.items()}
-    return found
+def _measured(
+    runs: Sequence[Judged],
+    systems: Collection[str | None],
+    on_notice: Callable[[str], None],
+    *,
+    alone: bool,
+) -> list[MetricScores]:
+    """Return the metrics that `capeval metrics` has computed of runs, by their own names.
+
+    One that some of the runs lack is left out with a notice: nobody has named it. If there are no
+    other metrics (`alone`), it is kept, and what it lacks is an error.
+    """
+    found: dict[str, list[MetricScores]] = {}
+    for one in runs:
+        if one.metrics is None:
+            continue
+        system = None if None in systems else _system_of(one.names, systems)
+        for metric in load_metrics(one.metrics, METRICS).metrics:
+            metric.name = metric.own or metric.name
+            metric.scores = {(video, system): v for (video, _), v in metric.scores.items()}
+            metric.missing = {(video, system): v for (video, _), v in metric.missing.items()}
+            found.setdefault(metric.name, []).append(metric)
+    complete = {name for name, several in found.items() if len(several) == len(runs)}
+    if alone and not complete:
+        complete = {*found}
+    for name, several in found.items():
+        if name not in complete:
+            on_notice(
+                f"{name} is left out: it is computed of {len(several)} of "
+                f"{counted(len(runs), 'run')}; compute it of the others with `capeval metrics "
+                f"--metric {name}`, or name it with --metric"
+            )
+    return [metric for name in found if name in complete for metric in found[name]]
 
 
 def _chosen(read: MetricFile, path: Path, name: str, only: str | None) -> Sequence[MetricScores]:

@@ -18,10 +18,15 @@ from capeval.text import cut, nearest, shown
 
 _WIDE_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
+# gzip, zip, bzip2, xz and Zstandard.
+_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
+
 
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, a byte order mark removed; it must not be empty."""
     data = read_bytes(path)
+    if data.startswith(_COMPRESSED):
+        raise InputError("is compressed; unpack it first", file=path)
     if data.startswith(_WIDE_MARKS) or b"\x00" in data[:4]:
         raise InputError("is UTF-16 or UTF-32; save it as UTF-8", file=path)
     try:

@@ -29,7 +29,8 @@ def _json_references(path: Path) -> Iterator[tuple[str, Any]]:
     text = read_text(path)
     if path.suffix == ".json" and text.lstrip().startswith("{"):
         whole = parse_json(text, file=path)
-        if isinstance(whole, dict) and "references" not in whole:
+        is_record = "index" in whole and {"reference", "references"} & whole.keys()
+        if not is_record:
             for n, (index, value) in enumerate(whole.items(), start=1):
                 yield f"entry {n}", {"index": index, "references": value}
             return

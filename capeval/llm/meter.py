@@ -49,6 +49,10 @@ class Meter:
         """Real calls that were answered."""
         return self.usage.calls
 
+    def unused(self) -> Meter:
+        """Return a meter with the same prices that has counted nothing."""
+        return Meter(prices=self._prices, cap=self.cap)
+
     def price(self, model: str) -> Price | None:
         """Return the price of a model, or None where it is not known."""
         return price_of(model, self._prices)

@@ -4,116 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from capeval.captioners.plan import default_run
 from capeval.captioners.protocol import Captioner
 from capeval.captioners.run_settings import accepted_ids, same_settings
 from capeval.errors import InputError, VideoError
-from capeval.files.jsonl import as_stored, numbered_lines
-from capeval.files.prompts import prompts_label
+from capeval.files.jsonl import numbered_lines
 from capeval.files.videos import VideoFolder, none_found
-from capeval.mcq.frames import ReaderFor, Shown
-from capeval.mcq.prompting import PROMPTS
+from capeval.mcq.asking import Asking
+from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_job import QuestionJob, key_of
-from capeval.mcq.subtitles import SubtitleFiles
 from capeval.runs.engine import Plan, select
-from capeval.runs.folder import RunFolder, safe_name
+from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.schema.question import Question, Response
 from capeval.text import complaint, shown
 from capeval.video.frames import file_size
 
-RESPONSES = "responses.jsonl"
 _PART = re.compile(r"responses\.\d+-of-\d+\.jsonl", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Asking:
-    """The questions, and how they are asked.
-
-    Attributes
-    ----------
-    questions : all of the file
-    chosen : those that the filters leave
-    reader_for : gives the reader of a question's frames; None without frames
-    """
-
-    questions: tuple[Question, ...]
-    chosen: tuple[Question, ...]
-    path: str
-    videos: Path | None
-    view: Shown
-    reader_for: ReaderFor | None
-    decoder: str
-    symbols: str = "letters"
-    circular: bool = False
-    likelihood: bool = False
-    subtitles: SubtitleFiles | None = None
-    shard: Shard | None = None
-
-    def rotations(self, question: Question) -> range:
-        """Return the rotations of the options that are asked."""
-        return range(len(question.options) if self.circular else 1)
-
-    @property
-    def without_subtitles(self) -> int:
-        """The number of videos that have no subtitles, where subtitles are given."""
-        if self.subtitles is None:
-            return 0
-        videos = {question.video for question in self.chosen}
-        return sum(not self.subtitles.of(video) for video in videos)
-
-    @property
-    def policies(self) -> str | dict[str, str]:
-        """How frames are chosen, by benchmark if that differs."""
-        found = {q.benchmark: self.view.policy_name(q) for q in self.chosen}
-        return next(iter(found.values())) if len({*found.values()}) == 1 else found
-
-    def folder_name(self, model: str) -> str:
-        """Return `MODEL@SETTINGS`, where the settings are those in which runs usually differ.
-
-        Others are in the manifest; a run is refused that has different ones.
-        """
-        view, policies = self.view, self.policies
-        frames = policies if isinstance(policies, str) else "mixed"
-        parts = [
-            "" if view.single or view.blind else frames,
-            view.label,
-            "subtitles" if self.subtitles else "",
-            "" if self.symbols == "letters" else self.symbols,
-            "circular" if self.circular else "",
-            "likelihood" if self.likelihood else "",
-        ]
-        return safe_name(f"{default_run(model)}@{'+'.join(filter(None, parts))}")
-
-    @property
-    def benchmark(self) -> str:
-        """The folder for all runs on these questions."""
-        names = {question.benchmark for question in self.questions}
-        return safe_name(names.pop()) if len(names) == 1 else "mixed"
-
-    def settings(self, captioner: Captioner) -> dict[str, Any]:
-        """Return the settings that affect replies, as JSON values; a run has one set of them."""
-        found: dict[str, Any] = as_stored(
-            {
-                "model": captioner.name,
-                "frames": self.policies,
-                "decoder": self.decoder,
-                **self.view.settings(),
-                "prompt": {"set": prompts_label(PROMPTS)},
-                "symbols": self.symbols,
-                "circular": self.circular,
-                "likelihood": self.likelihood,
-                "subtitles": self.subtitles is not None,
-                "generation": dict(captioner.settings),
-            }
-        )
-        return found
 
 
 @dataclass(frozen=True)
@@ -161,7 +73,7 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
     folder = None if asking.videos is None else VideoFolder(asking.videos)
     known = {question.id: question for question in asking.questions}
     kept: dict[str, ResponseOutcome] = {}
-    again = 0
+    again = fitting = lines = 0
     for place, stored in _stored(run):
         question = known.get(stored.id)
         if question is None:
@@ -179,12 +91,17 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
                 where=f"line {place[1]}",
             )
         index = key_of(stored.id, stored.rotation)
-        if not _is_same(stored, question, folder):
+        lines, is_same = lines + 1, _is_same(stored, question)
+        fitting += is_same
+        if not is_same or not _is_current(stored, question, asking, folder):
             again += 1
         elif stored.reply is not None or index not in kept or kept[index].reason is not None:
             kept[index] = ResponseOutcome(index, _of(question, stored))
+    if lines and not fitting:
+        _refuse_another_file(run, asking)
     todo: list[QuestionJob] = []
     missing: dict[str, str] = {}
+    absent: dict[str, str] = {}  # the same by video
     folds_system = not getattr(captioner, "takes_system_prompts", False)
     for question in asking.chosen:
         for rotation in asking.rotations(question):
@@ -192,9 +109,17 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
             if index in kept and kept[index].reason is None:
                 continue
             try:
-                todo.append(_job(asking, question, rotation, folder, folds_system))
+                path, video = _found(question, folder)
+                todo.append(
+                    replace(
+                        asking.job(question, rotation, video),
+                        path=path,
+                        reader=asking.reader_for(question) if asking.reader_for else None,
+                        folds_system=folds_system,
+                    )
+                )
             except VideoError as error:
-                missing[index] = str(error)
+                missing[index] = absent[question.video] = str(error)
                 response = Response.to(
                     question, None, reason=str(error), rotation=rotation
                 ).model_copy(update={"symbols": asking.symbols})
@@ -202,14 +127,16 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
     done = any(one.reason is None for one in kept.values())
     if missing and not todo and not done and asking.videos is not None:
         raise InputError(
-            f"{none_found(missing)}; name the folder of the videos with --videos",
+            f"{none_found(absent)}; name the folder of the videos with --videos",
             file=asking.videos,
         )
+    # A video is decoded once for the questions about it, so they are asked one after the other.
+    first = {path: n for n, path in enumerate(dict.fromkeys(job.path for job in todo))}
     return AnswerPlan(
         name=run.name,
         kept=kept,
         # Those that failed before come last: one that breaks the model keeps no other waiting.
-        todo=tuple(sorted(todo, key=lambda job: job.index in kept)),
+        todo=tuple(sorted(todo, key=lambda job: (job.index in kept, first[job.path]))),
         run=run,
         asking=asking,
         settings=settings,
@@ -218,33 +145,12 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
     )
 
 
-def _job(
-    asking: Asking, question: Question, rotation: int, folder: VideoFolder | None, folds: bool
-) -> QuestionJob:
-    path, video = Path(), {}
-    if folder is not None:
-        path = folder.find(question.video)
-        video = _file_of(path, folder)
-    cues = asking.subtitles.of(question.video) if asking.subtitles else None
-    return QuestionJob(
-        key_of(question.id, rotation),
-        path,
-        question.question + "".join(question.options),
-        video,
-        question=question,
-        rotation=rotation,
-        shown=asking.view,
-        reader=asking.reader_for(question) if asking.reader_for else None,
-        policy=asking.view.policy_name(question),
-        symbols=asking.symbols,
-        cues=cues or (),
-        has_likelihood=asking.likelihood,
-        folds_system=folds,
-    )
-
-
-def _file_of(path: Path, folder: VideoFolder) -> dict[str, Any]:
-    return {"file": path.relative_to(folder.path).as_posix(), "bytes": file_size(path)}
+def _found(question: Question, folder: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
+    """Return the path of a question's video, and what is recorded of it; raises `VideoError`."""
+    if folder is None:
+        return Path(), {}
+    path = folder.find(question.video)
+    return path, {"file": path.relative_to(folder.path).as_posix(), "bytes": file_size(path)}
 
 
 def _stored(run: RunFolder) -> Iterator[tuple[tuple[Path, int], Response]]:
@@ -257,18 +163,37 @@ def _stored(run: RunFolder) -> Iterator[tuple[tuple[Path, int], Response]]:
                 raise InputError(message, file=file, where=f"line {number}", field=name) from None
 
 
-def _is_same(stored: Response, question: Question, folder: VideoFolder | None) -> bool:
-    """Return whether a response answers a question as it is now, about the video as it is now."""
-    same = ("question", "options", "video")
-    if any(getattr(stored, name) != getattr(question, name) for name in same):
+def _is_same(stored: Response, question: Question) -> bool:
+    same = ("benchmark", "question", "options", "video")
+    return all(getattr(stored, name) == getattr(question, name) for name in same)
+
+
+def _refuse_another_file(run: RunFolder, asking: Asking) -> None:
+    """Refuse a run about other questions with the same ids: its replies would be replaced."""
+    before = run.read_manifest().get("questions")
+    path = before.get("path") if isinstance(before, dict) else None
+    if path is not None and path != asking.path:
+        raise InputError(
+            f"answers other questions with the same ids, those of {shown(path)}; "
+            "choose another --run",
+            file=run.path,
+        )
+
+
+def _is_current(
+    stored: Response, question: Question, asking: Asking, folder: VideoFolder | None
+) -> bool:
+    """Return whether a response answers a question as it would be asked now."""
+    if stored.rotation not in asking.rotations(question):
         return False
-    if folder is None or stored.reply is None:
+    if stored.reply is None:
         return True
     try:
-        return stored.call.get("video") == _file_of(folder.find(question.video), folder)
+        _, video = _found(question, folder)
     except VideoError:
         # The file no longer exists; its stored reply is still valid.
-        return True
+        video = {}
+    return asking.job(question, stored.rotation, video).is_answered_by(stored)
 
 
 def _of(question: Question, stored: Response) -> Response:

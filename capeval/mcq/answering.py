@@ -16,13 +16,13 @@ from capeval.captioners.run_settings import same_settings, settings_id
 from capeval.errors import BudgetReached, EndpointDown, RunLocked
 from capeval.files.jsonl import write_jsonl
 from capeval.mcq.answer_plan import (
-    RESPONSES,
     AnswerPlan,
-    Asking,
     ResponseOutcome,
     parts_in,
     plan_answers,
 )
+from capeval.mcq.asking import Asking
+from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_job import ASKED, QuestionJob, key_of
 from capeval.mcq.questions import questions_hash
 from capeval.runs.engine import Finished, Labels, Progress, Spent, execute
@@ -74,14 +74,18 @@ class Answers:
 class AnswerWork:
     """Answers the questions of a run with one model; a `ResumableTask`."""
 
-    labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
-
     run: RunFolder
     asking: Asking
     captioner: Captioner
     dollars: Callable[[], float]
     readers: int = DEFAULT_READERS
     usage: Usage = field(default_factory=Usage)
+
+    @property
+    def labels(self) -> Labels:
+        """How messages name what is asked."""
+        item = "rotation" if self.asking.circular else "question"
+        return Labels(doing="asking", item=item, done="answered", failed="unanswered")
 
     @contextmanager
     def locked(self) -> Iterator[Callable[[], None]]:
@@ -125,6 +129,11 @@ class AnswerWork:
             manifest["generation"] = dict(plan.settings)
             manifest["capeval"] = __version__
             run.write_manifest(manifest)
+        # A reply of a moment ago must not be beside the line that it replaces: the process may be
+        # killed, and the file graded.
+        again = {job.index for job in plan.todo}
+        if plan.file.exists():
+            _write(plan, {index: one for index, one in plan.kept.items() if index not in again})
 
     async def perform(self, plan: AnswerPlan, record: Callable[[ResponseOutcome], None]) -> None:
         """Ask what the plan lists."""
@@ -145,13 +154,8 @@ class AnswerWork:
 
     def finish(self, plan: AnswerPlan, done: Mapping[str, ResponseOutcome]) -> None:
         """Write all responses in the order of the questions; a whole run takes in its shards."""
-        responses = in_order(plan.asking, done)
-        if (shard := plan.asking.shard) is not None:
-            mine = {q.id for n, q in enumerate(plan.asking.questions) if shard.holds(n)}
-            responses = tuple(one for one in responses if one.id in mine)
-        if responses:
-            write_jsonl(plan.file, (one.model_dump(mode="json") for one in responses))
-        if shard is None:
+        _write(plan, done)
+        if plan.asking.shard is None:
             # Killed before this line, the next run does the same again.
             for part in parts_in(plan.run.path):
                 part.unlink(missing_ok=True)
@@ -209,6 +213,16 @@ def in_order(asking: Asking, done: Mapping[str, ResponseOutcome]) -> tuple[Respo
     place = {question.id: n for n, question in enumerate(asking.questions)}
     responses = (outcome.response for outcome in done.values())
     return tuple(sorted(responses, key=lambda one: (place[one.id], one.rotation)))
+
+
+def _write(plan: AnswerPlan, done: Mapping[str, ResponseOutcome]) -> None:
+    """Write the responses of a run or shard, atomically and in order."""
+    responses = in_order(plan.asking, done)
+    if (shard := plan.asking.shard) is not None:
+        mine = {q.id for n, q in enumerate(plan.asking.questions) if shard.holds(n)}
+        responses = tuple(one for one in responses if one.id in mine)
+    if responses or plan.file.exists():
+        write_jsonl(plan.file, (one.model_dump(mode="json") for one in responses))
 
 
 def _response(

@@ -19,6 +19,10 @@ FAILURES = ("Failed to obtain answer via API",)
 """What evaluation harnesses store in place of a reply if a call fails: VLMEvalKit's message."""
 
 
+WHOLE_FAILURES = ("$ERROR$",)
+"""The same as whole replies: what code derived from FastChat stores."""
+
+
 class Asked:
     """One response, with what the grading needs of it."""
 
@@ -28,6 +32,8 @@ class Asked:
         self.symbols = SYMBOLS[response.symbols][:count]
         turned = response.rotation % count
         self.options = response.options[turned:] + response.options[:turned]
+        # A `cached_property` takes a lock, which is noticed with 100,000 replies.
+        self._exact: Reading | None = None
 
     @property
     def failure(self) -> str | None:
@@ -35,10 +41,9 @@ class Asked:
         reply = self.response.reply
         if reply is None:
             return self.response.reason or "no reply"
-        for message in FAILURES:
-            if message in reply:
-                return f"the reply is another harness's failure message: {message}"
-        return None
+        found = [one for one in FAILURES if one in reply]
+        found += [one for one in WHOLE_FAILURES if one == reply.strip()]
+        return f"the reply is another harness's failure message: {found[0]}" if found else None
 
     @property
     def reply(self) -> str:
@@ -50,11 +55,17 @@ class Asked:
         """Whether a completed call returned no text."""
         return not self.reply.strip()
 
-    @cached_property
+    @property
     def exact(self) -> Reading:
         """What `exact` reads, as an option of the question."""
+        if self._exact is None:
+            self._exact = self._read()
+        return self._exact
+
+    def _read(self) -> Reading:
         found = read_answer(self.reply, self.options, self.symbols)
-        return Reading(self.of_prompt(found.option), found.rule)
+        option = self.of_prompt(found.option)
+        return found if option == found.option else Reading(option, found.rule)
 
     @cached_property
     def last(self) -> int | None:

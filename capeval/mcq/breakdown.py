@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from capeval.errors import UsageError
@@ -54,8 +55,10 @@ ORDERS: Mapping[str, tuple[str, ...]] = {
 }
 """The order of the groups in the benchmarks' own tables; others are sorted."""
 
-# A user's tag with more values says more about single questions than about groups.
+# A user's tag with more values, or with fewer questions per value, says more about single questions
+# than about groups: an index of a frame, for example.
 _MOST_VALUES = 50
+_FEWEST_QUESTIONS = 2
 
 
 def buckets_of(response: Response, way: str) -> tuple[str, ...]:
@@ -95,13 +98,15 @@ def grouped(
     """
     found = {}
     for way in by or _usual(responses):
-        places: dict[str, list[int]] = {}
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        is_tag = way not in ("frames", "benchmark")
         for at, response in enumerate(responses):
-            tag = response.tags.get(way)
-            # Most tags are one text, which is its own bucket.
-            buckets = (tag,) if type(tag) is str and way != "frames" else buckets_of(response, way)
-            for bucket in buckets:
-                places.setdefault(bucket, []).append(at)
+            tag = response.tags.get(way) if is_tag else None
+            if type(tag) is str:  # most tags are one text, which is its own bucket
+                places[tag].append(at)
+                continue
+            for bucket in buckets_of(response, way):
+                places[bucket].append(at)
         if by and not places:
             tags = sorted({name for response in responses for name in response.tags})
             raise UsageError(
@@ -121,8 +126,14 @@ def _usual(responses: Sequence[Response]) -> list[str]:
     if any(name not in WAYS for name in benchmarks):
         own = [response for response in responses if response.benchmark not in WAYS]
         for tag in dict.fromkeys(name for response in own for name in response.tags):
-            values = {text for response in own for text in buckets_of(response, tag)}
-            if 2 <= len(values) <= _MOST_VALUES:
+            tagged = {
+                (response.benchmark, response.id): buckets_of(response, tag)
+                for response in own
+                if tag in response.tags
+            }
+            values = {text for texts in tagged.values() for text in texts}
+            few = len(tagged) < _FEWEST_QUESTIONS * len(values)
+            if 2 <= len(values) <= _MOST_VALUES and not few:
                 ways.append(tag)
     return list(dict.fromkeys([*(["benchmark"] if len(benchmarks) > 1 else []), *ways]))
 

@@ -20,6 +20,7 @@ from capeval.mcq.answer_phrases import (
     ALL_EXCEPT,
     CLAUSE_END,
     CLAUSE_END_BEFORE_SYMBOL,
+    COMPARED,
     CORRECTS,
     CUE_AFTER,
     DENIED_AFTER,
@@ -138,6 +139,12 @@ def _read(text: str, symbols: Symbols, texts: OptionTexts) -> Reading:
     return _Prose(text, mentions, texts).decide()
 
 
+def _may_except(text: str) -> bool:
+    return (
+        "except" in text or "but" in text or "besides" in text or " than" in text or "apart" in text
+    )
+
+
 class _Prose:
     """A reply in sentences, with the options that it mentions."""
 
@@ -158,6 +165,14 @@ class _Prose:
         """Return what the sentences state together."""
         if any(self._contradicts(*pair) for pair in pairwise(self.mentions)):
             return Reading(None, "contradictory")
+        found = self._decide()
+        if found.option is not None and any(
+            self._equates(*pair, found.option) for pair in pairwise(self.mentions)
+        ):
+            return Reading(None, "contradictory")
+        return found
+
+    def _decide(self) -> Reading:
         positive = [one for one in self.mentions if not one.denied]
         stated = [one for one in positive if one.stated]
         if stated:
@@ -168,7 +183,7 @@ class _Prose:
             return Reading(None, "abstains")
         if len({one.option for one in positive}) > 1:
             return Reading(None, "several options")
-        if all(self._sentence(one).rstrip().endswith("?") for one in positive):
+        if all(self._sentence(one).rstrip().endswith("?") or one.loose for one in positive):
             return Reading(None, "no option")
         return Reading(positive[0].option, "mention")
 
@@ -207,11 +222,10 @@ class _Prose:
         start, end = self._starts[one.sentence], self._ends[one.sentence]
         before = self.text[max(start, one.start - _CLAUSE) : one.start]
         after = self.text[one.end : min(end, one.end + _CLAUSE)]
-        excepts = any(word in before for word in ("except", "but", "besides", " than", "apart"))
-        if excepts and (found := ALL_EXCEPT.search(before)):
+        if _may_except(before) and (found := ALL_EXCEPT.search(before)):
             # What is said of all others is not true of this one.
             says_wrong = WRONG.search(after) is not None
-            all_others = found["subject"].lower() in ("all", "every", "each")
+            all_others = found["subject"].lower() in ("all", "everything", "every", "each")
             one.denied, one.stated = says_wrong != all_others, says_wrong == all_others
             return
         ends = CLAUSE_END if one.by_text else CLAUSE_END_BEFORE_SYMBOL
@@ -220,6 +234,8 @@ class _Prose:
         if not one.by_text and after in (".", ""):
             after = self.text[one.end : one.end + _AFTER_ITEM]
         one.denied = bool(DENIED_BEFORE.search(clause) or DENIED_AFTER.match(after))
+        if not one.by_text and "than" in before:
+            one.denied = one.denied or COMPARED.search(before) is not None
 
     def _spread_denials(self) -> None:
         """Deny what is joined to a denied option: "not B or C", "A and B are wrong"."""
@@ -264,8 +280,14 @@ class _Prose:
         if not cue and (one.listed or not self._is_alone(one, before, end)):
             return
         since_but = before[before.rfind("but ") + 1 :]
+        if " if" in after and not self._is_concluded(one) and _WOULD_IF.match(after):
+            one.loose = True
+            return
         asks = self._sentence(one).rstrip().endswith("?")
-        one.stated = not asks and HYPOTHESIS.search(since_but) is None
+        supposes = HYPOTHESIS.search(since_but) and HYPOTHESIS.search(
+            _MUST_GUESS.sub("", since_but)
+        )
+        one.stated = not asks and not supposes
 
     def _is_concluded(self, one: Mention) -> bool:
         # The words that conclude can be in the line above: "Answer:".
@@ -276,7 +298,7 @@ class _Prose:
         rest = self.text[one.end : min(max(end, one.end), one.end + _CLAUSE)]
         if not before.strip(" \t\"'([{*•->") and not rest.strip(" \t\"')]}.!*"):
             return True
-        if one.start > _AFTER_ITEM or self.text[: one.start].strip(" \t\"'([{*"):
+        if one.loose or one.start > _AFTER_ITEM or self.text[: one.start].strip(" \t\"'([{*"):
             return False
         return _FIRST.match(self.text, one.end) is not None
 
@@ -289,6 +311,22 @@ class _Prose:
             and other.by_text
             and one.option != other.option
             and beside(self.text, one, other)
+        )
+
+    def _equates(self, one: Mention, other: Mention, option: int | None) -> bool:
+        """Return whether a text "corresponds to" the symbol of another option, and one is chosen.
+
+        "The number is 3, which is B" has no answer where 3 is the text of C.
+        """
+        return (
+            one.by_text
+            and not other.by_text
+            and one.option != other.option
+            and option in (one.option, other.option)
+            and not one.denied
+            and not other.denied
+            and other.start - one.end < _CLAUSE
+            and _EQUALS.fullmatch(self.text, one.end, other.start) is not None
         )
 
     def _joined(self, one: Mention, other: Mention) -> str:
@@ -324,5 +362,19 @@ class _Prose:
 
 
 _AFTER_ITEM = 30
+# Between a text and its symbol: "3, which corresponds to option (B)".
+_EQUALS = re.compile(
+    r"[\s\"')\].]*(?:is\s+(?:the\s+)?(?:correct|right|best)(?:\s+(?:answer|option|choice))?)?,?\s*"
+    r"(?:(?:which|that|this)\s+(?:is|was|matches|means|corresponds\s+to|would\s+be)\s+|i\.e\.,?\s*|\()"
+    r"(?:the\s+)?(?:(?:option|choice|answer|letter)\s+)?[\"'(\[]*",
+    re.IGNORECASE,
+)
+# "A would be correct if the car were red" supposes; "if I had to guess, A" does not.
+_WOULD_IF = re.compile(r"\W*(?:would|might|could)\s+(?:\w+\s+){1,4}?if\b", re.IGNORECASE)
+_MUST_GUESS = re.compile(
+    r"\bif\s+(?:i\s+)?(?:had|have|am\s+forced|were\s+forced|forced|must)(?:\s+to)?\s+"
+    r"(?:guess|choose|pick|answer|select)\b",
+    re.IGNORECASE,
+)
 # What may follow an option that begins a reply: "C, because", "A) Apples are", "B\n\nThe video".
 _FIRST = re.compile(r"[)\]]?\s*(?:[,:(—–-]|\n|because|since|as\b)")

@@ -28,6 +28,9 @@ _DEFAULTS: Mapping[str, str] = {"tomato": "16"}
 TUNA-MCQ uses the frames of TUNA-CAP, which are 32 or the model's own.
 """
 
+_ONE_FRAME = r"1|[0-9]+,"
+"""What `--frames` can be for a single frame: the middle one, or one index."""
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -53,6 +56,11 @@ class Shown:
             raise UsageError("--blind shows no frames; omit --frames, --single and --order")
         if self.single and (self.frames or self.order == "shuffled"):
             raise UsageError("--single shows one frame; omit --frames and --order")
+        if self.order == "shuffled" and re.fullmatch(_ONE_FRAME, self.frames or "", re.ASCII):
+            raise UsageError(
+                f"--order shuffled needs several frames, and --frames {self.frames} is one; "
+                "use --single for one frame"
+            )
         if self.single and not re.fullmatch(
             r"first|middle|random|[0-9]{1,9}|column:.+", self.single, re.ASCII
         ):
@@ -75,6 +83,8 @@ class Shown:
         if self.blind:
             return "blind"
         seeded = f"-seed{self.seed}" if self.seed else ""
+        if self.single and self.single.isdecimal():
+            return f"frame-{self.single}"  # "5" alone is the name of five frames
         if self.single:
             return self.single.replace(":", "-") + (seeded if self.single == "random" else "")
         return f"shuffled{seeded}" if self.order == "shuffled" else ""
@@ -93,11 +103,24 @@ class Shown:
             case (index, _, _):
                 return Given((int(index),))
 
+    def showed_another(self, question: Question, frames: Mapping[str, Any]) -> bool:
+        """Return whether a response shows another frame than the question's column now names.
+
+        `frames` are those that the response records. A field that names no frame proves nothing.
+        """
+        name = (self.single or "").partition("column:")[2]
+        try:
+            return bool(name) and frames.get("indices") != [_index_in(question, name)]
+        except UsageError:
+            return False
+
     def reorder(self, frames: FrameSet, question: Question) -> FrameSet:
         """Return the frames in the order in which the model sees them."""
         count = len(frames)
-        if self.order == "ordered" or count < 2:
+        if self.order == "ordered":
             return frames
+        if count < 2:
+            return replace(frames, warnings=(*frames.warnings, "a single frame has no order"))
         rng = np.random.default_rng(_seeded(self.seed, question))
         order = np.arange(count)
         while (order[:-1] < order[1:]).all():
@@ -148,6 +171,8 @@ def _index_in(question: Question, name: str) -> int:
             f"{listed(tags, 12) or 'none'}{nearest(name, tags)}"
         )
     value = question.tags[name]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # a column of a table with an empty field has numbers such as 7.0
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -163,16 +188,37 @@ def no_frames() -> FrameSet:
     return FrameSet(np.zeros((0, 1, 1, 3), np.uint8), (), (), 0, 1.0, 0.0, decoder="none")
 
 
-class SharedReader:
-    """Reads the frames of a video once for the questions about it that follow each other.
+class RecentReads:
+    """The last `keep` videos that were read, each with the reader that read it.
 
-    `keep` videos are kept.
+    Fewer are kept if their frames are more than `most_bytes`, but always the last one.
     """
 
-    def __init__(self, reader: FrameReader, keep: int = 2) -> None:
-        self._reader, self._keep = reader, keep
+    def __init__(self, keep: int, most_bytes: int = 1 << 30) -> None:
+        self._keep, self._most_bytes = keep, most_bytes
         self._lock = threading.Lock()
-        self._reads: dict[Path, Future[FrameSet]] = {}
+        self._reads: dict[tuple[FrameReader, Path], Future[FrameSet]] = {}
+
+    def of(self, reader: FrameReader, path: Path) -> tuple[Future[FrameSet], bool]:
+        """Return the frames of a video, and whether the caller has to read them."""
+        with self._lock:
+            waiting = self._reads.pop((reader, path), None)
+            future = waiting or Future()
+            self._reads[reader, path] = future
+            while len(self._reads) > self._keep or (len(self._reads) > 1 and self._is_full()):
+                del self._reads[next(iter(self._reads))]
+        return future, waiting is None
+
+    def _is_full(self) -> bool:
+        read = (one for one in self._reads.values() if one.done() and not one.exception())
+        return sum(one.result().frames.nbytes for one in read) > self._most_bytes
+
+
+class SharedReader:
+    """Reads the frames of a video once for the questions about it that follow each other."""
+
+    def __init__(self, reader: FrameReader, recent: RecentReads) -> None:
+        self._reader, self._recent = reader, recent
 
     @property
     def policy(self) -> str:
@@ -186,13 +232,8 @@ class SharedReader:
 
     def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
         """Return the frames of a video; raises `VideoError`."""
-        with self._lock:
-            waiting = self._reads.pop(path, None)
-            future = waiting or Future()
-            self._reads[path] = future
-            while len(self._reads) > self._keep:
-                del self._reads[next(iter(self._reads))]
-        if waiting is None:
+        future, is_first = self._recent.of(self, path)
+        if is_first:
             try:
                 future.set_result(self._reader.read(path, cancel=cancel))
             except BaseException as error:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat
 
 from capeval.errors import InputError
 from capeval.files.reading import json_lines, parse_json, read_text
 from capeval.files.validation import validated
+from capeval.mcq.find_run import GRADES, RESPONSES
 from capeval.schema.question import Tag
-from capeval.text import cut, listed, shown
-
-GRADES, RESPONSES = "grades.json", "responses.jsonl"
+from capeval.text import shown
 
 
 class GradedAnswer(BaseModel):
@@ -32,7 +31,7 @@ class GradedAnswer(BaseModel):
 
     id: str
     video: str
-    correct: bool | None
+    correct: StrictBool | None
     answer: str | None = None
     benchmark: str = ""
     rotation: int = 0
@@ -40,12 +39,24 @@ class GradedAnswer(BaseModel):
     tags: Mapping[str, Tag] = Field(default_factory=dict)
 
 
+Share = Annotated[float, Field(strict=True, ge=0, le=1)]
+
+
+class _Accuracy(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    value: Share | None
+    # Intervals of the normal distribution can end outside 0 and 1.
+    low: StrictFloat | None = None
+    high: StrictFloat | None = None
+
+
 class _Group(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    accuracy: Mapping[str, JsonValue]
-    n: int
-    baselines: Mapping[str, float | None] = Field(default_factory=dict)
+    accuracy: _Accuracy
+    n: int = Field(strict=True, ge=0)
+    baselines: Mapping[str, Share | None] = Field(default_factory=dict)
 
 
 class _Grades(BaseModel):
@@ -102,35 +113,6 @@ class GradedRun:
         return "+".join(dict.fromkeys(one.benchmark for one in self.answers if one.benchmark))
 
 
-def find_grades(name_or_path: str | Path, runs: Path) -> Path:
-    """Return the grades.json that a name under `runs`, or a path, means.
-
-    Raises
-    ------
-    InputError
-        There is none, or a folder holds several.
-    """
-    text = str(name_or_path)
-    is_path = isinstance(name_or_path, Path) or "/" in text
-    there = [p for p in ([Path(text)] if is_path else [runs / text, Path(text)]) if p.exists()]
-    if not there:
-        where = "" if is_path else f", and is no run under {runs}/"
-        raise InputError(f"does not exist{where}", file=cut(text, 120))
-    found = grades_in(there[0])
-    if not found:
-        raise InputError(f"holds no {GRADES}; write it with `capeval mcq grade`", file=there[0])
-    if len(found) > 1:
-        raise InputError(f"holds several graded runs; name one of {listed(found)}", file=there[0])
-    return found[0]
-
-
-def grades_in(place: Path) -> list[Path]:
-    """Return the graded runs of a folder; a file is itself."""
-    if not place.is_dir():
-        return [place]
-    return [place / GRADES] if (place / GRADES).is_file() else sorted(place.glob(f"*/{GRADES}"))
-
-
 def read_graded_run(path: Path) -> GradedRun:
     """Read one grades.json, with frames and tags of the responses.jsonl next to it.
 
@@ -180,6 +162,5 @@ def _with_responses(answers: Iterable[GradedAnswer], file: Path) -> list[GradedA
 
 
 def _accuracy(group: _Group) -> GroupAccuracy:
-    ends = [group.accuracy.get(name) for name in ("value", "low", "high")]
-    value, low, high = (float(e) if isinstance(e, int | float) else None for e in ends)
-    return GroupAccuracy(value, low, high, group.n, group.baselines)
+    found = group.accuracy
+    return GroupAccuracy(found.value, found.low, found.high, group.n, group.baselines)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from capeval.mcq.grades import (
     Side,
 )
 from capeval.mcq.strategies import Convention, Decision, Strategy
-from capeval.schema.question import Question, Response
+from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.stats.values import Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
 
@@ -124,12 +125,11 @@ class _Counter:
         self._drawn = np.array([one.by_chance for one in graded.decisions], dtype=bool)
         only_read = graded.convention is not None and graded.convention.only_read
         self._counted = self._scored & self._answered if only_read else self._scored
-        names: dict[str, int] = {}
         # Where the video is not known, each question is one.
-        self._video = np.array(
-            [names.setdefault(r.video or f"\0{r.id}", len(names)) for r in self._responses],
-            dtype=np.intp,
-        )
+        videos = [r.video or f"\0{r.benchmark}\0{r.id}" for r in self._responses]
+        # Sorted, so that the resamples do not depend on the order of the responses.
+        names = {name: at for at, name in enumerate(sorted(set(videos)))}
+        self._video = np.array([names[name] for name in videos], dtype=np.intp)
         self._chance = np.array([1 / len(r.options) for r in self._responses])
         self._frequent_letter, self._frequent = self._most_common()
         self._blind = graded.blind.correct() if graded.blind else None
@@ -138,11 +138,19 @@ class _Counter:
         self._set_groups()
 
     def _most_common(self) -> tuple[str, np.ndarray[Any, Any]]:
-        answers = [one.answer for one in self._graded.questions or self._unique()]
-        times = Counter(answers)
+        if any(r.rotation for r in self._responses):
+            # Rotating moves the right option to another letter of the prompt.
+            shown = [
+                OPTION_LETTERS[(one.right - one.response.rotation) % len(one.options)]
+                for one in self._asked
+            ]
+            times = Counter(shown)
+        else:
+            shown = [r.answer for r in self._responses]
+            times = Counter(one.answer for one in self._graded.questions or self._unique())
         # Of equally common letters the first, so that the result does not depend on the order.
         letter = min(times, key=lambda one: (-times[one], one), default="A")
-        return letter, np.array([r.answer == letter for r in self._responses], dtype=bool)
+        return letter, np.array([one == letter for one in shown], dtype=bool)
 
     def _unique(self) -> list[Response]:
         return list({(r.benchmark, r.id): r for r in self._responses}.values())
@@ -183,9 +191,7 @@ class _Counter:
         answered = int(self._answered[at].sum())
         right_answered = int((self._right[at] & self._answered[at]).sum())
         return Group.model_construct(
-            accuracy=_accuracy(
-                correct, n, self._ratios.interval(self._number[name]) if n else None
-            ),
+            accuracy=_accuracy(correct, n, self._ratios.share(self._number[name]) if n else None),
             n=n,
             correct=correct,
             answered=answered,
@@ -200,7 +206,8 @@ class _Counter:
     ) -> dict[str, float | None]:
         n = len(at)
         found: dict[str, float | None] = {
-            "chance": float(self._chance[at].mean()) if n else None,
+            # Summed exactly, whatever the order of the responses is.
+            "chance": fsum(self._chance[at]) / n if n else None,
             "frequent": float(self._frequent[at].mean()) if n else None,
         }
         if self._blind is not None:
@@ -260,7 +267,7 @@ class _Counter:
         right = self._right if right is None else right
         if not len(at):
             return Accuracy(value=None, reason="there is no reply")
-        return _accuracy(int(right[at].sum()), len(at), self._bootstrap([at], right).interval(0))
+        return _accuracy(int(right[at].sum()), len(at), self._bootstrap([at], right).share(0))
 
     def changes(self) -> dict[str, Accuracy]:
         """Return the relative change of accuracy where a flag is true."""
@@ -275,7 +282,7 @@ class _Counter:
                 where = "true" if value is None else "false"
                 found[flag] = Accuracy(value=None, reason=f"{reason} where it is {where}")
                 continue
-            ends = self._ratios.change(self._number[true], self._number[false])
+            ends = self._ratios.share_change(self._number[true], self._number[false])
             found[flag] = _with_ends(value / base - 1, ends)
         return found
 
@@ -375,7 +382,8 @@ def _with_ends(value: float, ends: Interval | Missing) -> Accuracy:
 
 
 def _rules(decisions: Sequence[Decision]) -> dict[str, int]:
-    return dict(Counter(one.rule for one in decisions).most_common())
+    times = Counter(one.rule for one in decisions)
+    return dict(sorted(times.items(), key=lambda rule: (-rule[1], rule[0])))
 
 
 def _unlike_exact(asked: Sequence[Asked], decisions: Sequence[Decision]) -> int:

@@ -14,6 +14,7 @@ from capeval.mcq.answer_phrases import (
     TITLE,
     concludes,
     leads_to_symbol,
+    may_number_options,
     numbered_option,
 )
 from capeval.text import normal_form
@@ -28,6 +29,17 @@ _MOST_LETTERS = 1_000
 _BEFORE, _AFTER = 40, 20
 
 _NAMED_OPTION = re.compile(r"\b(?:option|choice|letter)s?\s*[\"'(]?$", re.IGNORECASE)
+_OPTION_NUMBER = re.compile(r"\b(?:option|choice)\s*#?\s*$", re.IGNORECASE)
+# "He runs and then jumps": what happened is more than this option says.
+_GOES_ON = re.compile(r"[\s\"')\]]*,?\s*(?:and\s+)?then\b", re.IGNORECASE)
+# "frame 3", "more than 5": a number of something else, or another number.
+_LABELLED = re.compile(
+    r"\b(?:(?:frame|scene|step|image|figure|shot|clip|part|page|player|minute|second|point|stage)s?"
+    r"|(?:more|less|fewer|greater|other|higher|lower) than)\s*#?\(?$",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"[.)] +\w")
+_NEXT_ITEM = re.compile(r"\n[ \t-]*[0-9]{1,2}[.)] +\w")
 _ENDS = re.compile(r"\s*(?:$|[.,;!)\n])")
 
 
@@ -40,6 +52,7 @@ class Mention:
     option: int
     by_text: bool
     numbered: bool = False
+    loose: bool = False
     sentence: int = 0
     denied: bool = False
     stated: bool = False
@@ -104,6 +117,7 @@ class OptionTexts:
             key = option_key(option)
             self.of_key[key] = None if key in self.of_key else n
         self.of_key.pop("", None)
+        self._longest_first = sorted(self.of_key, key=len, reverse=True)
         self.has_numbers = any(key.isdigit() for key in self.of_key)
 
     def get(self, text: str) -> int | None:
@@ -115,7 +129,7 @@ class OptionTexts:
         # Both keep the length of the text, so that places remain places.
         flat = _lower(text).replace("\n", " ")
         found: list[Mention] = []
-        for key in sorted(self.of_key, key=len, reverse=True):
+        for key in self._longest_first:
             at = flat.find(key)
             while at >= 0:
                 end = at + len(key)
@@ -169,18 +183,61 @@ def find_mentions(text: str, symbols: Symbols, texts: OptionTexts) -> list[Menti
     taken = bytearray(len(text))
     for one in by_text:
         taken[one.start : one.end] = b"\1" * (one.end - one.start)
-    found = [one for one in by_text if one.option >= 0]
+    last = by_text
+    if len(by_text) > MOST_MENTIONS:
+        last = sorted(by_text, key=lambda one: one.start)[-MOST_MENTIONS:]
+    found = [one for one in last if one.option >= 0]
+    if texts.has_numbers:
+        found = [one for one in found if not _is_other_number(text, one)]
+        found = [one for one in found if not _is_label(text, one)]
+    for one in found:
+        one.loose = _GOES_ON.match(text, one.end) is not None
+    has_slash = "/" in text
     for match in list(symbols.anywhere.finditer(text))[-_MOST_LETTERS:]:
         start, end = match.span()
-        if not taken[start] and _is_symbol(text, start, end, match[0]):
+        if (
+            not taken[start]
+            and _is_symbol(text, start, end, match[0])
+            and not (has_slash and _in_abbreviation(text, start, end, symbols))
+        ):
             found.append(Mention(start, end, symbols.option[match[0]], False))
-    if not texts.has_numbers:
+    if not texts.has_numbers and may_number_options(text):
         for match in NUMBERED.finditer(text):
             number = numbered_option(match, len(symbols.symbols))
             if number is not None:
                 found.append(Mention(match.start(), match.end(), number, False, numbered=True))
     found.sort(key=lambda one: one.start)
     return _with_own_text(text, found)[-MOST_MENTIONS:]
+
+
+def _is_label(text: str, one: Mention) -> bool:
+    """Return whether a number numbers something, such as a frame or the items of a list."""
+    if not text[one.start : one.end].isdigit():
+        return False
+    before = text[max(0, one.start - _BEFORE) : one.start]
+    if _LABELLED.search(before):
+        return True
+    begins = not before.rpartition("\n")[2].strip(" \t-") and _ITEM.match(text, one.end) is not None
+    return begins and (one.start > 0 or _NEXT_ITEM.search(text) is not None)
+
+
+def _in_abbreviation(text: str, start: int, end: int, symbols: Symbols) -> bool:
+    """Return whether a slash joins a letter to one that names no option, as in "N/A"."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    joined = [part[0] for part in (before, after[::-1]) if len(part) == 2 and part[1] == "/"]
+    return any(letter.isalpha() and letter not in symbols.option for letter in joined)
+
+
+def _is_other_number(text: str, one: Mention) -> bool:
+    """Return whether "option 2" can mean the second option or, of another place, the text "2"."""
+    words = text[one.start : one.end]
+    return (
+        words.isascii()
+        and words.isdigit()
+        and len(words) < 4
+        and _OPTION_NUMBER.search(text[max(0, one.start - _BEFORE) : one.start]) is not None
+        and int(words) - 1 != one.option
+    )
 
 
 def _with_own_text(text: str, mentions: list[Mention]) -> list[Mention]:
@@ -210,7 +267,7 @@ def beside(text: str, one: Mention, other: Mention) -> bool:
 def _is_symbol(text: str, start: int, end: int, symbol: str) -> bool:
     """Return whether a letter is the symbol of an option, and not a word, a name or an initial."""
     before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
-    if TITLE.search(before) and after.startswith("."):
+    if after.startswith(".") and TITLE.search(before):
         return False
     bare = before.rstrip(" ")
     if bare.endswith(("(", "[")) and after.lstrip(" ").startswith((")", "]", "\n")):

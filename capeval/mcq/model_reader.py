@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from functools import lru_cache
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
 from capeval.files.prompts import filled, prompts_label, template
 from capeval.llm.asker import Asker
+from capeval.llm.judge_models import Price
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.mcq.asked import Asked
 from capeval.mcq.strategies import AskModel, Decision
@@ -41,73 +41,62 @@ _TEMPLATES: dict[AskModel, str] = {"choice": "choose", "tomato": "tomato"}
 
 
 class ModelReader:
-    """Reads replies with a chat model, many at the same time."""
+    """Reads replies with a chat model; an asker without a client reads those in its cache."""
 
-    def __init__(self, asker: Asker, model: str, *, concurrency: int) -> None:
+    def __init__(self, asker: Asker, model: str) -> None:
         self._asker, self.model = asker, model
-        self._concurrency = concurrency
 
-    async def decide(
-        self,
-        asks: AskModel,
-        asked: Sequence[Asked],
-        end: Callable[[Asked], Decision],
-        on_done: Callable[[], None] = lambda: None,
-    ) -> list[Decision]:
-        """Return a decision for each reply; a call that fails leaves it unscored.
+    @property
+    def price(self) -> Price | None:
+        """The price of the model, or None where it is not known."""
+        return self._asker.meter.price(self.model)
+
+    async def decide(self, asks: AskModel, one: Asked, end: Callable[[], Decision]) -> Decision:
+        """Return a decision on a reply; a call that fails leaves it unscored.
 
         `end` decides where the model found no option.
         """
-        found: list[Decision | None] = [None] * len(asked)
-        left = iter(range(len(asked)))
-        ask = self._choice if asks == "choice" else self._tomato
-
-        async def work() -> None:
-            for number in left:
-                one = asked[number]
-                try:
-                    with self._asker.one_caption():
-                        position = await ask(one)
-                except (ReplyBroken, ReplyRefused, RequestRefused, RetriesExhausted) as error:
-                    reason = f"the model that reads replies failed: {one_line(str(error))}"
-                    found[number] = Decision(None, "model failed", unscored=reason)
-                else:
-                    option = one.of_prompt(position)
-                    found[number] = end(one) if option is None else Decision(option, "model")
-                on_done()
-
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._concurrency, len(asked))):
-                    group.create_task(work())
-        except BaseExceptionGroup as errors:
-            # Workers fail alike: a refused key is one message for the user.
-            raise errors.exceptions[0] from None
-        return [one for one in found if one is not None]
+            with self._asker.one_caption():
+                position = await self.ask(asks, one)
+        except (ReplyBroken, ReplyRefused, RequestRefused, RetriesExhausted) as error:
+            reason = f"the model that reads replies failed: {one_line(str(error))}"
+            return Decision(None, "model failed", unscored=reason)
+        option = one.of_prompt(position)
+        return end() if option is None else Decision(option, "model")
+
+    async def ask(self, asks: AskModel, one: Asked) -> int | None:
+        """Return the prompt's number of the option that the model found, or None."""
+        return await (self._choice(one) if asks == "choice" else self._tomato(one))
+
+    def prompt(self, asks: AskModel, one: Asked) -> str:
+        """Return the text of the first call about a reply."""
+        request = self._choice_request(one) if asks == "choice" else self._tomato_request(one, 0)
+        return str(request.messages[0]["content"])
 
     async def _choice(self, asked: Asked) -> int | None:
-        letters = OPTION_LETTERS[: len(asked.options)]
-        choices = [*letters, NONE]
-        data = {
-            "question": asked.response.question,
-            "options": _options(asked),
-            "reply": asked.reply[-_LONGEST:],
-        }
-        request = self._request(
-            "choice", data, ", ".join(json.dumps(one) for one in choices), _schema(len(letters))
-        )
+        choices = _choices(asked)
 
         def check(reply: ChatReply) -> str:
             return _chosen(reply.text, choices)
 
-        answer = await self._asker.ask(request, check)
-        return None if answer.value == NONE else letters.index(answer.value)
+        answer = await self._asker.ask(self._choice_request(asked), check)
+        return None if answer.value == NONE else choices.index(answer.value)
+
+    def _choice_request(self, asked: Asked) -> ChatRequest:
+        choices = _choices(asked)
+        data = {
+            "question": asked.response.question,
+            "options": dict(zip(choices[:-1], asked.options, strict=True)),
+            "reply": asked.reply[-_LONGEST:],
+        }
+        listed = ", ".join(json.dumps(one, ensure_ascii=False) for one in choices)
+        return self._request("choice", data, listed, _schema(choices))
 
     async def _tomato(self, asked: Asked) -> int | None:
         letters = OPTION_LETTERS[: len(asked.options)]
-        data = {"reply": asked.reply[-_LONGEST:], "options": _options(asked)}
         for repeat in range(TRIES):
-            request = self._request("tomato", data, "", None, repeat)
+            request = self._tomato_request(asked, repeat)
             try:
                 answer = await self._asker.ask(request, lambda reply: reply.text, attempts=1)
             except ReplyBroken:
@@ -116,6 +105,12 @@ class ModelReader:
             if len(answer.value) == 1 and answer.value in letters:
                 return letters.index(answer.value)
         return None
+
+    def _tomato_request(self, asked: Asked, repeat: int) -> ChatRequest:
+        # The published prompt knows letters only.
+        options = dict(zip(OPTION_LETTERS, asked.options, strict=False))
+        data = {"reply": asked.reply[-_LONGEST:], "options": options}
+        return self._request("tomato", data, "", None, repeat)
 
     def _request(
         self,
@@ -131,8 +126,9 @@ class ModelReader:
         return ChatRequest(self.model, (message,), _MAX_TOKENS, repeat=repeat, schema=schema)
 
 
-def _options(asked: Asked) -> dict[str, str]:
-    return dict(zip(OPTION_LETTERS, asked.options, strict=False))
+def _choices(asked: Asked) -> tuple[str, ...]:
+    """Return what may be chosen: the symbols that the reply was asked with, and none at the end."""
+    return (*asked.symbols, NONE)
 
 
 def _quoted(data: object) -> str:
@@ -140,13 +136,12 @@ def _quoted(data: object) -> str:
 
 
 @lru_cache
-def _schema(options: int) -> ReplySchema:
-    choices = [*OPTION_LETTERS[:options], NONE]
+def _schema(choices: tuple[str, ...]) -> ReplySchema:
     return ReplySchema(
         "choice",
         {
             "type": "object",
-            "properties": {"choice": {"type": "string", "enum": choices}},
+            "properties": {"choice": {"type": "string", "enum": [*choices]}},
             "required": ["choice"],
             "additionalProperties": False,
         },
@@ -163,10 +158,13 @@ def _chosen(text: str, choices: Sequence[str]) -> str:
     if len(found) != 1:
         raise ReplyError(expected)
     try:
-        value = json.loads(found[0])
-    except ValueError:
+        pairs = json.loads(found[0], object_pairs_hook=list)
+    except (ValueError, RecursionError):
         raise ReplyError(expected) from None
-    choice = value.get("choice")
-    if set(value) != {"choice"} or choice not in choices:
+    # A number is a symbol, too; a key that is there twice says two things.
+    if [name for name, _ in pairs] != ["choice"] or isinstance(pairs[0][1], bool | float):
         raise ReplyError(expected)
-    return str(choice)
+    choice = str(pairs[0][1])
+    if choice not in choices:
+        raise ReplyError(expected)
+    return choice

@@ -18,8 +18,9 @@ PROMPTS = "mcq-v1"
 _WORDS = {"letters": "letter", "numbers": "number", "kana": "kana character"}
 # A sampling policy that takes frames by the clock.
 _BY_RATE = re.compile(r"fps|auto")
-# What opens a tag or a chat template's marker: "<question>", "</question>", "<|im_end|>".
-_OPENING = re.compile(r"<(?=[/|!?\w])")
+# What opens a tag or a chat template's marker: "<question>", "</question>", "<|im_end|>",
+# and with the wide bar of DeepSeek's templates.
+_OPENING = re.compile(r"<(?=[/|\uff5c!?\w])")
 _TURN = re.compile(r"\[(?=/?INST\])")
 _BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f]")

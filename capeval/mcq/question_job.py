@@ -12,7 +12,7 @@ from capeval.captioners.protocol import CaptionRequest
 from capeval.mcq.frames import Shown, no_frames
 from capeval.mcq.prompting import Prompt, question_prompt, scored_texts
 from capeval.mcq.subtitles import Cue, subtitles_at
-from capeval.schema.question import Likelihoods, Question
+from capeval.schema.question import Likelihoods, Question, Response
 from capeval.video import FrameReader, FrameSet
 
 ASKED = "asked"
@@ -63,15 +63,30 @@ class QuestionJob(Job):
             return no_frames()
         return self.shown.reorder(self.reader.read(self.path, cancel=cancel), self.question)
 
-    def asked(self, frames: FrameSet) -> Prompt:
-        """Return the prompt for these frames."""
+    def asked(self, times: Sequence[float]) -> Prompt:
+        """Return the prompt for frames at these times (in seconds)."""
         return question_prompt(
             self.question,
             self.options,
-            frames=None if self.reader is None else len(frames),
+            frames=None if self.shown.blind else len(times),
             policy=self.policy,
             symbols=self.symbols,
-            subtitles=subtitles_at(self.cues, frames.times),
+            subtitles=subtitles_at(self.cues, times),
+        )
+
+    def is_answered_by(self, stored: Response) -> bool:
+        """Return whether a response is one to this very prompt, about these frames and this video.
+
+        The subtitles may have changed, or the column that names the frame.
+        """
+        try:
+            times = [float(time) for time in stored.frames.get("times", ())]  # type: ignore[arg-type, union-attr]
+        except (TypeError, ValueError):
+            return False
+        return (
+            not self.shown.showed_another(self.question, stored.frames)
+            and stored.call.get("prompt") == self.asked(times).hash
+            and (not self.video or stored.call.get("video") == self.video)
         )
 
     def request(self, frames: FrameSet) -> CaptionRequest:
@@ -79,7 +94,7 @@ class QuestionJob(Job):
 
         Shuffled frames get the times of the ordered ones: some models are shown the times.
         """
-        prompt = self.asked(frames)
+        prompt = self.asked(frames.times)
         folded = f"{prompt.system}\n\n{prompt.text}" if prompt.system else prompt.text
         texts = scored_texts(self.options, self.symbols) if self.has_likelihood else {}
         return CaptionRequest(
@@ -108,7 +123,7 @@ class QuestionJob(Job):
             record["single"] = shown.single
         if self.cues:
             record["subtitles"] = len(subtitles_at(self.cues, frames.times))
-        prompt = self.asked(frames)
+        prompt = self.asked(frames.times)
         return {**record, ASKED: {"template": prompt.template, "prompt": prompt.hash}}
 
     def likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods:

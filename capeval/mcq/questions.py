@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import split_format
@@ -17,7 +17,7 @@ from capeval.mcq.formats.layout import Layout, Notices
 from capeval.mcq.formats.own import NEEDED
 from capeval.mcq.formats.records import Source, read_source
 from capeval.plugins import Registry, blaming
-from capeval.schema.question import Question, Tag
+from capeval.schema.question import Question, Response, Tag
 from capeval.text import describe, listed, misnamed, nearest, shown
 
 QuestionReader = Callable[[Path], Iterable[tuple[str, Any]]]
@@ -26,6 +26,8 @@ QuestionReader = Callable[[Path], Iterable[tuple[str, Any]]]
 The place is shown in error messages, such as "line 3". A question is a `Question` or a dict with
 its fields.
 """
+
+_Tagged = TypeVar("_Tagged", Question, Response)
 
 _MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user can read.
 
@@ -124,7 +126,7 @@ def questions_hash(questions: Sequence[Question]) -> str:
     return digest.hexdigest()
 
 
-def select(questions: Sequence[Question], where: Sequence[str]) -> tuple[Question, ...]:
+def select(questions: Sequence[_Tagged], where: Sequence[str]) -> tuple[_Tagged, ...]:
     """Return the questions that have every `TAG=VALUE` of `where`.
 
     Values are compared as text, true, false and null as JSON writes them; of a tag with several
@@ -167,7 +169,7 @@ def texts_of(tag: Tag) -> tuple[str, ...]:
     return (tag if isinstance(tag, str) else json.dumps(tag),)
 
 
-def _example(questions: Sequence[Question]) -> str:
+def _example(questions: Sequence[Question] | Sequence[Response]) -> str:
     for question in questions:
         for name, tag in question.tags.items():
             for text in texts_of(tag):

@@ -12,9 +12,28 @@ _LOOKALIKE = str.maketrans("АВСЕНІЈКМОРТХΑΒΕΗΙΚΜΝΟΡΤΧ",
 _ALONE = re.compile(r"(?<!\w)[АВСЕНІЈКМОРТХΑΒΕΗΙΚΜΝΟΡΤΧ](?!\w)")
 
 _TEMPLATE = re.compile(r"</s>|<\|[^<>|]{1,40}\|>|<(?:end_of_turn|eos|pad|bos)>")
-_COMMAND = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|texttt|rm|bf)\s*\{([^{}]*)\}")
+_COMMAND = re.compile(
+    r"\\(?:text|textbf|textit|textrm|textsf|texttt|emph|underline|mathrm|mathbf|mathsf|mathit|mathbb|"
+    r"rm|bf|(?:text)?color\s*\{\w*\})\s*\{([^{}]*)\}"
+)
+_NESTED = re.compile(r"\{\s*\{([^{}]*)\}\s*\}")
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{([^{}]*)\}")
-_TAGGED = re.compile(r"<answer>([^<]*)</answer>", re.IGNORECASE)
+_TAGGED = re.compile(
+    r"<((?:\w{1,12}_)?(?:answer|choice|option)(?:_\w{1,12})?)>([^<]*)</\1>", re.IGNORECASE
+)
+_INLINE = re.compile(
+    r"</?(?:b|i|u|em|strong|span|font|code|mark|small|sub|sup)(?:\s[^<>]{0,200})?>", re.IGNORECASE
+)
+_BLOCK = re.compile(
+    r"</?(?:p|br|div|h[1-6]|ul|ol|li|pre|center|hr)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
+)
+# A key of JSON, or of a printed dict, that says what its value is.
+_KEYED = re.compile(
+    r"""(["'])(?:(?:final|correct|best|selected|chosen|predicted|my)[_ ]?)?
+    (?:answer|choice|option|prediction|letter)\1\s*:\s*
+    (?:"(?P<double>[^"\\\n]{0,1000})"|'(?P<single>[^'\\\n]{0,1000})'|(?P<bare>\w{1,20})(?=\s*[,}\n]))""",
+    re.IGNORECASE | re.VERBOSE,
+)
 # Dollars around LaTeX or around one word; the others are amounts of money.
 _DOLLARS = re.compile(r"\$([^$\n]{0,200}\\[^$\n]{0,200}|\s?\(?\w{1,20}\)?\s?)\$")
 _MATH = re.compile(r"\\[()\[\],;! ]")
@@ -34,8 +53,8 @@ LONGEST = 20_000
 def answer_text(reply: str) -> tuple[str, list[str]] | None:
     r"""Return a reply without reasoning and markup, and the contents of its answer boxes.
 
-    A box is LaTeX's `\boxed{...}` or `<answer>...</answer>`. None if the reply ends in the middle
-    of its reasoning.
+    A box is LaTeX's `\boxed{...}`, `<answer>...</answer>` or `{"answer": "..."}`. None if the reply
+    ends in the middle of its reasoning.
 
     >>> answer_text("<think>A?</think>**The answer** is $\\boxed{\\text{C}}$.")
     ('The answer is C.', ['C'])
@@ -55,18 +74,23 @@ def answer_text(reply: str) -> tuple[str, list[str]] | None:
         text = _ALONE.sub(lambda found: found[0].translate(_LOOKALIKE), text)
         text = text.replace("’", "'").replace("。", ". ").replace("、", ", ")
     if "<" in text:
-        text = _TEMPLATE.sub(" ", text)
+        text = _BLOCK.sub("\n", _INLINE.sub("", _TEMPLATE.sub(" ", text)))
     if "$" in text:
-        text = _DOLLARS.sub(r"\1", text)
+        text = _DOLLARS.sub(r"\1", text.replace("$$", "$"))
     boxes: list[str] = []
     if "\\" in text:
         for _ in range(3):  # commands within commands
-            text = _COMMAND.sub(r"\1", text)
+            text = _NESTED.sub(r"{\1}", _COMMAND.sub(r"\1", text))
         boxes = [found[1] for found in _BOXED.finditer(text)]
         text = _MATH.sub("", _BOXED.sub(r"\1", text))
     if "<" in text and not boxes:
-        boxes = [found[1] for found in _TAGGED.finditer(text)]
-        text = _TAGGED.sub(r"\1", text)
+        boxes = [found[2] for found in _TAGGED.finditer(text)]
+        text = _TAGGED.sub(r"\2", text)
+    if "{" in text and not boxes:
+        boxes = [
+            found["double"] or found["single"] or found["bare"] or ""
+            for found in _KEYED.finditer(text)
+        ]
     return _plain(text), [_plain(_MATH.sub("", box)) for box in boxes]
 
 

@@ -12,15 +12,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from capeval.errors import InputError
-from capeval.files.reading import parse_json, read_text
+from capeval.files.parquet import is_parquet
+from capeval.files.reading import first_line, parse_json, read_text
+from capeval.files.workbook import is_workbook
 from capeval.mcq.exchange.tomato import is_tomato_line, tomato_responses
+from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.formats.video_mme import filled_template
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.text import complaint, shown
 
 Notices = Callable[[str], None]
-
-RESPONSES = "responses.jsonl"
 
 
 def load_responses(
@@ -44,12 +45,26 @@ def load_responses(
     file = path / RESPONSES if path.is_dir() and (path / RESPONSES).exists() else path
     if file.is_dir():
         found: Sequence[Response] = tomato_responses([file], questions, on_notice)
-    elif file.suffix.lower() == ".jsonl":
+    elif file.suffix.lower() == ".jsonl" or _is_lines(file):
         found = _lines(file, questions, on_notice)
     else:
         found = filled_template(file, on_notice)
-    _refuse_duplicates(found, file)
+    refuse_duplicates(found, file)
     return tuple(found)
+
+
+def _is_lines(file: Path) -> bool:
+    """Return whether a file, whatever its name, begins with a response or a line of TOMATO's."""
+    if is_parquet(file) or is_workbook(file):
+        return False
+    text = first_line(file)
+    if not text.startswith("{"):
+        return False
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return is_tomato_line(value) or (isinstance(value, dict) and {"reply", "options"} <= {*value})
 
 
 def _lines(
@@ -100,7 +115,13 @@ def _response(value: dict[str, Any], file: Path, number: int) -> Response:
     try:
         response = Response.model_validate(value)
     except ValidationError as faults:
+        if "reply" not in value and "question" in value:
+            message = "is a question without a reply; `capeval mcq answer` writes responses"
+            raise InputError(message, file=file, where=where) from None
         name, message = complaint(faults, list(Response.model_fields))
+        if name.startswith("tags.") and "tags" not in value:
+            name, kinds = name.split(".")[1], "text, a number, true, false, null or a list of texts"
+            message = f"must be {kinds}, not {shown(value.get(name))}"
         raise InputError(message, file=file, where=where, field=name) from None
     count = len(response.options)
     if not 2 <= count <= len(OPTION_LETTERS):
@@ -112,7 +133,8 @@ def _response(value: dict[str, Any], file: Path, number: int) -> Response:
     return response
 
 
-def _refuse_duplicates(responses: Iterable[Response], file: Path) -> None:
+def refuse_duplicates(responses: Iterable[Response], file: Path) -> None:
+    """Refuse two responses to one question with one rotation, and no response at all."""
     seen: set[tuple[str, str, int]] = set()
     for one in responses:
         key = (one.benchmark, one.id, one.rotation % len(one.options))
@@ -127,11 +149,15 @@ def _refuse_duplicates(responses: Iterable[Response], file: Path) -> None:
         raise InputError("has no responses", file=file)
 
 
+def models_of(responses: Iterable[Response]) -> list[str]:
+    """Return the models that replied, as far as the responses name them."""
+    named = (one.call.get("model") for one in responses if one.call)
+    return sorted({name for name in named if isinstance(name, str) and name.strip()})
+
+
 def responses_hash(responses: Sequence[Response]) -> str:
     """Return the SHA-256 (hex) of what was asked: ids, questions, options and right answers."""
-    digest = hashlib.sha256()
-    keys = {(r.benchmark, r.id, r.question, r.options, r.answer) for r in responses}
-    for benchmark, name, question, options, answer in sorted(keys):
-        text = "\0".join((benchmark, name, question, *options, answer))
-        digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
-    return digest.hexdigest()
+    lines = {
+        "\0".join((r.benchmark, r.id, r.question, *r.options, r.answer)) + "\n" for r in responses
+    }
+    return hashlib.sha256("".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()

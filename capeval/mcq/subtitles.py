@@ -21,7 +21,8 @@ _FORMATS = (".srt", ".vtt")
 
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?"
 _CUE = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?", re.ASCII)
-_MARKUP = re.compile(r"<[/!?a-zA-Z0-9.][^<>]*>|\{\\[^{}]*\}")
+# A number in angle brackets is a time of karaoke; "I <3 you > me" is text.
+_MARKUP = re.compile(r"<[/!?a-zA-Z.][^<>]*>|<\d[\d:.,]*>|\{\\[^{}]*\}", re.ASCII)
 _BREAK = re.compile(r"<br\s*/?>|\\[Nn]", re.IGNORECASE)
 _NUMBER = re.compile(r"\s*\d+\s*", re.ASCII)
 
@@ -44,7 +45,8 @@ def parse_subtitles(text: str) -> tuple[Cue, ...]:
     >>> parse_subtitles("1\\n00:00:01,000 --> 00:00:02,500\\n<font color='red'>Hello</font> you")
     (Cue(start=1.0, end=2.5, text='Hello you'),)
     """
-    lines = text.removeprefix("\ufeff").splitlines()
+    # Files that were converted twice have an empty line, as it seems, after every line.
+    lines = text.removeprefix("\ufeff").replace("\r\r\n", "\n").splitlines()
     cues = []
     at = 0
     while at < len(lines):
@@ -98,7 +100,10 @@ def subtitles_at(cues: Sequence[Cue], times: Sequence[float]) -> tuple[str, ...]
 
 
 class SubtitleFiles:
-    """Subtitles by the names of their videos; damaged files raise `InputError` when they are read.
+    """Subtitles by the names of their videos.
+
+    A damaged file raises `InputError` when it is read; so does a video whose name several files
+    have in different folders.
 
     Nothing of a zip file is unpacked to the disk, and an entry whose path leads out of its folder
     is ignored.
@@ -107,7 +112,9 @@ class SubtitleFiles:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._read: dict[str, Callable[[], bytes]] = {}
-        self._cues: dict[str, tuple[Cue, ...] | None] = {}
+        self._paths: dict[str, list[str]] = {}
+        self._claimed: dict[str, PurePosixPath] = {}
+        self._cues: dict[str, tuple[Cue, ...]] = {}
         with reading():
             if path.is_dir():
                 for file in sorted(path.rglob("*")):
@@ -122,8 +129,9 @@ class SubtitleFiles:
 
     def _open_zip(self) -> None:
         try:
-            with ZipFile(self.path) as archive:
-                entries = archive.infolist()
+            # It remains open, so that its table of contents is not read for every entry.
+            archive = ZipFile(self.path)
+            entries = archive.infolist()
         except (BadZipFile, LargeZipFile, ValueError, NotImplementedError) as error:
             raise InputError(
                 f"is neither a folder nor a readable zip file ({describe(error, 80)})",
@@ -133,20 +141,22 @@ class SubtitleFiles:
             name = PurePosixPath(entry.filename.replace("\\", "/"))
             unsafe = name.is_absolute() or ".." in name.parts or "__MACOSX" in name.parts
             if not unsafe and name.suffix.lower() in _FORMATS and not entry.is_dir():
-                self._add(str(name), self._of_entry(entry))
+                self._add(str(name), self._of_entry(archive, entry))
 
     def _add(self, name: str, read: Callable[[], bytes]) -> None:
         path = PurePosixPath(name)
         if path.name.startswith("."):
             return
-        # .srt comes before .vtt of the same name; the whole path before the bare name.
-        for key in (str(path.with_suffix("")), path.stem):
-            self._read.setdefault(key, read)
+        # .srt comes before .vtt of the same name.
+        key = str(path.with_suffix(""))
+        if key not in self._read:
+            self._read[key] = read
+            self._paths.setdefault(path.stem, []).append(key)
 
-    def _of_entry(self, entry: ZipInfo) -> Callable[[], bytes]:
+    def _of_entry(self, archive: ZipFile, entry: ZipInfo) -> Callable[[], bytes]:
         def read() -> bytes:
             try:
-                with ZipFile(self.path) as archive, archive.open(entry) as file:
+                with archive.open(entry) as file:
                     # The stated size can be a lie.
                     data = file.read(_LARGEST + 1)
             except Exception as error:  # zipfile raises anything on damaged entries
@@ -158,14 +168,31 @@ class SubtitleFiles:
         return read
 
     def of(self, video: str) -> tuple[Cue, ...] | None:
-        """Return the subtitles of a video (its name, with or without suffix); None if none."""
+        """Return the subtitles of a video (its name, with or without suffix); None if none.
+
+        They have its whole path, or else its bare name, in whatever folder.
+        """
         path = PurePosixPath(video)
         stem = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
-        for key in (str(stem), stem.name):
-            if key in self._read:
-                if key not in self._cues:
-                    self._cues[key] = parse_subtitles(_decoded(self._read[key]()))
-                return self._cues[key]
+        found = [str(stem)] if str(stem) in self._read else self._paths.get(stem.name, [])
+        if len(found) > 1:
+            raise InputError(
+                f"{len(found)} files of subtitles could be those of {shown(video)} "
+                f"({listed(found, 3)})",
+                file=self.path,
+            )
+        for key in found:
+            other = self._claimed.setdefault(key, stem)
+            if stem.parent != other.parent and len(stem.parts) > 1 and len(other.parts) > 1:
+                raise InputError(
+                    f"both {shown(str(other))} and {shown(video)} would have these subtitles; give "
+                    "them the folders of their videos",
+                    file=self.path,
+                    where=key,
+                )
+            if key not in self._cues:
+                self._cues[key] = parse_subtitles(_decoded(self._read[key]()))
+            return self._cues[key]
         return None
 
     def __repr__(self) -> str:
@@ -190,5 +217,10 @@ def _decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
+        damaged = data.decode("utf-8-sig", "replace")
+        faults = damaged.count("\ufffd")
+        # Text that was cut inside a character. By chance, other encodings hardly ever look like it.
+        if sum(char > "\x7f" for char in damaged) > 2 * faults:
+            return damaged
         # Old files; every byte is a character there, so that nothing is lost but accents.
         return data.decode("cp1252", "replace")

@@ -15,8 +15,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.paired_ratios import ratio_intervals
 from capeval.stats.values import Floats, Interval, Mask, Missing, Value
+from capeval.stats.video_ratios import VideoRatios
 
 Role = Literal["multi", "single", "picked", "shuffled", "blind"]
 """What a run shows of each video: many frames in order, one frame, one frame picked for the
@@ -121,8 +121,11 @@ def diagnose(
     # Columns of `_sums`: correct above, correct below, correct only above, questions.
     above = np.stack([t[:, 2] if m.share else t[:, 0] for _, m, t in tables], axis=1)
     below = np.stack([t[:, 3] if m.share else t[:, 1] for _, m, t in tables], axis=1)
-    present = np.stack([t[:, 3] > 0 for *_, t in tables], axis=1)
-    intervals = ratio_intervals(above, below, present, draws=draws, seed=seed)
+    ratios = VideoRatios(above, below, draws=draws, seed=seed)
+    intervals = [
+        ratios.share(at) if measure.share else ratios.ratio(at, table[:, 3] > 0)
+        for at, (_, measure, table) in enumerate(tables)
+    ]
     found: list[dict[str, Diagnostic]] = [{} for _ in buckets]
     for (at, measure, table), interval in zip(tables, intervals, strict=True):
         found[at][measure.name] = _diagnostic(measure, table, interval)
@@ -153,8 +156,6 @@ def _diagnostic(measure: Measure, table: Floats, interval: Interval | Missing) -
         interval = value
     elif isinstance(interval, Interval) and not measure.share:
         interval = Interval(interval.low - 1, interval.high - 1, interval.method)
-    elif isinstance(interval, Interval):
-        interval = Interval(interval.low, min(interval.high, 1.0), interval.method)
     videos = int((table[:, 3] > 0).sum())
     return Diagnostic(value, interval, upper, lower, questions, videos)
 

@@ -72,6 +72,7 @@ def temporal_result(
         raise InputError(f"the runs are of several benchmarks: {listed(benchmarks)}")
     (benchmark,) = benchmarks or ("",)
     models = _by_model(runs, named)
+    _refuse_different_models(models)
     used = way or MAIN_WAYS.get(benchmark)
     notes: list[str] = []
     found = tuple(
@@ -115,13 +116,27 @@ def _by_model(runs: Sequence[GradedRun], named: Mapping[Role, GradedRun]) -> dic
         roles[shows.role] = (run, shows)
     if len(models) > 1 and None in models:
         unnamed = listed(run.path for run, _ in models[None].values())
-        raise InputError(f"the grades name no model, and others do: {unnamed}")
+        raise InputError(
+            f"these grades name no model, and others do: {unnamed}; grade them with --model"
+        )
     return {
         model or next(iter(roles.values()))[0].name: {
             role: roles[role] for role in ROLES if role in roles
         }
         for model, roles in models.items()
     }
+
+
+def _refuse_different_models(models: Mapping[str, _Runs]) -> None:
+    if len(models) > 1 and not any(_can_compare(roles) for roles in models.values()):
+        shown = listed(
+            f"{run.path} ({model})" for model, roles in models.items() for run, _ in roles.values()
+        )
+        raise UsageError(f"the runs are of different models, and a measure is of one: {shown}")
+
+
+def _can_compare(roles: _Runs) -> bool:
+    return any(one.upper in roles and one.lower in roles for one in MEASURES)
 
 
 def _of_model(
@@ -133,7 +148,7 @@ def _of_model(
     seed: int,
     notes: list[str],
 ) -> ModelTemporal:
-    if not any(one.upper in roles and one.lower in roles for one in MEASURES):
+    if not _can_compare(roles):
         shown = listed(f"{run.path} ({shows.label})" for run, shows in roles.values())
         raise UsageError(
             f"{model}: nothing can be compared with {shown}; it takes a run of many frames and one "
@@ -143,9 +158,8 @@ def _of_model(
     questions = _questions(roles, answers)
     notes += _notes(model, roles, answers)
     correct = {role: _correct(of, questions) for role, of in answers.items()}
-    videos = {
-        name: at for at, name in enumerate(dict.fromkeys(q.video for q in questions.values()))
-    }
+    # Sorted, so that the resamples do not depend on the order of the responses.
+    videos = {name: at for at, name in enumerate(sorted({q.video for q in questions.values()}))}
     video = np.array([videos[one.video] for one in questions.values()], dtype=np.int64)
     groups = _groups([*questions.values()], way) if way else {}
     if asked and not groups:

@@ -30,6 +30,9 @@ PRECISION, RECALL, F1 = "autodq-precision", "autodq-recall", "autodq-f1"
 
 # DREAM-1K's references have 6.3 events on average.
 _EXPECTED_EVENTS = 6
+_UNSAID: Label = "neutral"
+"""What an empty caption is to every event."""
+
 _NO_EVENTS = {PRECISION: "the caption has no events", RECALL: "the reference has no events"}
 UNGROUPED = "(no group)"
 """Where only some videos have a group, the group of the others."""
@@ -53,7 +56,10 @@ class AutoDQ(ChatMetric):
         self.settings = {
             "version": "1",
             "prompts": prompts_label(PROMPTS),
-            "empties": "upstream" if self._one_if_none else "undefined",
+            "no-events": "upstream" if self._one_if_none else "undefined",
+            "empty-caption": "0",
+            "case": "lower",
+            "repeats": "once",
             "references": "joined",
             "failures": "unscored",
             "judge": self.chat.identity,
@@ -68,7 +74,7 @@ class AutoDQ(ChatMetric):
         if listed is None:
             listed = await self._reference_events(reference, asked)
         events: tuple[str, ...] = ()
-        recalled: tuple[Label, ...] = ("neutral",) * len(listed)
+        recalled = (_UNSAID,) * len(listed)
         if not item.is_empty:
             question = extracting("caption's events", caption)
             events = await self.ask(question, partial(read_events, stage=question.stage), asked)

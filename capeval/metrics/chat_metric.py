@@ -65,19 +65,26 @@ class Asked:
     usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list)
     models: set[str] = field(default_factory=set)
+    left_off: set[str] = field(default_factory=set)
 
     def count(self, stage: str, answer: Answer[Any] | ReplyBroken | ReplyRefused) -> None:
         """Add the replies to a question."""
         self.usage += answer.usage
-        self.models |= {reply.model for reply in answer.replies}
+        for reply in answer.replies:
+            self.models.add(reply.model)
+            self.left_off.update(reply.left_off)
         if isinstance(answer, Answer):
             self.notes += [f"{stage}: asked again: {why}" for why in answer.complaints]
 
     @property
     def details(self) -> dict[str, Any]:
-        """What is kept: the snapshots that answered, and the notes."""
-        found: dict[str, Any] = {"models": sorted(self.models)} if self.models else {}
-        return found | ({"notes": self.notes} if self.notes else {})
+        """What is kept: the snapshots that answered, what they do not take, and the notes."""
+        found = {
+            "models": sorted(self.models),
+            "left_off": sorted(self.left_off),
+            "notes": self.notes,
+        }
+        return {name: value for name, value in found.items() if value}
 
 
 class ChatMetric(CaptionMetric):

@@ -45,6 +45,7 @@ class Clair(ChatMetric):
             "prompts": prompts_label(PROMPTS, self._wording),
             "references": "together",
             "scores": "strict",
+            "empty-caption": "0",
             "failures": "unscored",
             "judge": self.chat.identity,
         }

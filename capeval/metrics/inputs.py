@@ -179,6 +179,7 @@ def _items(
             references=known[caption.index].references,
             events=known[caption.index].events,
             group=known[caption.index].group,
+            extra=known[caption.index].model_extra or {},
         )
         for caption in captions
         if caption.index in known

@@ -38,6 +38,7 @@ class Item:
     events : the reference's events, where the data list them; of a TUNA annotation its events
     group : the part of the data that the video belongs to, over which some metrics average
     annotation : the TUNA annotation, if there is one
+    extra : other fields of the record in the file of references, such as questions
     """
 
     index: str
@@ -47,6 +48,7 @@ class Item:
     events: tuple[str, ...] | None = None
     group: str | None = None
     annotation: Annotation | None = field(default=None, repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def key(self) -> str:
@@ -61,7 +63,8 @@ class Item:
     @cached_property
     def hash(self) -> str:
         """A short hash of the texts; values are computed anew when it changes."""
-        return short_hash([self.caption, self.references, self.events])
+        more = [self.extra] if self.extra else []
+        return short_hash([self.caption, self.references, self.events, *more])
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from capeval.errors import UsageError
-from capeval.metrics.protocol import Context, Metric, Outcome, Scored, Unscored
+from capeval.metrics.protocol import Context, Metric, Outcome, Output, Scored, Unscored
 from capeval.plugins import Registry, blaming
 from capeval.text import cut, describe, raised_at, shown
 
@@ -40,7 +40,23 @@ def make_metric(name: str, context: Context) -> Metric:
         return UsageError(f"the metric {shown(name)} cannot be used: {described(error)}")
 
     with blaming(refused):
-        return kind(context)
+        metric = kind(context)
+        fault = _fault(metric)
+    if fault:
+        raise UsageError(f"the metric {shown(name)} cannot be used: {fault}")
+    return metric
+
+
+def _fault(metric: Metric) -> str | None:
+    """Return what is wrong with the declarations of a metric."""
+    declared: Any = metric.outputs
+    if not declared or not all(isinstance(output, Output) for output in declared):
+        return "its outputs must be Output objects, at least one"
+    names = [output.name for output in metric.outputs]
+    texts: list[Any] = [*names, *metric.settings, *metric.settings.values()]
+    if len({*names}) < len(names) or not all(isinstance(one, str) for one in texts):
+        return "its outputs need different names, and its settings must be strings"
+    return None if all(name.isprintable() for name in names) else "a name is not printable"
 
 
 def checked(metric: Metric, outcome: Any) -> Outcome:

@@ -249,9 +249,12 @@ class MetricWork:
                 scored.append((item, outcome))
             else:
                 unscored[item.index] = outcome.reason
+        with blaming(self._failed):
+            found = self.metric.summarise(scored)
+            summaries = {output.name: found[output.name] for output in self.metric.outputs}
         return MetricResult(
             metric=self.metric,
-            summaries=self.metric.summarise(scored),
+            summaries=summaries,
             captioned=len(items),
             scored=len(scored),
             unscored=unscored,

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from capeval.mcq.grades import Accuracy, Grades, Group
 from capeval.reporting.formats import Format, rendered
+from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import (
     NOTHING,
     interval,
@@ -20,28 +21,11 @@ from capeval.reporting.numbers import (
     thousands,
 )
 from capeval.reporting.table import Column, Page, Row, Table
-from capeval.reporting.terminal import one_screen, print_line, print_pages
+from capeval.reporting.terminal import fits_screen, one_screen, print_line, print_pages
 from capeval.scoring import Estimate
 from capeval.scoring.result import Ends
 from capeval.text import counted, one_line
 
-_NAMES = {"tuna": "TUNA-MCQ", "tomato": "TOMATO", "video-mme": "Video-MME", "own": "Own questions"}
-_WAYS = {
-    "skill": "Skill",
-    "task": "Task",
-    "visual_characteristic": "Visual characteristic",
-    "reasoning_type": "Reasoning type",
-    "demonstration_type": "Demonstration type",
-    "frames": "Frames",
-    "composite": "Composite motion",
-    "counterfactual": "Counterfactual",
-    "zoom": "Zoomed in",
-    "first_person": "First person",
-    "duration": "Duration",
-    "domain": "Domain",
-    "sub_category": "Sub-category",
-    "task_type": "Task type",
-}
 _FULL_ONLY = ("sub_category",)
 """Ways with so many groups that the first screen leaves them out."""
 
@@ -57,40 +41,64 @@ def print_grades(
     found: Grades, console: Console, *, form: Format = "table", full: bool = False
 ) -> None:
     """Print a headline, the tables and how the replies were decided."""
-    page = grades_page(found, full=full or form != "table")
     if form != "table":
-        print_line(rendered([page], form), console)
+        print_line(rendered([grades_page(found, full=True)], form), console)
         return
     headline = grades_headline(found)
-    pages = [page] if full else one_screen([page], console.width, headline=headline)
+    pages = [grades_page(found, full=True)] if full else _one_screen(found, console.width)
     print_pages(pages, console, headline=headline)
+
+
+def _one_screen(found: Grades, width: int) -> list[Page]:
+    """Return as many whole groupings as fill a screen, at least the first one."""
+    headline = grades_headline(found)
+    ways = [way for way in found.by if _is_shown(found, way)]
+    for most in range(len(ways), 0, -1):
+        page = grades_page(found, full=False, ways=ways[:most])
+        if fits_screen([page], width, headline=headline):
+            return [page]
+    return one_screen([grades_page(found, full=False, ways=ways[:1])], width, headline=headline)
+
+
+def _is_shown(found: Grades, way: str) -> bool:
+    """Return whether a grouping is on the first screen."""
+    # One number of frames is that of the whole run.
+    return way not in _FULL_ONLY and not (way == "frames" and len(found.by[way]) == 1)
 
 
 def grades_headline(found: Grades) -> str:
     """Return the accuracy and what it is over, in a sentence."""
     counts, overall = found.counts, found.overall
     names = sorted({item["benchmark"] for item in found.items})
-    what = ", ".join(_NAMES.get(name, one_line(name, 60)) for name in names)
+    what = ", ".join(map(benchmark_name, names))
+    what = what[:1].upper() + what[1:]
     over = "replies that are read" if counts.counted < counts.scored else "replies"
-    parts = [f"answered {share(counts.answered, counts.scored)}"]
+    if not overall.n:
+        why = f"{thousands(counts.failed)} unscored, {thousands(counts.scored)} unread"
+        name = found.settings["strategy"]
+        return f"{what}: no accuracy ({name}): of {thousands(counts.responses)} responses, {why}."
+    parts = []
+    if counts.no_answer:
+        parts.append(f"{thousands(counts.no_answer)} without an answer")
     if counts.by_chance:
         parts.append(f"{thousands(counts.by_chance)} by chance")
     if counts.failed:
         parts.append(f"{counted(counts.failed, 'response')} unscored")
     if counts.missing:
         parts.append(f"{counted(counts.missing, 'question')} without a response")
+    rest = f"; {', '.join(parts)}" if parts else ""
     return (
         f"{what}: accuracy {_sentence(overall.accuracy)}, {share(overall.correct, overall.n)} "
-        f"{over} ({found.settings['strategy']}); {', '.join(parts)}."
+        f"{over} ({found.settings['strategy']}){rest}."
     )
 
 
-def grades_page(found: Grades, *, full: bool) -> Page:
-    """Return all tables with their notes."""
+def grades_page(found: Grades, *, full: bool, ways: Sequence[str] | None = None) -> Page:
+    """Return all tables with their notes; `ways` are the groupings to show, by default all."""
     tables = []
     if found.strategies:
         tables.append(_strategies(found))
-    tables.append(_groups(found, full=full))
+    tables.append(_groups(found, full=full, ways=[*found.by] if ways is None else ways))
     if found.changes:
         tables.append(_changes(found))
     if found.circular is not None:
@@ -142,23 +150,25 @@ def _strategies(found: Grades) -> Table:
     return Table("Strategies", columns, rows, note)
 
 
-def _groups(found: Grades, *, full: bool) -> Table:
+def _groups(found: Grades, *, full: bool, ways: Sequence[str]) -> Table:
     baselines = list(found.overall.baselines)
+    humans = [name for name in baselines if name.startswith("human")]
+    if not full:  # one column of them leaves room for all columns in 80
+        baselines = [name for name in baselines if name not in humans[1:]]
     if not any(g.baselines.get(name) is not None for g in _all(found) for name in baselines[2:]):
         baselines = baselines[:2]
     columns = [
         Column("Questions", words=True),
-        *(Column(name) for name in ("Right", "Accuracy", "95% CI", "Of answered")),
-        *(Column(name[:1].upper() + name[1:]) for name in baselines),
+        *(Column(name) for name in ("Right", "Accuracy [95% CI]", "Of answered")),
+        *(Column(_heading(name, full=full)) for name in baselines),
     ]
     captions = found.captioning["f1"] if found.captioning else {}
     if captions:
         columns.append(Column("TUNA-CAP F1"))
     rows = [_row("all", found.overall, baselines, captions, "all")]
-    for way, groups in found.by.items():
-        if way in _FULL_ONLY and not full:
-            continue
-        rows.append([_WAYS.get(way, one_line(way, 60))])
+    for way in ways:
+        groups = found.by[way]
+        rows.append([way_name(way)])
         rows += [
             _row(name, group, baselines, captions, _SKILLS.get(name, "") if way == "skill" else "")
             for name, group in groups.items()
@@ -167,10 +177,19 @@ def _groups(found: Grades, *, full: bool) -> Table:
     if "frequent" in baselines:
         letter = found.baselines["frequent"]["letter"]
         notes.append(f"Frequent: always {letter}, the most common right answer")
-    hidden = [way for way in _FULL_ONLY if way in found.by and not full]
+    hidden = [way_name(way) for way in found.by if way not in ways]
+    if not full and (shown := [name for name in baselines if name in humans]):
+        about = shown[0].partition("(")[2].rstrip(")")
+        notes.append(f"Human: as published, with {about}")
+        hidden += [name for name in humans if name not in shown]
     if hidden:
-        notes.append(f"{', '.join(_WAYS[way] for way in hidden)}: --full")
+        notes.append(f"With --full: {', '.join(hidden)}")
     return Table("Accuracy", columns, rows, ". ".join(notes) + ".")
+
+
+def _heading(baseline: str, *, full: bool) -> str:
+    name = baseline if full else baseline.partition(" (")[0]
+    return name[:1].upper() + name[1:]
 
 
 def _all(found: Grades) -> Sequence[Group]:
@@ -187,8 +206,7 @@ def _row(
     cells = [
         place_name(name, 60),
         share(group.correct, group.n),
-        percent(group.accuracy.value),
-        interval_ends(Ends(low=group.accuracy.low, high=group.accuracy.high)),
+        _accuracy(group.accuracy),
         percent(group.accuracy_answered),
         *(percent(group.baselines.get(one)) for one in baselines),
     ]
@@ -204,7 +222,7 @@ def _changes(found: Grades) -> Table:
         ends = Estimate(value=change.value, low=change.low, high=change.high)
         rows.append(
             [
-                _WAYS[flag],
+                way_name(flag),
                 percent(false.accuracy.value),
                 percent(true.accuracy.value),
                 points(change.value) if change.low is None else points_interval(ends),
@@ -220,23 +238,24 @@ def _circular(found: Grades) -> Table:
     rows: list[Row] = []
     if circular is not None:
         rows = [
-            ["every rotation counts by itself", _accuracy(circular.accuracy)],
-            ["right with all rotations", _accuracy(circular.all_rotations)],
+            ["over all rotations", _accuracy(circular.accuracy)],
+            ["right with every rotation", _accuracy(circular.all_rotations)],
         ]
+    columns = [Column("Questions", words=True), Column("Accuracy [95% CI]")]
     note = "" if circular is None else f"Over {counted(circular.questions, 'question')}."
     if circular is not None and circular.incomplete:
         note += f" {counted(circular.incomplete, 'question')} without all rotations left out."
-    return Table("Rotated options", [Column("", words=True), Column("Accuracy")], rows, note)
+    return Table("Rotated options", columns, rows, note)
 
 
 def _notes(found: Grades) -> list[str]:
     counts = found.counts
     rules = ", ".join(f"{name} {thousands(number)}" for name, number in found.decided_by.items())
     scored = counted(counts.scored, "reply", "replies")
-    empty = f"{thousands(counts.empty)} of them empty"
+    unread = f"No answer: {thousands(counts.no_answer)} of {scored}."
     notes = [
         f"Decided by: {rules}. By chance: {thousands(counts.by_chance)}.",
-        f"No answer: {thousands(counts.no_answer)} of {scored}, {empty}.",
+        f"{unread} Empty replies: {thousands(counts.empty)}.",
     ]
     if found.settings["published"]:
         notes.append(
@@ -247,7 +266,7 @@ def _notes(found: Grades) -> list[str]:
         notes.append(f"Accuracy over all replies: {_sentence(found.over_all)}.")
     if found.over_questions is not None:
         notes.append(
-            "Over all questions, those without a reply as wrong: "
+            "Accuracy over all questions, where one without a reply is wrong: "
             f"{percent(found.over_questions.value)}%."
         )
     return notes

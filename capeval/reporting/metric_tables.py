@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from rich.console import Console
@@ -108,4 +109,33 @@ def metrics_page(found: Sequence[Named]) -> Page:
                     )
     signatures = [*dict.fromkeys(result.metric.signature for result in results)]
     table = Table("Metrics: fractions in %", columns, rows)
-    return Page(tables=[table], notes=notes, signatures=signatures)
+    tables = [table, *_tables_of_groups(found[0].results if len(found) == 1 else ())]
+    if len(found) > 1 and any(one.groups for each in results for one in each.summaries.values()):
+        notes.append("Values of each group: --json, or measure one system.")
+    return Page(tables=tables, notes=notes, signatures=signatures)
+
+
+def _tables_of_groups(results: Sequence[MetricResult]) -> list[Table]:
+    """Return a table for each metric that averages over groups of one system's captions."""
+    tables = []
+    for result in results:
+        summaries = {
+            output: one
+            for output in result.metric.outputs
+            if (one := result.summaries[output.name]).groups
+        }
+        names = dict.fromkeys(name for one in summaries.values() for name in one.groups)
+        rows: list[Row] = [
+            [
+                one_line(name, 60),
+                *(
+                    value_of(output, replace(one, value=one.groups.get(name)))
+                    for output, one in summaries.items()
+                ),
+            ]
+            for name in names
+        ]
+        if rows:
+            columns = [Column("group", words=True), *(Column(one.name) for one in summaries)]
+            tables.append(Table(f"{result.metric.name} by group", columns, rows))
+    return tables

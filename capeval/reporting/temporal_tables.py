@@ -15,6 +15,7 @@ from capeval.mcq.temporal_result import (
     TemporalResult,
 )
 from capeval.reporting.formats import Format, csv_text, rendered
+from capeval.reporting.mcq_names import benchmark_name
 from capeval.reporting.numbers import NOTHING, percent, points, thousands
 from capeval.reporting.table import Cell, Column, Page, Row, Table
 from capeval.reporting.terminal import one_screen, print_pages
@@ -64,7 +65,7 @@ def temporal_headline(result: TemporalResult) -> str:
         who = f"Mean of {counted(len(result.models), 'model')}"
     shown = [name for name in _MAIN if name in found] or [*found][:1]
     parts = [f"{_NAMES[name].lower()} {_told(found[name])}" for name in shown]
-    on = f" on {one_line(result.benchmark, 60)}" if result.benchmark else ""
+    on = f" on {benchmark_name(result.benchmark)}" if result.benchmark else ""
     asked = max((m.questions for m in first.overall.measures.values()), default=0)
     return f"{who}{on}: {', '.join(parts)}; {counted(asked, 'question')}."
 

@@ -95,9 +95,16 @@ def one_screen(
     longest = max((len(table.rows) for page in pages for table in page.tables), default=0)
     for most in range(min(longest, lines), _FEWEST_ROWS - 1, -1):
         short = [page.shortened(most) for page in pages]
-        if as_text(short, headline=headline, width=width).count("\n") < lines:
+        if fits_screen(short, width, headline=headline, lines=lines):
             return short
     return [page.shortened(_FEWEST_ROWS) for page in pages]
+
+
+def fits_screen(
+    pages: Sequence[Page], width: int, *, headline: str = "", lines: int = _SCREEN
+) -> bool:
+    """Return whether all of the pages fills no more than a screen of a width."""
+    return as_text(pages, headline=headline, width=width).count("\n") < lines
 
 
 def as_text(pages: Sequence[Page], *, headline: str = "", width: int = 120) -> str:

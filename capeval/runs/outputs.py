@@ -22,15 +22,15 @@ _PLAIN = ("/dev/stdout", "/dev/null")
 # The files of runs, of shards too, of cards and bridges, the configuration and the cache: another
 # run's may be there, or be taken for one later. Some file systems ignore case.
 _OWN = re.compile(
-    r"(captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments(\.next|\.aside)?\.jsonl"
-    r"|probes\.jsonl|(manifest|anchors|probe|bridge)\.json"
+    r"(captions|ungenerated|responses)(\.\d+-of-\d+)?\.jsonl|judgments(\.next|\.aside)?\.jsonl"
+    r"|probes\.jsonl|(manifest|anchors|probe|bridge|scores)\.json"
     r"|\.lock(\..*)?|capeval\.toml|replies\.sqlite(-\w+)?",
     re.IGNORECASE,
 )
 
 
 def check_output(
-    path: Path, inputs: Iterable[Path | str], *, option: str = "--out", scores: bool = False
+    path: Path, inputs: Iterable[Path | str], *, option: str = "--out", own: str = ""
 ) -> None:
     """Refuse an output that cannot be written, or that would overwrite what the command reads.
 
@@ -42,7 +42,7 @@ def check_output(
     inputs : files that the command reads, and folders that it reads files of; those that do not
         exist are ignored; `capeval.toml` under another name is always one
     option : its name in messages
-    scores : whether the output is scores, and so may be named scores.json
+    own : the one of capeval's own names that the output may have, such as scores.json
 
     Raises
     ------
@@ -57,14 +57,14 @@ def check_output(
     if "\0" in str(path):
         raise UsageError(f"{option}: no file can have this name")
     target = Path(os.path.realpath(path))
-    own = _OWN.fullmatch(target.name)
-    for file in (*inputs, *([] if own else [CONFIG])):
+    is_own = target.name.lower() != own and bool(_OWN.fullmatch(target.name))
+    for file in (*inputs, *([] if is_own else [CONFIG])):
         if _is_same_file(Path(file), target) or _is_file_in(Path(file), target):
             also = "" if str(file) == str(path) else f" (it is {file})"
             raise UsageError(
                 f"{option}: {path} is one of the files to be read{also}; choose another"
             )
-    if own or (target.name.lower() == "scores.json" and not scores):
+    if is_own:
         raise UsageError(f"{option}: {path} has a name that capeval uses itself; choose another")
     try:
         found = target.stat()

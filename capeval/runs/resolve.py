@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,7 +38,7 @@ RUNS = Path("runs")
 
 def find_run(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder:
     """Return the run that a name or a path means."""
-    path = _locate(name_or_path, runs, lambda place: RunFolder(place).exists(), "a run's folder")
+    path = locate(name_or_path, runs, lambda place: RunFolder(place).exists(), "a run's folder")
     if not RunFolder(path).exists():
         raise InputError("is no run: it holds no captions.jsonl", file=path)
     return RunFolder(path)
@@ -49,7 +49,7 @@ def find_captions(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder | Pa
 
     The `captions.jsonl` of a run means that run.
     """
-    path = _locate(name_or_path, runs, _holds_captions, "a captions file")
+    path = locate(name_or_path, runs, _holds_captions, "a captions file")
     if path.is_dir():
         if not RunFolder(path).exists():
             what = "is neither a captions file nor a run: it holds no captions.jsonl"
@@ -69,7 +69,7 @@ def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | Non
     name_or_path : a judged run, a judge's folder, a `judgments.jsonl`, or a TUNA result file
     judge : which of a run's several judges: its folder's name, or the beginning of it
     """
-    path = _locate(name_or_path, runs, lambda place: _is_judged(place) or _is_json(place), "a file")
+    path = locate(name_or_path, runs, lambda place: _is_judged(place) or _is_json(place), "a file")
     if not path.is_dir():
         first_line(path)
         return path
@@ -78,7 +78,7 @@ def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | Non
 
 def find_metric(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     """Return the file of a metric, a judge's folder, or the verdicts of a run judged once."""
-    path = _locate(name_or_path, runs, lambda place: _is_judged(place) or _is_text(place), "a file")
+    path = locate(name_or_path, runs, lambda place: _is_judged(place) or _is_text(place), "a file")
     if path.is_dir() and not JudgeFolder(path).has_verdicts():
         return _verdicts_in(path, None)
     return path
@@ -86,7 +86,7 @@ def find_metric(name_or_path: str | Path, runs: Path = RUNS) -> Path:
 
 def find_scores(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     """Return the `scores.json` of a run judged once or of a judge's folder, or the file named."""
-    path = _locate(
+    path = locate(
         name_or_path, runs, lambda place: bool(_scores_in(place)) or _is_json(place), "a file"
     )
     if not path.is_dir():
@@ -101,7 +101,7 @@ def find_scores(name_or_path: str | Path, runs: Path = RUNS) -> Path:
 
 def find_judges(name_or_path: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
     """Return the judges' folders, with verdicts or scores, that a run or one such folder means."""
-    path = _locate(name_or_path, runs, lambda place: bool(_judges_in(place)), "a folder")
+    path = locate(name_or_path, runs, lambda place: bool(_judges_in(place)), "a folder")
     if not path.is_dir():
         raise InputError(f"is neither a folder nor a run under {runs}/", file=path)
     found = _judges_in(path)
@@ -143,31 +143,50 @@ def is_taken(name: str, runs: Path = RUNS) -> bool:
     return any(_holds_captions(place) for place in (runs / name, Path(name)))
 
 
-def _locate(
-    name_or_path: str | Path, runs: Path, serves: Callable[[Path], bool], what: str
+def locate(
+    name_or_path: str | Path,
+    runs: Path,
+    serves: Callable[[Path], bool],
+    what: str,
+    *,
+    folders: Collection[Path] | None = None,
 ) -> Path:
     """Return an existing path for what was typed; the caller says what is wrong with its content.
 
-    `serves` says whether a path has what the command needs, `what` names it in messages.
+    Parameters
+    ----------
+    serves : says whether a path has what the command needs
+    what : names that in messages
+    folders : the folders of runs in which a name is looked for; by default `runs`
+
+    Raises
+    ------
+    InputError, UsageError
+        Nothing has that name, or several things have.
     """
     text = str(name_or_path)
     label = cut(text, 120)
+    places = [runs] if folders is None else list(folders)
     if not text.strip():
         raise UsageError(f"the name of a run is empty; name a run under {runs}/, or a path")
     if isinstance(name_or_path, Path) or _has_separator(text):
         if not _is_there(Path(name_or_path)):
-            raise InputError(f"does not exist{_suggestion(Path(name_or_path), runs)}", file=label)
+            raise InputError(f"does not exist{_suggestion(Path(name_or_path), places)}", file=label)
         return Path(name_or_path)
     # Of a name that no file can have (with a NUL, or too long) none exists either.
-    existing = [place for place in (runs / text, Path(text)) if _is_there(place)]
+    existing = [
+        place for place in (*(one / text for one in places), Path(text)) if _is_there(place)
+    ]
     fitting = [place for place in existing if serves(place)]
-    if len(fitting) > 1 and not fitting[0].samefile(fitting[1]):
+    if any(not fitting[0].samefile(other) for other in fitting[1:]):
+        can = [str(one) if one.parent.parts else f".{os.sep}{one}" for one in fitting]
         raise InputError(
-            f"can mean {fitting[0]} or .{os.sep}{fitting[1]}; name one of these paths", file=label
+            f"can mean {', '.join(can[:-1])} or {can[-1]}; name one of these paths", file=label
         )
     if existing:
         return (fitting or existing)[0]
-    names = [run.name for run in RunFolder.all(runs)] + _names_in(Path())
+    names = [run.name for run in RunFolder.all(runs)] if folders is None else []
+    names += [name for one in folders or () for name in _names_in(one)] + _names_in(Path())
     hint = _of_sample(names) if text == "sample" else nearest(text, names)
     raise InputError(f"is neither {what} nor a run under {runs}/{hint}", file=label)
 
@@ -195,9 +214,10 @@ def _has_separator(text: str) -> bool:
     return text in (".", "..") or any(mark in text for mark in (os.sep, os.altsep) if mark)
 
 
-def _suggestion(path: Path, runs: Path) -> str:
-    if not path.is_absolute() and os.path.lexists(runs / path):
-        return f"; did you mean {runs / path}?"
+def _suggestion(path: Path, folders: Iterable[Path]) -> str:
+    for folder in folders:
+        if not path.is_absolute() and os.path.lexists(folder / path):
+            return f"; did you mean {folder / path}?"
     near = similar(path.name, _names_in(path.parent))
     return f"; did you mean {path.parent / near}?" if near else ""
 

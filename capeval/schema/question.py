@@ -21,7 +21,9 @@ from pydantic import (
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of options in files, by their number; a prompt may show other symbols."""
 
-Text = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+# Controls and characters without width do not count: a prompt would show an empty option.
+_VISIBLE = r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
+Text = Annotated[str, StringConstraints(strict=True, pattern=_VISIBLE)]
 Tag = str | int | float | bool | None | list[str]
 """The value of a benchmark's own field, such as a task type."""
 
@@ -79,6 +81,11 @@ class Question(BaseModel):
         return OPTION_LETTERS.index(self.answer)
 
 
+Nats = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+# No model reads a text of so many tokens; larger numbers could not be divided by.
+TokenCount = Annotated[int, Field(strict=True, ge=0, le=10**9)]
+
+
 class Likelihoods(BaseModel):
     """Summed negative log-likelihoods of each option, by what was scored, in nats.
 
@@ -89,10 +96,10 @@ class Likelihoods(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    symbol: tuple[float, ...]
-    symbol_text: tuple[float, ...]
-    text: tuple[float, ...]
-    tokens: Mapping[str, tuple[int, ...]]
+    symbol: tuple[Nats, ...]
+    symbol_text: tuple[Nats, ...]
+    text: tuple[Nats, ...]
+    tokens: Mapping[str, tuple[TokenCount, ...]]
 
 
 class Response(BaseModel):
@@ -155,8 +162,12 @@ class Response(BaseModel):
         if not isinstance(value, dict) or "tags" in value:
             return value
         fields = cls.__pydantic_fields__
-        own = {name: value[name] for name in value if name in fields}
-        return own | {"tags": {name: value[name] for name in value if name not in own}}
+        own: dict[Any, Any] = {}
+        tags: dict[Any, Any] = {}
+        for name, one in value.items():
+            (own if name in fields else tags)[name] = one
+        own["tags"] = tags
+        return own
 
     @model_serializer(mode="wrap")
     def _spread_tags(self, handler: Any) -> dict[str, Any]:

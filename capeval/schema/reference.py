@@ -14,7 +14,7 @@ def _as_list(value: Any) -> Any:
 
 
 class Reference(BaseModel):
-    """The reference captions of one video.
+    """The reference captions of one video; other fields of the record are kept for metrics.
 
     Attributes
     ----------

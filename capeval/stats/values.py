@@ -39,7 +39,8 @@ class Interval:
     """A confidence interval and how it was made.
 
     `method` is "bootstrap" (percentile), "bootstrap around the value" (for a value that is outside
-    its percentiles), "fisher", "jackknife" (infinitesimal), or "t".
+    its percentiles), "fisher", "jackknife" (infinitesimal), or "t". Of shares and ratios of answers
+    it is also "exact", "score" or "t of the logarithm".
     """
 
     low: float

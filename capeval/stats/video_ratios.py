@@ -1,80 +1,153 @@
-"""Accuracies and their ratios in resamples of whole videos.
+"""Ratios of sums over videos, such as accuracies, with intervals over resampled videos.
 
-Questions about one video are alike, so the video is what is drawn.
+Questions about one video are alike, so whole videos are drawn, the same ones above and below the
+line and in every column.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
+from capeval.stats.design import Design
 from capeval.stats.percentiles import percentiles
-from capeval.stats.resampling import FEWEST, same_draws
-from capeval.stats.values import Floats, Interval, Missing
+from capeval.stats.ratio_ends import ratio_ends, share_ends, widened
+from capeval.stats.resampling import FEWEST, same_draws, too_few
+from capeval.stats.values import Floats, Interval, Mask, Missing
 
 MANY_VIDEOS = 3_000
-"""With more videos, the interval of a mean is that of the normal distribution: it is as good, and
-10,000 resamples would take seconds."""
+"""With more videos, intervals of shares and of their changes have the ends of `ratio_ends` alone:
+they are as good, and 10,000 resamples would take seconds."""
 
-_Z = 1.959963984540054
+# Values of resamples that differ by less are one value.
+_SLACK = 1e-12
+
+# Only so that messages count videos and not captions.
+_VIDEOS = Design.of([0, 0], [0, 1])
 
 
 class VideoRatios:
-    """Sums of right answers and of questions per video, in columns such as a task's.
+    """Sums over videos above and below a line, in columns such as a task's.
+
+    Each method takes the number of a column and returns a 95% interval. Percentiles are expanded
+    for few videos (Hesterberg, 2015). They are too near to shares and ratios that few videos
+    decide: the intervals of both reach at least to the ends of `ratio_ends`.
 
     Parameters
     ----------
-    right : (videos, columns) number of right answers
-    asked : (videos, columns) number of questions, 0 where a column has none of a video
+    upper : (videos, columns), at least 0, such as numbers of right answers
+    lower : (videos, columns), at least 0, such as numbers of questions
+    draws, seed : of the bootstrap
 
-    >>> one = VideoRatios(np.ones((20, 1)), np.full((20, 1), 2.0), draws=200)
-    >>> one.interval(0)
-    Interval(low=0.5, high=0.5, method='bootstrap')
+    Raises
+    ------
+    ValueError
+        The arrays differ in shape.
+
+    >>> found = VideoRatios(np.ones((20, 1)), np.full((20, 1), 2.0), draws=200).share(0)
+    >>> round(found.low, 2), round(found.high, 2), found.method
+    (0.34, 0.66, 'bootstrap')
+    >>> right_with_16 = np.array([[2.0], [1.0], [1.0], [0.0], [2.0], [1.0]])
+    >>> right_with_1 = np.array([[1.0], [1.0], [0.0], [0.0], [1.0], [1.0]])
+    >>> found = VideoRatios(right_with_16, right_with_1).ratio(0, right_with_1[:, 0] >= 0)
+    >>> round(found.low, 2), round(found.high, 2), found.method
+    (0.96, 6.0, 'bootstrap')
     """
 
-    def __init__(self, right: Floats, asked: Floats, *, draws: int = 10_000, seed: int = 0) -> None:
-        self._right, self._asked = right, asked
-        self.videos = right.shape[0]
-        self._values: Floats | None = None
-        if FEWEST <= self.videos <= MANY_VIDEOS:
-            both = np.hstack([right, asked]).astype(np.float32)
-            sums = np.concatenate(
-                [counts @ both for counts in same_draws(self.videos, draws, seed)]
-            )
-            columns = right.shape[1]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                self._values = (sums[:, :columns] / sums[:, columns:]).astype(np.float64)
+    def __init__(self, upper: Floats, lower: Floats, *, draws: int = 10_000, seed: int = 0) -> None:
+        if upper.shape != lower.shape:
+            raise ValueError(f"shapes differ: {upper.shape} and {lower.shape}")
+        self._upper, self._lower = upper, lower
+        self._draws, self._seed = draws, seed
+        self.videos, self.columns = upper.shape
 
-    def interval(self, column: int) -> Interval | Missing:
-        """Return the 95% interval of a column's share of right answers.
+    @cached_property
+    def _sums(self) -> tuple[Floats, Floats]:
+        """Sums of resamples, (draws, columns) each."""
+        # Counts of resamples are of this type too; whole sums are exact up to 16 million.
+        both = np.hstack([self._upper, self._lower]).astype(np.float32)
+        drawn = [counts @ both for counts in same_draws(self.videos, self._draws, self._seed)]
+        sums = np.concatenate(drawn)
+        return sums[:, : self.columns], sums[:, self.columns :]
 
-        Where all answers are right, or all are wrong, resamples do not differ: the interval then
-        ends at the share that this many videos could have missed (Clopper and Pearson, 1934).
+    @cached_property
+    def _shares(self) -> Floats:
+        above, below = self._sums
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.divide(above, below, dtype=np.float64)
+
+    def share(self, column: int) -> Interval | Missing:
+        """Return the interval of a share: what is above the line is part of what is below it.
+
+        Where it is 0 or 1, resamples do not differ: the interval then ends at the share that this
+        many videos could have missed (Clopper and Pearson, 1934).
         """
-        asked, right = self._asked[:, column], self._right[:, column]
-        videos = int((asked > 0).sum())
+        part, whole = self._upper[:, column], self._lower[:, column]
+        videos = int((whole > 0).sum())
         if videos < FEWEST:
             return Missing(f"fewer than {FEWEST} videos")
-        total = float(asked.sum())
-        value = float(right.sum()) / total
+        total = float(whole.sum())
+        value = float(part.sum()) / total
         if value in (0.0, 1.0):
             missed = 1 - 0.025 ** (1 / videos)
             return Interval(max(0.0, value - missed), min(1.0, value + missed), "exact")
-        if self._values is None:
-            spread = float(np.sqrt(np.sum((right - value * asked) ** 2))) / total
-            return Interval(max(0.0, value - _Z * spread), min(1.0, value + _Z * spread), "normal")
-        found = percentiles(self._values[:, column], units=videos, around=value)
+        ends = share_ends(part[whole > 0], whole[whole > 0])
+        if self.videos > MANY_VIDEOS:
+            return Interval(*ends, "score")
+        found = percentiles(self._shares[:, column], units=videos, around=value)
         if isinstance(found, Missing):
             return found
-        return Interval(max(0.0, found.low), min(1.0, found.high), found.method)
+        return widened(Interval(max(0.0, found.low), min(1.0, found.high), found.method), ends)
 
-    def change(self, column: int, base: int) -> Interval | Missing:
-        """Return the 95% interval of one column's share divided by another's, minus 1."""
-        shared = min(int((self._asked[:, one] > 0).sum()) for one in (column, base))
-        if shared < FEWEST:
+    def share_change(self, column: int, base: int) -> Interval | Missing:
+        """Return the interval of one column's share divided by another's, minus 1."""
+        part, whole = self._upper[:, [column, base]], self._lower[:, [column, base]]
+        videos = int((whole > 0).sum(axis=0).min())
+        if videos < FEWEST:
             return Missing(f"fewer than {FEWEST} videos")
-        if self._values is None:
-            return Missing(f"more than {MANY_VIDEOS:,} videos")
+        if not part.any(axis=0).all():
+            return Missing("no answer of one side is right")
+        shares = part.sum(axis=0) / whole.sum(axis=0)
+        change = float(shares[0] / shares[1])
+        if self.videos > MANY_VIDEOS:
+            deviations = (part - shares * whole) / part.sum(axis=0)
+            low, high = ratio_ends(change, deviations[:, 0], deviations[:, 1], videos)
+            return Interval(low - 1, high - 1, "t of the logarithm")
         with np.errstate(invalid="ignore", divide="ignore"):
-            values = self._values[:, column] / self._values[:, base] - 1
+            values = self._shares[:, column] / self._shares[:, base]
         values[~np.isfinite(values)] = np.nan
-        return percentiles(values, units=shared)
+        found = percentiles(values, units=videos, around=change)
+        if isinstance(found, Missing):
+            return found
+        return Interval(max(found.low, 0.0) - 1, found.high - 1, found.method)
+
+    def ratio(self, column: int, present: Mask) -> Interval | Missing:
+        """Return the interval of a ratio of any size; where the lower sum is 0 there is none.
+
+        What a video's questions have in common above and below the line cancels.
+
+        Parameters
+        ----------
+        present : (videos,), whether the column has questions about a video
+        """
+        videos = int(present.sum())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            observed = float(self._upper[:, column].sum() / self._lower[:, column].sum())
+        if not np.isfinite(observed):
+            return Missing("there is no value")
+        if videos < FEWEST:
+            return too_few(videos, _VIDEOS)
+        above, below = (sums[:, column].astype(np.float64) for sums in self._sums)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(below > 0, above / below, np.nan)
+        found = percentiles(ratios, units=videos, around=observed)
+        if isinstance(found, Missing):
+            return found
+        if found.high - found.low <= _SLACK:
+            return Missing("all resamples have one value")
+        found = Interval(max(found.low, 0.0), found.high, found.method)
+        # Where nothing is above the line all resamples are 0, so that there is a logarithm here.
+        upper, lower = self._upper[:, column], self._lower[:, column]
+        ends = ratio_ends(observed, upper / upper.sum(), lower / lower.sum(), videos)
+        return widened(found, ends)

@@ -99,10 +99,10 @@ async def test_a_question_without_frames_gets_an_answer(family: str, captioner: 
 
 
 async def test_likelihoods_are_the_same_in_a_batch(captioner: Make) -> None:
-    requests = [asked(f"V{n}", seed=n, frames=4 + 2 * n) for n in range(3)]
-    together = await captioner("qwen2-vl", batch_size=3).caption(requests)
+    requests = [asked(f"V{n}", seed=n, frames=2 + 2 * n) for n in range(3)]
+    together = await captioner("qwen2.5-vl", batch_size=3).caption(requests)
     for request, outcome in zip(requests, together, strict=True):
-        (alone,) = await captioner("qwen2-vl").caption([request])
+        (alone,) = await captioner("qwen2.5-vl").caption([request])
         assert isinstance(outcome, Captioned)
         assert isinstance(alone, Captioned)
         assert outcome.details["batch"] == 3
@@ -116,10 +116,11 @@ async def test_likelihoods_are_the_same_in_a_batch(captioner: Make) -> None:
 
 
 async def test_a_question_s_own_system_prompt_reaches_the_model(captioner: Make) -> None:
-    for family in ("qwen2-vl", "llava-video", "tarsier", "internvl2"):
+    for family in ("qwen2.5-vl", "llava-video", "tarsier", "internvl2"):
         found = []
         for system in (None, "You are a helpful assistant in a red jacket."):
-            (outcome,) = await captioner(family).caption([asked(system=system)])
+            request = replace(asked(frames=2, system=system), continuations=TEXTS[:1])
+            (outcome,) = await captioner(family).caption([request])
             assert isinstance(outcome, Captioned)
             found.append(outcome.likelihoods)
         assert found[0] != found[1], family

@@ -42,7 +42,8 @@ UNREADABLE = {
         b'["\xed\xa0\x80"]',
         "a.json: line 1: byte 0xed is not UTF-8; save the file as UTF-8",
     ),
-    "gzip": (b"\x1f\x8b\x08", "a.json: line 1: byte 0x8b is not UTF-8; save the file as UTF-8"),
+    "gzip": (b"\x1f\x8b\x08\0\0", "a.json: is compressed; unpack it first"),
+    "xz": (b"\xfd7zXZ\0\0", "a.json: is compressed; unpack it first"),
 }
 
 

@@ -65,9 +65,7 @@ def grade(
     """Write a graded run with a few resamples, and return its grades.json."""
     responses = write_responses(folder, correct, frames, **more)
     file = folder / "grades.json"
-    capeval.mcq_grade(responses, select=select, out=file, resamples=200)
-    if model is not None:
-        edit(file, settings={**json.loads(file.read_text("utf-8"))["settings"], "model": model})
+    capeval.mcq_grade(responses, select=select, model=model, out=file, resamples=200)
     return file
 
 

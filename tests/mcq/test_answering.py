@@ -14,6 +14,7 @@ import pytest
 
 import capeval
 from capeval.captioners import Captioned, CaptionRequest
+from capeval.mcq.frames import RecentReads, SharedReader
 from capeval.schema import Usage
 from capeval.video import FrameSet
 from tests.cli_runs import environment, start
@@ -198,13 +199,16 @@ async def test_shuffled_frames_are_exactly_the_ordered_ones(tmp_path: Path) -> N
     ],
 )
 async def test_a_single_frame(tmp_path: Path, single: str, expected: set[int] | None) -> None:
-    questions = own_folder(tmp_path / "q", {"best": 7}, {"best": "9"}, {"best": 7})
+    questions = own_folder(tmp_path / "q", {"best": 7}, {"best": "9"}, {"best": 7.0})
     said, requests = await answered(tmp_path, questions, "--single", single)
     assert said.code == 0, said.err
     shown = [seen(request) for request in requests]
     assert {len(frames) for frames in shown} == {1}
     if expected is not None:
         assert {frames[0] for frames in shown} == expected
+        # "5" is the run with five frames.
+        name = {"5": "frame-5", "column:best": "column-best"}.get(single, single)
+        assert (tmp_path / "runs" / "mcq" / "own" / f"m@{name}").is_dir()
         return
     assert len({frames[0] for frames in shown}) > 1
     _, again = await answered(tmp_path, questions, "--single", single, "--run", "again")
@@ -263,10 +267,25 @@ async def test_every_rotation_of_the_options_is_asked(tmp_path: Path) -> None:
         "\n1. right\n2. up\n3. left\n",
         "\n1. up\n2. left\n3. right\n",
     }
+    assert "m@2+numbers+circular: asking 3 rotations\n" in said.err
     file = tmp_path / "runs" / "mcq" / "own" / "m@2+numbers+circular" / "responses.jsonl"
     assert [line.get("rotation", 0) for line in lines(file)] == [0, 1, 2]
     assert {line["symbols"] for line in lines(file)} == {"numbers"}
     assert {tuple(line["options"]) for line in lines(file)} == {("left", "right", "up")}
+
+
+async def test_the_videos_that_are_missing_are_named_and_counted_as_videos(tmp_path: Path) -> None:
+    questions = tomato_folder(tmp_path / "q")
+    said, requests = await answered(tmp_path, questions, "--videos", str(questions))
+    assert (said.code, requests) == (2, [])
+    assert "holds none of the 4 videos, such as human/clip-" in said.err
+
+
+async def test_subtitles_of_a_benchmark_without_them_are_refused(tmp_path: Path) -> None:
+    questions = tomato_folder(tmp_path / "q")
+    said, requests = await answered(tmp_path, questions, "--subtitles", str(tmp_path))
+    assert (said.code, requests) == (2, [])
+    assert "questions of TOMATO are asked without subtitles" in said.err
 
 
 async def test_a_changed_question_is_asked_again_and_a_corrected_answer_is_not(
@@ -280,6 +299,125 @@ async def test_a_changed_question_is_asked_again_and_a_corrected_answer_is_not(
     assert ["Really, where?" in text_of(request) for request in requests] == [True]
     file = tmp_path / "runs" / "mcq" / "own" / "m@2" / "responses.jsonl"
     assert [line["answer"] for line in lines(file)] == ["B", "A"]
+
+
+def other_subtitles(folder: Path, *_: object) -> None:
+    (folder / "s" / "ball.srt").write_text(SUBTITLE.format("Other."), encoding="utf-8")
+
+
+def later_subtitles(folder: Path, *_: object) -> None:
+    text = SUBTITLE.format("Said.") + "2\n01:00:00,000 --> 01:00:01,000\nAfter the last frame."
+    (folder / "s" / "ball.srt").write_text(text, encoding="utf-8")
+
+
+def rewritten(**fields: Any) -> Any:
+    def rewrite(folder: Path, *_: object) -> None:
+        own_folder(folder / "q", BEST, BEST | fields)
+
+    return rewrite
+
+
+SUBTITLE = "1\n00:00:00,000 --> 00:00:09,000\n{}\n\n"
+BEST = {"best": 7, "benchmark": "video-mme"}
+COLUMN = ("--single", "column:best")
+CHANGES = [
+    ("nothing", (), rewritten(), 0),
+    ("question", (), rewritten(question="Really?"), 1),
+    ("options", (), rewritten(options=["left", "up", "right"]), 1),
+    ("an answer", (), rewritten(answer="B"), 0),
+    ("a tag", (), rewritten(best=9), 0),
+    ("the frame that a column names", COLUMN, rewritten(best=9), 1),
+    ("a frame's number as text", COLUMN, rewritten(best="7"), 0),
+    ("subtitles at a frame", ("--subtitles", "s"), other_subtitles, 2),
+    ("subtitles at no frame", ("--subtitles", "s"), later_subtitles, 0),
+    ("one rotation's options", ("--circular",), rewritten(options=["left", "up", "right"]), 3),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change", "again"), [case[1:] for case in CHANGES], ids=[c[0] for c in CHANGES]
+)
+async def test_exactly_what_would_be_asked_differently_is_asked_again(
+    tmp_path: Path, arguments: tuple[str, ...], change: Any, again: int
+) -> None:
+    questions = own_folder(tmp_path / "q", BEST, BEST)
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "ball.srt").write_text(SUBTITLE.format("Said."), encoding="utf-8")
+    frames = () if arguments == COLUMN else ("--frames", "2")
+    said, _ = await answered(tmp_path, questions, *arguments, *frames)
+    assert said.code == 0, said.err
+    change(tmp_path)
+    said, requests = await answered(tmp_path, questions, *arguments, *frames)
+    assert said.code == 0, said.err
+    (file,) = (tmp_path / "runs").rglob("responses.jsonl")
+    # An equal request of another rotation or question comes from the cache: outcomes are counted.
+    assert f", {again} of them now" in said.out or again == len(lines(file))
+    assert len(requests) <= again
+    for line in lines(file):
+        if arguments == COLUMN:
+            assert line["frames"]["indices"] == [int(line["best"])]
+
+
+async def test_other_questions_with_the_same_ids_do_not_replace_replies(tmp_path: Path) -> None:
+    file = tmp_path / "runs" / "mcq" / "own" / "m@2" / "responses.jsonl"
+    await answered(tmp_path, own_folder(tmp_path / "q", {}, {}), "--frames", "2")
+    before = file.read_bytes()
+    others = own_folder(tmp_path / "p", {"question": "Who?"}, {"question": "Why?"})
+    said, requests = await answered(tmp_path, others, "--frames", "2")
+    assert (said.code, requests) == (2, [])
+    assert "choose another --run" in said.err
+    assert len(said.lines) == 1
+    assert file.read_bytes() == before
+    # One that is the same makes it an edited file.
+    edited = own_folder(tmp_path / "e", {}, {"question": "Why?"})
+    said, _ = await answered(tmp_path, edited, "--frames", "2")
+    assert said.code == 0, said.err
+    assert "m@2: 1 question will be asked again" in said.err
+
+
+async def test_a_part_of_a_mixed_file_belongs_to_the_same_run(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q", {"benchmark": "tomato"}, {"benchmark": "mine"})
+    await answered(tmp_path, questions)
+    said, requests = await answered(tmp_path, questions, "--only", "q0")
+    assert (said.code, requests) == (0, [])
+    assert "answered 1/1, 0 of them now" in said.out
+
+
+async def test_one_frame_of_that_number_and_so_many_frames_are_two_runs(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q")
+    for arguments in (("--single", "5"), ("--frames", "5")):
+        said, _ = await answered(tmp_path, questions, *arguments)
+        assert said.code == 0, said.err
+    names = {path.name for path in (tmp_path / "runs" / "mcq" / "own").iterdir()}
+    assert names == {"m@frame-5", "m@5"}
+
+
+async def test_a_run_killed_while_it_makes_failed_calls_again_can_be_graded(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q", *({"question": f"Bad {n}?"} for n in range(4)), {})
+    file = tmp_path / "runs" / "mcq" / "own" / "m@2" / "responses.jsonl"
+    broken = [True]
+
+    def reply(request: dict[str, Any]) -> Any:
+        fails = broken[0] and "Bad" in text_of(request)
+        return failure(400, "no") if fails else replies(request)
+
+    async with LoopbackServer(reply, latency=0.15) as server:
+        arguments = (
+            "--model", "m", "--base-url", server.url, "--questions", str(questions),
+            "--frames", "2", "--max-concurrency", "1", "--images", "png",
+        )  # fmt: skip
+        assert (await here(tmp_path, *arguments)).code == 3
+        broken[0] = False
+        process = await start(tmp_path, "mcq", "answer", *arguments)
+        async with asyncio.timeout(60):
+            while file.read_text(encoding="utf-8").count('"reply": "A') < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        process.kill()
+        await process.communicate()
+    graded = await grade(tmp_path, file.parent)
+    assert graded.code == 0, graded.err
+    names = [line["id"] for line in lines(file)]
+    assert len(names) == len(set(names)) < 5
 
 
 async def test_shards_are_merged_by_the_whole_run(tmp_path: Path) -> None:
@@ -310,7 +448,15 @@ WRONG = [
     (("--single", "first", "--order", "shuffled"), "--single shows one frame"),
     (("--single", "column:best"), "has no such field"),
     (("--single", "column:word"), "must be the index of a frame"),
+    (("--single", "column:half"), "must be the index of a frame"),
+    (("--single", "column:yes"), "must be the index of a frame"),
+    (("--single", "column:none"), "must be the index of a frame"),
+    (("--single", "column:"), "--single"),
+    (("--single", "-1"), "--single"),
+    (("--single", "5.0"), "--single"),
     (("--blind", "--frames", "4"), "--blind shows no frames"),
+    (("--order", "shuffled", "--frames", "1"), "--order shuffled needs several frames"),
+    (("--order", "shuffled", "--frames", "7,"), "--order shuffled needs several frames"),
     (("--blind", "--subtitles", "."), "--blind shows no frames"),
     (("--symbols", "roman"), "--symbols"),
     (("--order", "reversed"), "--order"),
@@ -329,7 +475,8 @@ WRONG = [
 async def test_a_mistake_is_one_line_and_nothing_is_written(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    questions = own_folder(tmp_path / "q", {"word": "this"})
+    tags = {"word": "this", "half": 0.5, "yes": True, "none": None}
+    questions = own_folder(tmp_path / "q", tags)
     said, requests = await answered(tmp_path, questions, *arguments)
     assert (said.code, requests) == (2, [])
     assert message in said.err
@@ -405,6 +552,14 @@ def test_shuffled_frames_keep_the_times_of_the_ordered_ones(tmp_path: Path) -> N
     assert numbers(request.frames) != list(request.indices)
 
 
+def test_a_single_frame_that_cannot_be_shuffled_is_reported(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q", {}, {})
+    made = capeval.mcq_answer(
+        Scoring(), questions, frames="0.5fps", order="shuffled", runs=tmp_path / "runs"
+    )
+    assert made.warnings == {"a single frame has no order": 2}
+
+
 def test_a_model_without_likelihoods_leaves_the_question_unanswered(tmp_path: Path) -> None:
     class Silent(Scoring):
         def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned]:
@@ -427,8 +582,26 @@ def test_a_video_is_decoded_once_for_its_questions(tmp_path: Path) -> None:
             reads.append(path.stem)
             return FrameSet(np.zeros((2, 4, 6, 3), np.uint8), (0, 1), (0.0, 0.5), 2, 2.0, 1.0)
 
-    questions = own_folder(tmp_path / "q", {}, {}, {"video": "other"}, {})
+    rows: list[dict[str, Any]] = [{"video": f"v{n % 4}"} for n in range(12)]
+    questions = own_folder(tmp_path / "q", *rows)
     capeval.mcq_answer(
-        Scoring(), questions, frames=Counting(), circular=True, readers=1, runs=tmp_path / "runs"
+        Scoring(), questions, frames=Counting(), circular=True, readers=2, runs=tmp_path / "runs"
     )
-    assert sorted(reads) == ["ball", "other"]
+    assert sorted(reads) == ["v0", "v1", "v2", "v3"]
+
+
+def test_large_videos_are_not_all_kept(tmp_path: Path) -> None:
+    reads: list[str] = []
+
+    class Large:
+        policy, decoder = "1", "fake"
+
+        def read(self, path: Path, *, cancel: object = None) -> FrameSet:
+            reads.append(path.stem)
+            return FrameSet(np.zeros((1, 8, 8, 3), np.uint8), (0,), (0.0,), 1, 1.0, 1.0)
+
+    reader = SharedReader(Large(), RecentReads(4, most_bytes=2 * 8 * 8 * 3))
+    for name in ("a", "a", "b", "a", "b", "c", "c", "d", "a"):
+        reader.read(tmp_path / name)
+    # Two fit, and the one that is being read.
+    assert reads == ["a", "b", "c", "d", "a"]

@@ -45,7 +45,7 @@ def test_first_capital_reads_far_fewer_as_a_careful_reader() -> None:
 
     assert len(REPLIES) >= 380
     agreeing = sum(first(row["reply"]) == row["answer"] for row in REPLIES)
-    assert (len(REPLIES), agreeing) == (529, 267)
+    assert (len(REPLIES), agreeing) == (996, 511)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +135,15 @@ HOSTILE += [
     "$",
     "答案是",
     "is most likely the ",
+    '{"answer": "',
+    "<p ",
+    "{{",
+    "\\color{",
+    "A would be ",
+    "Apples and then ",
+    "Apples, which is ",
+    "\n2. a",
+    "A/",
 ]
 
 

@@ -45,7 +45,8 @@ def test_results_of_tomato_come_back_as_they_were(results: Path, tmp_path: Path)
     assert [one.id for one in found.responses][:3] == ["count/0", "count/1", "count/2"]
     assert found.responses[0].tags == {"reasoning_type": "count", "demonstration_type": "human"}
     assert any("--questions" in text or "questions" in text for text in notices)
-    written = capeval.mcq_export(out, to="tomato", out=tmp_path / "again", model="some-model")
+    assert found.responses[0].call == {"model": "some-model"}
+    written = capeval.mcq_export(out, to="tomato", out=tmp_path / "again")
     assert (written.responses, written.failed) == (4, 2)
     for file in written.files:
         before = results / file.relative_to(tmp_path / "again")
@@ -92,7 +93,14 @@ def test_results_of_several_models_are_refused(results: Path, tmp_path: Path) ->
         ({"all_choices": "ABC"}, "all_choices"),
         ({"index2ans": {"A": "2"}}, "index2ans"),
         ({"gt": "3"}, "gt"),
+        ({"gt": "D. 4"}, "gt"),
+        ({"gt": "A. 3"}, "gt"),
         ({"response": 3}, "response"),
+        ({"index2ans": {"A": "2", "B": " ", "C": "3"}}, r"index2ans\.B: is empty"),
+        ({"question": {"a": 1}}, "question: must be a text"),
+        ({"id": ""}, "id: is empty"),
+        ({"id": None}, "id: must be a number or a text, not null"),
+        ({"id": "1\x1b[31m"}, "id: .* has a control character"),
     ],
 )
 def test_malformed_results_are_refused(
@@ -139,6 +147,72 @@ def test_responses_to_other_questions_are_not_exported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="model"):
         capeval.mcq_export(source, to="tomato", out=tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"domain": "Sports"}, 'id "001-2": domain: "Sports" is not what an earlier question says'),
+        ({"video_id": ["001"]}, 'id "001-2": video_id: must be a text or a number'),
+    ],
+)
+def test_questions_about_one_video_agree_on_it(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    lines = [line(0, "C", id=f"001-{n}", benchmark="video-mme") | TAGS for n in (1, 2)]
+    source = write(tmp_path / "r.jsonl", [lines[0], lines[1] | changes])
+    with pytest.raises(InputError, match=message):
+        capeval.mcq_export(source, to="video-mme", out=tmp_path / "x.json")
+    assert not (tmp_path / "x.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"id": "../../elsewhere/1"}, "cannot be a part of a folder's name"),
+        ({"id": "/elsewhere/1"}, "cannot be a part of a folder's name"),
+        ({"id": "count\0/1"}, "cannot be a part of a folder's name"),
+        ({"id": "a+b/1"}, "cannot be a part of a folder's name"),
+        ({"demonstration_type": "../elsewhere"}, "cannot be a part of a folder's name"),
+        ({"demonstration_type": ["human"]}, "cannot be a part of a folder's name"),
+        ({"frames": {"number": "../elsewhere"}}, r"frames\.number: must be a number"),
+        ({"frames": {"number": True}}, r"frames\.number: must be a number"),
+        ({"frames": {"number": 1.5}}, r"frames\.number: must be a number"),
+    ],
+)
+def test_no_response_leads_out_of_the_folder_of_results(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    made = line(1, "C", id="count/1", demonstration_type="human") | changes
+    source = write(tmp_path / "r.jsonl", [made])
+    with pytest.raises(InputError, match=message):
+        capeval.mcq_export(source, to="tomato", out=tmp_path / "deep" / "out", model="m")
+    assert {path.name for path in tmp_path.rglob("*")} == {"r.jsonl"}
+
+
+@pytest.mark.parametrize("model", ["", ".", "..", "../m", "a/b", "a\\b", "a\x1b[31m"])
+def test_a_model_is_the_name_of_a_file(tmp_path: Path, model: str) -> None:
+    source = write(tmp_path / "r.jsonl", [line(1, "C", id="count/1", demonstration_type="human")])
+    with pytest.raises(UsageError, match="model"):
+        capeval.mcq_export(source, to="tomato", out=tmp_path / "out", model=model)
+
+
+def test_other_files_are_not_replaced_by_an_export(tmp_path: Path) -> None:
+    source = write(tmp_path / "r.jsonl", [line(1, "C", id="count/1", demonstration_type="human")])
+    file = tmp_path / "out/count+human/3/m.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("dear data")
+    with pytest.raises(UsageError, match="other contents"):
+        capeval.mcq_export(source, to="tomato", out=tmp_path / "out", model="m")
+    assert file.read_text() == "dear data"
+    capeval.mcq_export(source, to="tomato", out=tmp_path / "out", model="m", force=True)
+    capeval.mcq_export(source, to="tomato", out=tmp_path / "out", model="m")
+
+
+def test_files_with_the_same_questions_are_refused(results: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="duplicated"):
+        capeval.mcq_import([results, results], out=tmp_path / "r.jsonl")
+    assert not (tmp_path / "r.jsonl").exists()
 
 
 def test_other_responses_are_not_replaced(results: Path, tmp_path: Path) -> None:

@@ -117,7 +117,15 @@ TUNA_WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
         [tuna(candidates=[*map(str, range(27))], answer="3")],
         "candidates: must have 2 to 26 options; it has 27",
     ),
+    "an invisible option": (
+        [tuna(candidates=["right", "\u200b\u2060"])],
+        "candidates.2: is empty",
+    ),
     "an empty option": ([tuna(candidates=["right", " "])], "candidates.2: is empty"),
+    "an option of control characters": (
+        [tuna(candidates=["right", "\x1b\u200b"])],
+        "candidates.2: is empty",
+    ),
     "an option that is true": (
         [tuna(candidates=["right", True])],
         "candidates.2: must be text, not true",
@@ -219,6 +227,8 @@ def test_a_mistake_in_tomato_is_named(fields: dict[str, Any], message: str) -> N
         ("count.json", {"0": tomato(), "1": 3}, "question 1: must be a JSON object, not 3"),
         ("tomato:count.json", [tomato()], 'must be a JSON object of questions such as {"0"'),
         ("tomato:count.json", {}, "has no questions"),
+        ("count.json", {" ": tomato()}, '" " is no number of a question'),
+        ("count.json", {"0\x1b": tomato()}, '"0\\u001b" is no number of a question'),
         ("count.json", json.dumps({"0": tomato()})[:-1] + ",}", "line 1: broken JSON at column"),
     ],
 )
@@ -227,6 +237,17 @@ def test_a_file_of_another_form_is_not_tomato(name: str, value: Any, message: st
     with pytest.raises(InputError) as caught:
         load_questions(name)
     assert str(caught.value).startswith(f"count.json: {message}")
+
+
+def test_a_folder_in_place_of_a_file_of_tomato_is_refused() -> None:
+    Path("data/count.json").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"data/count\.json: is a folder; name a file"):
+        load_questions(Path("data"))
+
+
+def test_the_reasoning_type_of_tomato_is_the_name_of_the_file() -> None:
+    (question,) = load({"0": tomato(reasoning_type="other")}, "count.json")
+    assert question.tags["reasoning_type"] == "count"
 
 
 def test_a_folder_without_any_file_of_tomato_is_refused() -> None:
@@ -313,7 +334,7 @@ def test_a_mistake_in_video_mme_is_named(value: Any, message: str) -> None:
 def test_responses_are_needed_to_import_a_template() -> None:
     with pytest.raises(InputError, match=r"t\.json: has no responses"):
         filled_template(write(Path("t.json"), template(...)))
-    with pytest.raises(InputError, match="is not in the layout of Video-MME's results"):
+    with pytest.raises(InputError, match="nor the layout of Video-MME's results"):
         filled_template(write(Path("own.json"), [own()]))
 
 

@@ -19,6 +19,8 @@ from capeval.mcq.grades import Grades
 from capeval.mcq.questions import load_questions
 from capeval.mcq.strategies import STRATEGIES
 from capeval.schema.question import Response
+from tests.judged_runs import capeval as typed
+from tests.judged_runs import make_run, write_annotations
 from tests.mcq.graded_files import line, write
 from tests.server import LoopbackServer
 
@@ -324,6 +326,16 @@ def test_baselines(tmp_path: Path) -> None:
     }
 
 
+def test_frequent_letter_of_rotated_options_is_that_of_the_prompt(tmp_path: Path) -> None:
+    """Who always answers A is right in one of four rotations, whatever the right option is."""
+    lines = [
+        line(number, "A", "C", rotation=rotation) for number in range(6) for rotation in range(4)
+    ]
+    found = capeval.mcq_grade(write(tmp_path / "r.jsonl", lines))
+    assert found.overall.accuracy.value == 0.25
+    assert found.baselines["frequent"] == {"letter": "A", "value": 0.25}
+
+
 def test_groups_of_tomato_with_relative_change_and_human_accuracy(tmp_path: Path) -> None:
     lines = []
     for number in range(60):
@@ -406,6 +418,22 @@ def test_the_same_responses_and_seed_give_the_same_bytes(tmp_path: Path) -> None
     )
 
 
+def test_order_of_the_responses_changes_no_number(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    lines = []
+    for n in range(300):
+        options = [f"object {at}" for at in range(rng.choice([2, 3, 7, 26]))]
+        reply = rng.choice("AB") if rng.random() < 0.7 else "I cannot tell."
+        more = {"options": options, "video": f"video {n % 90}", "kind": rng.choice("xyz")}
+        lines.append(line(n, reply, rng.choice("AB"), **more))
+    ordered = capeval.mcq_grade(write(tmp_path / "a.jsonl", lines), select="all")
+    rng.shuffle(lines)
+    shuffled = capeval.mcq_grade(write(tmp_path / "b.jsonl", lines), select="all")
+    assert ordered.signature == shuffled.signature
+    drop = {"items"}
+    assert ordered.model_dump_json(exclude=drop) == shuffled.model_dump_json(exclude=drop)
+
+
 def test_grades_are_read_back(tmp_path: Path) -> None:
     found = capeval.mcq_grade(hard(tmp_path, "own"), select="all", out=tmp_path / "grades.json")
     assert Grades.model_validate_json((tmp_path / "grades.json").read_text()) == found
@@ -416,7 +444,7 @@ def test_a_convention_of_another_benchmark_is_noticed(tmp_path: Path) -> None:
     capeval.mcq_grade(hard(tmp_path, "tuna"), convention="tuna", on_notice=notices.append)
     assert notices == []
     capeval.mcq_grade(hard(tmp_path, "tuna"), convention="video-mme", on_notice=notices.append)
-    assert "responses to tuna" in notices[0]
+    assert notices[0].endswith("to questions of another benchmark (tuna)")
 
 
 def test_published_questions_of_tomato(tmp_path: Path) -> None:
@@ -450,6 +478,11 @@ def edited(**changes: Any) -> Callable[[], dict[str, Any]]:
     return lambda: line(1, "C") | changes
 
 
+def scored(**changes: Any) -> Callable[[], dict[str, Any]]:
+    sums = {name: [0.5, 1, 2, 3] for name in ("symbol", "symbol_text", "text")}
+    return edited(likelihood=sums | {"tokens": {"symbol": [1, 1, 1, 1]}} | changes)
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [
@@ -460,6 +493,16 @@ def edited(**changes: Any) -> Callable[[], dict[str, Any]]:
         (edited(rotation="x"), "rotation"),
         (edited(symbols="runes"), "symbols"),
         (lambda: {"id": "1"}, "is missing"),
+        (edited(level={"a": 1}), "line 1: level: must be text, a number, true, false, null or a"),
+        (scored(symbol=[-0.5, 1, 2, 3]), "likelihood.symbol.1: must be at least 0, not -0.5"),
+        (scored(text=[True, 1, 2, 3]), "likelihood.text.1: must be a number, not true"),
+        (scored(text=[0, "1", 2, 3]), 'likelihood.text.2: must be a number, not "1"'),
+        (scored(text=[0, None, 2, 3]), "likelihood.text.2: must be a number, not null"),
+        (
+            scored(tokens={"symbol": [1, 1, 1, 10**400]}),
+            "likelihood.tokens.symbol.4: must be at most 1,000,000,000",
+        ),
+        (scored(tokens={"text": [1.5, 1, 1, 1]}), "likelihood.tokens.text.1: must be a whole"),
     ],
 )
 def test_malformed_responses_are_refused_with_their_place(
@@ -474,6 +517,60 @@ def test_duplicated_responses_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "r.jsonl", [line(1, "C"), line(1, "B")])
     with pytest.raises(InputError, match="duplicated"):
         capeval.mcq_grade(file)
+
+
+@pytest.mark.parametrize("reply", [FAILURE, f"{FAILURE} ", "$ERROR$", " $ERROR$\n"])
+def test_messages_of_failed_calls_are_no_replies(tmp_path: Path, reply: str) -> None:
+    found = capeval.mcq_grade(write(tmp_path / "r.jsonl", [line(1, reply), line(2, "C")]))
+    assert (found.counts.failed, found.overall.n) == (1, 1)
+
+
+def test_responses_are_found_by_their_content(tmp_path: Path) -> None:
+    file = write(tmp_path / "responses.txt", [line(1, "C"), line(2, "B")])
+    assert capeval.mcq_grade(file).overall.correct == 1
+    (tmp_path / "list.json").write_text(json.dumps([line(1, "C")]), encoding="utf-8")
+    with pytest.raises(InputError, match="has neither responses, as JSON lines, nor the layout"):
+        capeval.mcq_grade(tmp_path / "list.json")
+
+
+def own_question(number: int, **changes: Any) -> dict[str, Any]:
+    made = line(number, "C")
+    return {name: made[name] for name in ("id", "video", "question", "options", "answer")} | changes
+
+
+@pytest.mark.parametrize("changes", [{"answer": "A"}, {"options": ["Apples.", "C", "B", "A"]}])
+def test_questions_that_differ_from_what_was_asked_are_refused(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    file = write(tmp_path / "r.jsonl", [line(1, "C"), line(2, "C")])
+    asked = write(tmp_path / "q.jsonl", [own_question(1), own_question(2, **changes)])
+    with pytest.raises(UsageError, match='"2" has other options, or another right'):
+        capeval.mcq_grade(file, questions=asked)
+
+
+def test_responses_to_other_questions_are_left_out_with_a_notice(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", [line(1, "C"), line(2, "C"), line(3, "C")])
+    notices: list[str] = []
+    asked = write(tmp_path / "q.jsonl", [own_question(1)])
+    found = capeval.mcq_grade(file, questions=asked, on_notice=notices.append)
+    assert found.counts.responses == 1
+    assert notices == ["`questions`: 2 responses to other questions are left out"]
+
+
+def test_a_blind_run_of_other_questions_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", [line(1, "C")])
+    other = write(tmp_path / "b.jsonl", [line(2, "C")])
+    with pytest.raises(UsageError, match="none of its responses"):
+        capeval.mcq_grade(file, blind_run=other)
+
+
+def test_the_responses_of_another_run_are_not_replaced_by_grades(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", [line(1, "C")])
+    other = write(tmp_path / "responses.jsonl", [line(2, "C")])
+    before = other.read_bytes()
+    with pytest.raises(UsageError, match="has a name that capeval uses itself"):
+        capeval.mcq_grade(file, out=other)
+    assert other.read_bytes() == before
 
 
 def test_unknown_strategy_and_missing_model_are_refused(tmp_path: Path) -> None:
@@ -519,3 +616,57 @@ def test_broken_lines_are_refused_with_their_number(
     with pytest.raises(InputError, match="line 2") as error:
         capeval.mcq_grade(file)
     assert message in str(error.value)
+
+
+def test_grades_name_the_model_that_replied(tmp_path: Path) -> None:
+    lines = [
+        line(1, "C", call={"model": "one"}),
+        line(2, None),
+        line(3, "A", call={"model": "one"}),
+    ]
+    found = capeval.mcq_grade(write(tmp_path / "r.jsonl", lines), out=tmp_path / "grades.json")
+    assert found.settings["model"] == "one"
+    assert json.loads((tmp_path / "grades.json").read_text())["settings"]["model"] == "one"
+    assert capeval.mcq_grade(tmp_path / "r.jsonl", model="mine").settings["model"] == "mine"
+    notices: list[str] = []
+    mixed = write(tmp_path / "m.jsonl", [*lines, line(4, "A", call={"model": "two"})])
+    found = capeval.mcq_grade(mixed, on_notice=notices.append)
+    assert found.settings["model"] == "one+two"
+    assert any("several models: one, two" in text for text in notices)
+    unknown = capeval.mcq_grade(write(tmp_path / "u.jsonl", [line(1, "C")]))
+    assert unknown.settings["model"] is None
+
+
+def test_f1_of_the_same_models_captions_is_beside_each_skill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    write_annotations(tmp_path / "a.json")
+    make_run("my-model", "+0- 0++ | 0+- | 00 +")
+    skills = ["Camera State", "Background Scene", "Subject Action", "Object Attribute"]
+    lines = [
+        line(n, "C" if n % 3 else "A", benchmark="tuna", skill=skill, task="any")
+        for n, skill in enumerate(skills * 5)
+    ]
+    file = write(tmp_path / "r.jsonl", lines)
+    found = capeval.mcq_grade(file, cap_run="my-model", runs="runs")
+    scores = capeval.score("my-model", runs="runs")
+    overall = scores.overall.model_dump()
+    assert found.captioning is not None
+    assert found.captioning["signature"] == scores.signature
+    f1 = {name: of["value"] for name, of in found.captioning["f1"].items()}
+    assert f1 == {name: of["f1"]["value"] for name, of in overall.items()}
+    assert set(f1) == {"all", "camera", "scene", "action", "attribute"}
+    code, out, _ = typed(monkeypatch, capsys, "mcq", "grade", "r.jsonl", "--cap-run", "my-model")
+    assert code == 0
+    assert "TUNA-CAP F1" in out
+    for skill, kind in zip(skills, ("camera", "scene", "action", "attribute"), strict=True):
+        (row,) = (text for text in out.splitlines() if text.strip().startswith(skill))
+        assert row.split()[-1] == f"{100 * overall[kind]['f1']['value']:.1f}"
+
+
+def test_a_captioning_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", [line(1, "C")])
+    with pytest.raises(InputError, match="nope"):
+        capeval.mcq_grade(file, cap_run="nope", runs=tmp_path)

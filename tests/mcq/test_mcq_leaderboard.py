@@ -118,7 +118,21 @@ def test_published_tables_follow(typed: Typed) -> None:
 def test_published_alone_need_no_run(typed: Typed) -> None:
     code, out, _ = typed("--published")
     assert code == 0
-    assert out.startswith("Gemini 1.5 Pro: accuracy 60.8 on tuna, the highest of 21 published")
+    assert out.startswith("Gemini 1.5 Pro: accuracy 60.8% on TUNA-MCQ, the highest of 21 published")
+
+
+def test_first_screen_has_the_columns_that_fit(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, short, _ = typed("--published")
+    assert "Camera Motion" in short
+    assert "Object Location" not in short
+    assert "7 more columns: --full. 16 more rows: --full" in short
+    assert "(continued)" not in short
+    _, full, _ = typed("--published", "--full")
+    assert "Object Location" in full
+    assert "more column" not in full
 
 
 def test_nothing_to_show_is_an_error() -> None:

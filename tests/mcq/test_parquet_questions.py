@@ -61,6 +61,9 @@ def test_a_mistake_in_parquet_is_named_with_its_row() -> None:
     file = write_parquet("q.parquet", [own(photo=b"x")])
     with pytest.raises(InputError, match=r"^q\.parquet: row 1: photo: must be text, a number"):
         load_questions(file)
+    file = write_parquet("q.parquet", [own(level=float("-inf"))])
+    with pytest.raises(InputError, match=r"^q\.parquet: row 1: level: must be text, a number"):
+        load_questions(file)
 
 
 def test_damaged_parquet_is_refused_in_one_line() -> None:

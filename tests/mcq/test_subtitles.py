@@ -44,6 +44,9 @@ ONE = "1\n00:00:01,000 --> 00:00:02,000\nHello.\n"
         ("2\n00:00:03,000 --> 00:00:04,000\nB\n\n" + ONE, [(1, 2, "Hello."), (3, 4, "B")]),
         ("1\n00:00:01,000 --> 00:00:02,000\n1984", [(1, 2, "1984")]),
         ("1\n100:00:00,000 --> 100:00:01,000\nLate", [(360000, 360001, "Late")]),
+        (ONE.replace("\n", "\r\r\n"), [(1, 2, "Hello.")]),
+        ("1\n00:00:01,000 --> 00:00:02,000\nI <3 you > me", [(1, 2, "I <3 you > me")]),
+        ("00:01.000 --> 00:02.000\nHi <00:00:01.500><c>you</c>", [(1, 2, "Hi you")]),
     ],
 )
 def test_what_is_read(text: str, found: list[tuple[float, float, str]]) -> None:
@@ -88,12 +91,51 @@ def test_a_zip_is_read_without_unpacking(tmp_path: Path) -> None:
         "notes.txt": b"no",
     }
     files = SubtitleFiles(archive(tmp_path / "subtitle.zip", **entries))
-    for name in ("abc", "abc.mp4", "subtitle/abc", "some/abc.mp4", "utf16"):
+    for name in ("abc", "abc.mp4", "some/abc.mp4", "utf16"):
         assert files.of(name) == (Cue(1, 2, "Hello."),), name
     assert files.of("latin") == (Cue(1, 2, "Café."),)
     for name in ("evil", "evil2", "evil3", "notes", "other"):
         assert files.of(name) is None, name
     assert [path.name for path in tmp_path.iterdir()] == ["subtitle.zip"]
+
+
+@pytest.mark.parametrize(
+    ("video", "found"),
+    [("a/x", "a"), ("b/x.mp4", "b"), ("x", None), ("c/x", None), ("c/y", "y"), ("y", "y")],
+)
+def test_a_name_in_several_folders_needs_its_folder(
+    tmp_path: Path, video: str, found: str | None
+) -> None:
+    texts = {"a/x.srt": "a", "b/x.srt": "b", "b/y.vtt": "not this", "b/y.srt": "y"}
+    entries = {name: ONE.replace("Hello.", text).encode() for name, text in texts.items()}
+    files = SubtitleFiles(archive(tmp_path / "s.zip", **entries))
+    if found is None:
+        with pytest.raises(InputError, match=r"2 files .* could be those of .*\(a/x, b/x\)"):
+            files.of(video)
+    else:
+        assert files.of(video) == (Cue(1, 2, found),)
+
+
+def test_two_videos_of_one_name_do_not_share_subtitles(tmp_path: Path) -> None:
+    files = SubtitleFiles(archive(tmp_path / "s.zip", **{"subtitle/x.srt": ONE.encode()}))
+    for same in ("human/x.mp4", "human/x", "x"):
+        assert files.of(same) == (Cue(1, 2, "Hello."),)
+    with pytest.raises(InputError, match=r'both "human/x" and "object/x\.mp4" would have'):
+        files.of("object/x.mp4")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("日本語テスト".encode()[:-1], "日本語テス\ufffd"),
+        ("Déjà vu, où ça".encode() + b"\xc3", "Déjà vu, où ça\ufffd"),
+        ("Déjà vu, où ça".encode("cp1252"), "Déjà vu, où ça"),
+        ("é".encode("cp1252"), "é"),
+    ],
+)
+def test_a_cut_character_does_not_change_the_others(tmp_path: Path, data: bytes, text: str) -> None:
+    (tmp_path / "v.srt").write_bytes(ONE.encode().replace(b"Hello.", data))
+    assert SubtitleFiles(tmp_path).of("v") == (Cue(1, 2, text),)
 
 
 def test_a_zip_bomb_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -159,17 +159,33 @@ def test_result_does_not_depend_on_the_order_of_the_runs() -> None:
     assert (first.overall, first.by) == (second.overall, second.by)
 
 
+def test_result_does_not_depend_on_the_order_of_the_questions() -> None:
+    runs = [*make_runs().values()]
+    first = capeval.mcq_temporal(runs, resamples=FEW).models[0]
+    for run in runs:
+        edit(run, items=json.loads(run.read_text())["items"][::-1])
+    second = capeval.mcq_temporal(runs, resamples=FEW).models[0]
+    assert (first.overall, first.by) == (second.overall, second.by)
+
+
 FAULTS: list[tuple[str, dict[str, Any], str]] = [
     ("one run", {"graded_runs": ["m-multi"]}, "at least two graded runs"),
     ("the same run twice", {"graded_runs": ["m-multi", "runs/m-multi"]}, "at least two graded"),
     ("nothing to compare", {"graded_runs": ["m-multi", "m-blind"]}, "nothing can be compared with"),
-    ("no such run", {"graded_runs": ["m-multi", "nope"]}, "nope: does not exist, and is no run"),
+    (
+        "no such run",
+        {"graded_runs": ["m-multi", "nope"]},
+        "is neither a graded run nor",
+    ),
     ("not graded", {"graded_runs": ["m-multi", "empty"]}, "holds no grades.json"),
     ("unknown tag", {"graded_runs": ["m-multi", "m-single"], "by": "task"}, "no question has this"),
     ("two of a role", {"graded_runs": ["m-multi", "m-single", "m-multi2"]}, "both show all frames"),
     ("changed video", {"graded_runs": ["m-multi", "changed"]}, "has another video or answer"),
     ("other set", {"graded_runs": ["m-multi", "other"]}, "several benchmarks: tomato, tuna"),
     ("mixed", {"graded_runs": ["m-multi", "mixed"]}, "were asked with"),
+    ("other models", {"graded_runs": ["a", "b"]}, r"different models.*a/grades.json \(A\), .*B"),
+    ("other models, named", {"multi": "a", "single": "b"}, "the runs are of different models"),
+    ("no model", {"graded_runs": ["m-multi", "b"]}, "name no model.*m-multi.*with --model"),
 ]
 
 
@@ -181,6 +197,8 @@ def test_mistakes_are_explained(what: str, arguments: dict[str, Any], message: s
     make_runs(multi=0.6, single=0.3, blind=0.2)
     Path("runs/empty").mkdir()
     grade(Path("runs/m-multi2"), many, FRAMES["multi"])
+    grade(Path("runs/a"), many, FRAMES["multi"], model="A")
+    grade(Path("runs/b"), one, FRAMES["single"], model="B")
     changed = grade(Path("runs/changed"), one, FRAMES["single"])
     items = json.loads(changed.read_text("utf-8"))["items"]
     edit(changed, items=[{**items[0], "video": "another"}, *items[1:]])
@@ -191,12 +209,26 @@ def test_mistakes_are_explained(what: str, arguments: dict[str, Any], message: s
         capeval.mcq_temporal(**arguments)
 
 
+def broken_grades(accuracy: Any = None, n: int = 1, items: Any = None, correct: Any = True) -> str:
+    item = {"id": "1", "video": "v", "correct": correct}
+    overall = {"accuracy": {"value": 0.5} if accuracy is None else accuracy, "n": n}
+    made = {"signature": "x", "overall": overall, "items": [item] if items is None else items}
+    return json.dumps(made)
+
+
 BROKEN = [
     ("[]", "must be a JSON object"),
     ("{", "runs/m-single/grades.json"),
     ('{"signature": "x"}', "overall"),
     ('{"signature": 3, "overall": {"accuracy": {}, "n": 1}, "items": []}', "signature"),
-    ('{"signature": "x", "overall": {"accuracy": {}, "n": 1}, "items": []}', "items"),
+    (broken_grades(items=[]), "items"),
+    (broken_grades(accuracy={}), "overall.accuracy.value: is missing"),
+    (broken_grades(accuracy={"value": 7.5}), "overall.accuracy.value: must be at most 1, not 7.5"),
+    (broken_grades(accuracy={"value": True}), "overall.accuracy.value: must be a number"),
+    (broken_grades(accuracy={"value": "0.5"}), "overall.accuracy.value: must be a number"),
+    (broken_grades(n=-5), "overall.n: must be at least 0, not -5"),
+    (broken_grades(correct="yes"), "items.1.correct: must be true or false"),
+    (broken_grades(correct=1), "items.1.correct: must be true or false"),
 ]
 
 
@@ -251,7 +283,7 @@ def test_screen_begins_with_the_headline_and_fits(typed: Typed) -> None:
     runs = make_runs()
     code, out, err = typed(*map(str, runs.values()), "--resamples", "200")
     assert (code, err) == (0, "")
-    assert out.startswith("m-multi on tomato: multi-frame gain +")
+    assert out.startswith("m-multi on TOMATO: multi-frame gain +")
     assert len(out.splitlines()) <= 40
     assert max(map(len, out.splitlines()[1:])) <= 80
     full = typed(*map(str, runs.values()), "--resamples", "200", "--full")[1]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.mcq.temporal import Diagnostic, Role, diagnose, mean_change, relative_change
-from capeval.stats.paired_ratios import ratio_intervals
 from capeval.stats.values import Floats, Interval, Missing
+from capeval.stats.video_ratios import VideoRatios
 
 PAPER = tomllib.loads(
     Path(__file__).with_name("temporal_published.toml").read_text(encoding="utf-8")
@@ -179,6 +179,14 @@ def test_values_stay_within_their_scales(pairs: list[tuple[float | None, float |
             assert lowest <= of.interval.low <= of.value <= of.interval.high <= highest
 
 
+def test_share_of_none_or_all_has_the_interval_of_what_could_be_missed() -> None:
+    none = one({"multi": [1] * 20, "single": [1] * 20})["needs_frames"]
+    every = one({"multi": [1] * 20, "single": [0] * 20})["needs_frames"]
+    missed = 1 - 0.025 ** (1 / 20)
+    assert (none.interval.low, none.interval.high) == (0.0, pytest.approx(missed))
+    assert (every.interval.low, every.interval.high) == (pytest.approx(1 - missed), 1.0)
+
+
 def test_arrays_of_other_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="shapes differ"):
-        ratio_intervals(np.ones((2, 1)), np.ones((3, 1)), np.ones((2, 1), dtype=np.bool_))
+        VideoRatios(np.ones((2, 1)), np.ones((3, 1)))

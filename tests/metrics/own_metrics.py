@@ -30,7 +30,7 @@ class Letters(CaptionMetric):
     """The number of letters, and their share, which is undefined for an empty caption."""
 
     name = "letters"
-    outputs = (Output("letters", unit="number"), Output("letter-share"))
+    outputs: tuple[Output, ...] = (Output("letters", unit="number"), Output("letter-share"))
     settings: Mapping[str, str] = {"version": "1"}
 
     async def score_caption(self, item: Item) -> Outcome:

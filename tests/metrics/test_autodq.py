@@ -251,7 +251,9 @@ def test_empties_as_in_the_authors_code(tmp_path: Path) -> None:
     assert lines["c1"].values == {PRECISION: 1, RECALL: 0, F1: 0}
     assert (precision.n, precision.undefined, recall.undefined, f1.undefined) == (7, 0, 0, 0)
     signatures = [one.results[0].metric.signature for one in (before, found)]
-    assert ["empties:undefined" in signatures[0], "empties:upstream" in signatures[1]] == [True] * 2
+    assert ["no-events:undefined" in signatures[0], "no-events:upstream" in signatures[1]] == [
+        True
+    ] * 2
 
 
 def test_without_groups_it_is_the_mean(tmp_path: Path) -> None:

@@ -223,16 +223,16 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     process.wait()
     kept = details.read_bytes().count(b"\n")
     assert 3 <= kept < 20
+    # The processes of the killed one end with their input.
+    for line in Path(log).read_text(encoding="utf-8").splitlines():
+        if line.startswith("start"):
+            assert ends(int(line.split()[1]))
     before = Path(log).read_text(encoding="utf-8").count("SCORE")
     ended = measure(tmp_path, *command, FAKE_METEOR_LOG=log)
     assert ended.code == 0, ended.err
     assert len(rows(tmp_path)) == 20
     sent = Path(log).read_text(encoding="utf-8").count("SCORE") - before
     assert sent == 20 - kept + 1
-    # The processes of the killed one end with their input.
-    for line in Path(log).read_text(encoding="utf-8").splitlines():
-        if line.startswith("start"):
-            assert ends(int(line.split()[1]))
 
 
 def ends(process: int) -> bool:

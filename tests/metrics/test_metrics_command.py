@@ -10,6 +10,7 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
+from capeval.metrics.protocol import Item, Output, Scored
 from capeval.metrics.registry import METRICS
 from tests.cli_runs import ROOT, environment, run, start
 from tests.metrics import own_metrics
@@ -244,6 +245,19 @@ def test_runs_are_correlated_with_what_was_measured_of_them(tmp_path: Path) -> N
     assert "has no metric meteor; it has length, unigram-f1" in wrong.err
 
 
+def test_a_metric_that_some_runs_lack_is_left_out_of_a_correlation(tmp_path: Path) -> None:
+    human = ROOT / "annotations" / "sample" / "human.csv"
+    correlate = ("correlate", "--human", human, "--ci", "none", "--json")
+    typed(tmp_path, "metrics", "sample", "--quiet")
+    typed(tmp_path, "metrics", "sample-terse", "--metric", "letters", "--quiet")
+    done = typed(tmp_path, *correlate)
+    assert done.code == 0
+    assert "letters is left out: it is computed of 1 of 3 runs; compute it" in done.err
+    assert {one["metric"] for one in done.json["results"]} == {"length", "unigram-f1"}
+    named = typed(tmp_path, *correlate, "--metric", "m=sample-terse:letters")
+    assert "m: 10 of 30 matched" in named.err
+
+
 def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
     (found,) = capeval.measure(
         candidates={"1": "A dog.", "2": ""},
@@ -362,6 +376,71 @@ async def test_a_cost_cap_stops_and_the_rest_is_resumed(paid: Path, installed: s
         assert process.returncode == 0, err
         assert b"scored 20/20" in out
         assert server.calls == 20 + 2  # each once, and a test call for each command
+
+
+def test_without_a_name_it_is_every_run(tmp_path: Path) -> None:
+    for name in ("mine", "other", "broken"):
+        captions = [{"index": "sample_01", "caption": "A dog."}]
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(captions[0]) + "\n", "utf-8")
+        typed(tmp_path, "metrics", f"{name}.jsonl", "--annotations", "sample")
+    (tmp_path / "runs" / "broken" / "manifest.json").write_text("[]", "utf-8")
+    done = typed(tmp_path, "metrics", "--metric", "letters")
+    assert done.code == 0
+    assert "runs/broken/manifest.json: must be a JSON object" in done.err
+    assert own_metrics.SCORED == ["sample_01"] * 2
+    both = typed(tmp_path, "metrics", "mine", "other", "--format", "markdown")
+    assert "| mine | 3.4 | 2.0 | 1/1 |" in both.out
+    alone = typed(tmp_path, "metrics", "mine", "--out", "alone.jsonl", "--limit", "1")
+    assert alone.code == 0
+    assert values(tmp_path / "alone.jsonl")["sample_01", "length"] == 2
+
+
+FAULTY: dict[str, tuple[str, Any]] = {
+    "no outputs": ("outputs", ()),
+    "text for an output": ("outputs", ("letters",)),
+    "one name twice": ("outputs", (Output("x"), Output("x"))),
+    "a control character": ("outputs", (Output("x\x1b"),)),
+    "a number in the settings": ("settings", {"version": 1}),
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_declarations_are_checked(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_metrics.Letters, *FAULTY[case])
+    write(tmp_path, {"1": "one"})
+    done = typed(tmp_path, *FILES, "letters")
+    assert done.code == 2
+    assert 'the metric "letters" cannot be used: ' in done.lines[-1]
+
+
+def test_two_metrics_cannot_have_one_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_metrics.Letters, "outputs", (Output("length"),))
+    write(tmp_path, {"1": "one"})
+    assert "have the output length" in typed(tmp_path, *FILES, "letters,length").err
+
+
+def test_other_fields_of_a_reference_reach_the_metric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Item] = []
+
+    async def score_caption(_self: object, item: Item) -> Scored:
+        seen.append(item)
+        return Scored({"letters": 1.0, "letter-share": 1.0})
+
+    monkeypatch.setattr(own_metrics.Letters, "score_caption", score_caption)
+    record = {"index": "1", "reference": "A.", "events": ["B."], "group": "g", "questions": [1]}
+    write(tmp_path, {"1": "one"})
+    for questions in ([1], [1], [2]):
+        line = json.dumps({**record, "questions": questions})
+        (tmp_path / "r.json").write_text(line, "utf-8")
+        assert typed(tmp_path, *FILES, "letters").code == 0
+    assert [item.extra for item in seen] == [{"questions": [1]}, {"questions": [2]}]
+    assert (seen[0].events, seen[0].group) == (("B.",), "g")
 
 
 def test_the_list_has_every_metric(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_all_that_a_run_holds_is_kept_and_only_its_scores_may_be_written_anew(na
     for file in inputs:
         with pytest.raises(UsageError, match="is one of the files"):
             check_output(file, run_files(Path(named)))
-    check_output(judge / "scores.json", run_files(Path(named), scores=False), scores=True)
+    check_output(judge / "scores.json", run_files(Path(named), scores=False), own="scores.json")
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,7 @@ def test_all_that_a_run_holds_is_kept_and_only_its_scores_may_be_written_anew(na
         *("captions.jsonl", "judgments.jsonl", "manifest.json", "scores.json", "Scores.json"),
         *("captions.2-of-4.jsonl", "ungenerated.jsonl", "ungenerated.12-of-34.jsonl", ".lock"),
         *("probes.jsonl", "probe.json", "anchors.json", "bridge.json"),
+        *("responses.jsonl", "responses.1-of-2.jsonl"),
         *(".lock.2-of-4", "capeval.toml", "replies.sqlite", "replies.sqlite-wal"),
     ],
 )
@@ -121,8 +122,8 @@ def test_names_of_files_that_capeval_keeps_are_for_these(name: str, there: bool)
             UsageError, match=f"{option}: {name} has a name that capeval uses itself"
         ):
             check_output(Path(name), [], option=option)
-    if name == "scores.json":
-        check_output(Path(name), [], scores=True)
+    if name in ("scores.json", "responses.jsonl"):
+        check_output(Path(name), [], own=name)
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="only Linux has /proc")

@@ -1,18 +1,38 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+import capeval.schema
 from capeval.schema import (
     JUDGMENT,
     Annotation,
     Caption,
+    Likelihoods,
     Provenance,
+    Question,
+    Response,
     Scored,
     Unscored,
     Usage,
     VisualElement,
 )
+
+RECORDS = """Annotation Caption Event Inputs LabelledVideo Likelihoods Provenance Question
+Response RunLabels Scored Stratum Unscored Usage Verdict VisualElement"""
+
+
+def test_every_record_is_listed() -> None:
+    """A record that is moved or renamed breaks the programs that read it."""
+    listed = {name: getattr(capeval.schema, name) for name in capeval.schema.__all__}
+    found = [n for n, one in listed.items() if isinstance(one, type) and issubclass(one, BaseModel)]
+    assert sorted(found) == RECORDS.split()
+
+
+def test_records_cannot_be_changed() -> None:
+    for name in RECORDS.split():
+        assert getattr(capeval.schema, name).model_config["frozen"], name
+
 
 ELEMENT = {"content": "A dog runs.", "type": "action", "weight": 3}
 EVENT = {"event": "A dog runs.", "visual_elements": [ELEMENT]}
@@ -167,3 +187,36 @@ def test_an_endpoint_has_a_name(
     base_url: str | None, endpoint: str | None, name: str | None
 ) -> None:
     assert Provenance(base_url=base_url, endpoint=endpoint).endpoint_name == name
+
+
+QUESTION = {"id": "q", "video": "v", "question": "Which?", "options": ["x", "y"], "answer": "B"}
+
+
+def test_response_has_the_question_and_its_tags_beside_its_own_fields() -> None:
+    question = Question.model_validate(QUESTION | {"tags": {"task": "count"}})
+    scores = (0.5, 1.0)
+    likelihood = Likelihoods(
+        symbol=scores, symbol_text=scores, text=scores, tokens={"symbol": (1, 1)}
+    )
+    response = Response.to(question, "B", likelihood=likelihood)
+    line = response.model_dump(mode="json")
+    assert (line["task"], line["answer"], line["reply"]) == ("count", "B", "B")
+    assert Response.model_validate(line) == response
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"options": ["x"]},
+        {"options": [str(n) for n in range(27)]},
+        {"answer": "C"},
+        {"answer": "AB"},
+        {"answer": ""},
+        {"id": " "},
+        {"tags": {"reply": "x"}},
+        {"task": "count"},
+    ],
+)
+def test_question_that_cannot_be_asked_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Question.model_validate(QUESTION | wrong)

@@ -20,8 +20,18 @@ Notices = Callable[[str], None]
 
 _FIELDS = ("id", "question", "response", "all_choices", "index2ans", "gt")
 _FOLDER = re.compile(r"(?:shuffle_)?(?P<reasoning>[^+/]+)\+(?P<demonstration>[^+/]+)")
+_PART = re.compile(r"(?!\.)[^/\\]+")
 # Models that take the whole video have -1 frames.
 _WHOLE_VIDEO = -1
+
+
+def is_part(name: str) -> bool:
+    """Return whether a text can be one part of a path: a folder or the beginning of a file's name.
+
+    >>> is_part("shape&trend"), is_part("../shape"), is_part("")
+    (True, False, False)
+    """
+    return bool(_PART.fullmatch(name)) and name.isprintable()
 
 
 def is_tomato_line(value: Any) -> bool:
@@ -112,15 +122,21 @@ def _response(
     ):
         message = "must have a text for each letter"
         raise InputError(message, file=file, where=where, field="index2ans")
-    if not isinstance(right, str) or right[:1] not in letters:
-        message = (
-            f'must begin with the letter of the right option, as "A. left", not {shown(right)}'
-        )
+    for letter in letters:
+        if not texts[letter].strip():
+            raise InputError("is empty", file=file, where=where, field=f"index2ans.{letter}")
+    if not isinstance(right, str) or not any(
+        right in (letter, f"{letter}. {texts[letter]}") for letter in letters
+    ):
+        message = f'must be the right option with its letter, as "A. left", not {shown(right)}'
         raise InputError(message, file=file, where=where, field="gt")
+    if not isinstance(value["question"], str) or not value["question"].strip():
+        message = f"must be a text, not {shown(value['question'])}"
+        raise InputError(message, file=file, where=where, field="question")
     reply = value["response"]
     if reply is not None and not isinstance(reply, str):
         raise InputError("must be a text or null", file=file, where=where, field="response")
-    number = str(value["id"])
+    number = _number(value["id"], file, where)
     name = f"{tags['reasoning_type']}/{number}" if tags and "/" not in number else number
     options = tuple(texts[letter] for letter in letters)
     question = known.get(name)
@@ -142,14 +158,27 @@ def _response(
         id=name,
         benchmark="tomato",
         video=question.video if question else "",
-        question=str(value["question"]),
+        question=value["question"],
         options=options,
         answer=right[:1],
         reply=reply,
         reason=None if reply is not None else "no response in the file",
         frames=shown_frames,
+        call={} if reply is None else {"model": file.stem},
         tags=dict(question.tags) if question else tags,
     )
+
+
+def _number(value: Any, file: Path, where: str) -> str:
+    """Return the number of a question, which can be text."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        message = f"must be a number or a text, not {shown(value)}"
+        raise InputError(message, file=file, where=where, field="id")
+    number = str(value)
+    if not number.strip() or not number.isprintable():
+        message = "is empty" if not number.strip() else f"{shown(value)} has a control character"
+        raise InputError(message, file=file, where=where, field="id")
+    return number
 
 
 def tomato_files(responses: Sequence[Response], model: str) -> dict[str, list[dict[str, Any]]]:
@@ -166,18 +195,25 @@ def tomato_files(responses: Sequence[Response], model: str) -> dict[str, list[di
         demonstration = one.tags.get("demonstration_type")
         indices = one.frames.get("indices")
         frames = len(indices) if isinstance(indices, list) else one.frames.get("number")
+        where = f"id {shown(one.id)}"
         if not reasoning or not demonstration:
             raise InputError(
                 "is no response to a question of TOMATO: an id is REASONING_TYPE/NUMBER, and the "
                 "tag demonstration_type must be given",
-                where=f"id {shown(one.id)}",
+                where=where,
             )
+        for name in (reasoning, demonstration):
+            if not isinstance(name, str) or not is_part(name) or "+" in name:
+                raise InputError(f"{shown(name)} cannot be a part of a folder's name", where=where)
         if one.rotation:
             raise InputError(
                 "was asked with rotated options, which TOMATO's files cannot say",
-                where=f"id {shown(one.id)}",
+                where=where,
             )
         folder = _WHOLE_VIDEO if frames in (None, "whole video") else frames
+        if isinstance(folder, bool) or not isinstance(folder, int) or folder < _WHOLE_VIDEO:
+            message = f"must be a number, not {shown(folder)}"
+            raise InputError(message, where=where, field="frames.number")
         letters = list(OPTION_LETTERS[: len(one.options)])
         found.setdefault(f"{reasoning}+{demonstration}/{folder}/{model}.jsonl", []).append(
             {

@@ -32,7 +32,11 @@ def video_mme_template(responses: Sequence[Response]) -> list[dict[str, Any]]:
                 "was asked with rotated options, which the template cannot say", where=where
             )
         # Questions of the published table name the video's file; its number is in the id.
-        video = str(one.tags.get("video_id") or one.id.rpartition("-")[0] or one.video)
+        number = one.tags.get("video_id")
+        if isinstance(number, list):
+            message = f"must be a text or a number, not {shown(number)}"
+            raise InputError(message, where=where, field="video_id")
+        video = str(number or one.id.rpartition("-")[0] or one.video)
         record = videos.setdefault(
             video,
             {
@@ -41,6 +45,13 @@ def video_mme_template(responses: Sequence[Response]) -> list[dict[str, Any]]:
                 "questions": [],
             },
         )
+        for name in _OF_VIDEO:
+            if record[name] != one.tags[name]:
+                message = (
+                    f"{shown(one.tags[name])} is not what an earlier question says of the video "
+                    f"{shown(video)}: {shown(record[name])}"
+                )
+                raise InputError(message, where=where, field=name)
         record["questions"].append(
             {
                 "question_id": one.id,

@@ -22,7 +22,7 @@ from capeval.files.tables import CONTROL
 from capeval.files.workbook import is_workbook
 from capeval.mcq.formats.list_text import parse_list
 from capeval.schema.question import OPTION_LETTERS, Tag
-from capeval.text import misnamed, shown
+from capeval.text import misnamed, plain, shown
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Record:
             given = list(map(str, self.fields))
             raise self.error(name, f"is missing{misnamed(name, given)}")
         value = self.fields[name]
-        if value is None or (isinstance(value, str) and not value.strip()):
+        if value is None or (isinstance(value, str) and _is_blank(value)):
             raise self.error(name, "is empty")
         return value
 
@@ -87,7 +87,7 @@ class Record:
             text = as_text(item)
             if text is None:
                 raise self.error(f"{name}.{number}", f"must be text, not {shown(item)}")
-            if not text.strip():
+            if _is_blank(text):
                 raise self.error(f"{name}.{number}", "is empty")
             options.append(text)
         return tuple(options)
@@ -104,7 +104,7 @@ class Record:
         """Return a value as a tag: text, a number, true, false, null or a list of texts."""
         if value is None or isinstance(value, str | bool | int):
             return value
-        if isinstance(value, float):
+        if isinstance(value, float) and not math.isinf(value):
             return None if math.isnan(value) else float(value)
         if isinstance(value, list):
             texts = [as_text(item) for item in value]
@@ -114,6 +114,11 @@ class Record:
             name,
             f"must be text, a number, true, false, null or a list of texts, not {shown(value)}",
         )
+
+
+def _is_blank(text: str) -> bool:
+    # Invisible characters alone are nothing that a model could name.
+    return not text.strip() or (not text.isascii() and not plain(text).strip())
 
 
 def as_text(value: Any) -> str | None:

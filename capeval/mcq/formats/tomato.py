@@ -13,6 +13,7 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.reading import reading
+from capeval.files.tables import CONTROL
 from capeval.files.videos import SUFFIXES
 from capeval.mcq.formats.layout import Layout, Notices, as_question, records_of
 from capeval.mcq.formats.letters import without_letters
@@ -64,6 +65,8 @@ def _read(source: Source, on_notice: Notices) -> Iterator[tuple[str, Question]]:
 def _of_file(source: Source) -> Iterator[tuple[str, Question]]:
     if source.fault is not None:
         raise source.fault
+    if is_folder(source.file):
+        raise InputError("is a folder; name a file", file=source.file)
     if not isinstance(source.value, dict):
         raise InputError('must be a JSON object of questions such as {"0": {…}}', file=source.file)
     reasoning_type = source.file.stem
@@ -72,8 +75,10 @@ def _of_file(source: Source) -> Iterator[tuple[str, Question]]:
         if not isinstance(fields, dict):
             message = f"must be a JSON object, not {shown(fields)}"
             raise InputError(message, file=source.file, where=place)
+        if not number.strip() or CONTROL.search(number):
+            raise InputError(f"{shown(number)} is no number of a question", file=source.file)
         record = Record(source.file, place, fields)
-        tags = record.tags("question", "options", "answer", "variation")
+        tags = record.tags("reasoning_type", "question", "options", "answer", "variation")
         yield _question(
             record,
             f"{reasoning_type}/{number}",

@@ -22,7 +22,9 @@ def filled_template(path: Path, on_notice: Notices = lambda _: None) -> tuple[Re
     """
     source = read_source(path)
     if not _fits(source):
-        raise InputError("is not in the layout of Video-MME's results", file=path)
+        raise InputError(
+            "has neither responses, as JSON lines, nor the layout of Video-MME's results", file=path
+        )
     questions = [question for _, question in LAYOUT.questions(source, on_notice)]
     records = list(_rows(source))
     if not any("response" in record.fields for record in records):

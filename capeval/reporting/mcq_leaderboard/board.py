@@ -11,14 +11,16 @@ from pathlib import Path
 from capeval.errors import CapevalError, InputError
 from capeval.files.jsonl import dumps
 from capeval.mcq.breakdown import ORDERS
+from capeval.mcq.find_run import all_grades
 from capeval.mcq.frame_roles import shown_by
-from capeval.mcq.graded_run import GradedRun, GroupAccuracy, grades_in, read_graded_run
+from capeval.mcq.graded_run import GradedRun, GroupAccuracy, read_graded_run
 from capeval.mcq.temporal_runs import MAIN_WAYS, read_by
 from capeval.reporting.mcq_leaderboard.published import (
     PublishedNote,
     PublishedTable,
     read_published_accuracies,
 )
+from capeval.reporting.mcq_names import benchmark_name
 from capeval.text import counted, listed
 
 LEAST_SCORED = 0.99
@@ -95,13 +97,6 @@ class McqLeaderboard:
     left_out: tuple[McqLeftOut, ...]
 
 
-def runs_shown(runs: Path) -> list[Path]:
-    """Return every grades.json of the runs in a folder."""
-    if not runs.is_dir():
-        return []
-    return [file for place in sorted(runs.iterdir()) if place.is_dir() for file in grades_in(place)]
-
-
 def make_mcq_leaderboard(
     named: Sequence[Path] = (),
     *,
@@ -119,7 +114,7 @@ def make_mcq_leaderboard(
     asked = {path.resolve() for path in named}
     found: list[GradedRun] = []
     left: list[McqLeftOut] = []
-    for path in {file.resolve(): file for file in (*named, *runs_shown(runs))}.values():
+    for path in {file.resolve(): file for file in (*named, *all_grades(runs))}.values():
         try:
             found.append(read_graded_run(path))
         except CapevalError as fault:
@@ -174,7 +169,7 @@ def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
     ]
     return McqSection(
         benchmark=benchmark,
-        title=f"{benchmark or 'questions'}, {counted(len(runs[0].answers), 'question')}",
+        title=_title(benchmark, len(runs[0].answers)),
         about=f"replies read by {read_by(runs[0])}",
         by=way if columns else None,
         columns=columns,
@@ -183,6 +178,12 @@ def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
         baselines=tuple(_baselines(runs, str(way), columns)),
         notes=tuple(notes),
     )
+
+
+def _title(benchmark: str, questions: int) -> str:
+    if benchmark in ("", "own"):
+        return counted(questions, "own question" if benchmark else "question")
+    return f"{benchmark_name(benchmark)}, {counted(questions, 'question')}"
 
 
 def _entry(run: GradedRun, way: str, repeated: bool) -> McqEntry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from capeval.files.jsonl import dumps
 from capeval.mcq.graded_run import GroupAccuracy
 from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.mcq_leaderboard.board import McqEntry, McqLeaderboard, McqSection
+from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import NOTHING, hundredths, percent, share, thousands
 from capeval.reporting.table import Cell, Column, Page, Row, Table
 from capeval.reporting.terminal import one_screen, print_pages
@@ -22,12 +24,25 @@ def print_mcq_leaderboard(board: McqLeaderboard, console: Console, *, full: bool
 
     Parameters
     ----------
-    full : all rows; otherwise as many of each table as fill a screen
+    full : all rows and columns; otherwise as many of each table as fit in a screen
     """
     pages, headline = _pages(board), mcq_leaderboard_headline(board)
     if not full:
+        pages = [
+            replace(page, tables=[_in_width(table, console.width) for table in page.tables])
+            for page in pages
+        ]
         pages = one_screen(pages, console.width, headline=headline)
     print_pages(pages, console, headline=headline)
+
+
+def _in_width(table: Table, width: int) -> Table:
+    """Return a table with the columns that fit, and the number of those left out."""
+    part, *rest = table.split(width, 1)
+    if not rest:
+        return table
+    more = f"{counted(len(table.columns) - len(part.columns), 'more column')}: --full"
+    return replace(part, note=f"{table.note.rstrip('.')}. {more}" if table.note else more)
 
 
 def rendered_mcq_leaderboard(board: McqLeaderboard, form: Format) -> str:
@@ -46,11 +61,13 @@ def mcq_leaderboard_headline(board: McqLeaderboard) -> str:
     section = board.sections[0]
     best = section.entries[0]
     name = one_line(best.name, 120)
-    accuracy = NOTHING if best.overall is None else percent(best.overall.value)
+    accuracy = NOTHING
+    if best.overall is not None and best.overall.value is not None:
+        accuracy = f"{percent(best.overall.value)}%"
     of = f" ({counted(len(board.sections), 'section')})" if len(board.sections) > 1 else ""
     if section.published:
         count = f"the highest of {len(section.entries)} published models"
-        return f"{name}: accuracy {accuracy} on {section.benchmark}, {count}{of}."
+        return f"{name}: accuracy {accuracy} on {benchmark_name(section.benchmark)}, {count}{of}."
     accuracy += "" if best.overall is None else _ends(best.overall)
     runs = sum(one.rank is not None for one in section.entries)
     highest = f", the highest of {thousands(runs)} runs" if runs > 1 else ""
@@ -92,7 +109,7 @@ def _page(section: McqSection, number: str) -> Page:
         for name, n in zip(section.columns, under, strict=True)
     ]
     marks = [note for note in section.notes if note.startswith(("†", "Not ranked"))]
-    by = f" by {one_line(section.by)}" if section.by and not section.published else ""
+    by = f" by {_lower(way_name(section.by))}" if section.by and not section.published else ""
     what = "Replies" if section.counts else f"Accuracy{by}, in percent"
     return Page(
         [Table(what, [*lead, *groups], rows)],
@@ -102,6 +119,10 @@ def _page(section: McqSection, number: str) -> Page:
         notes=[one_line(note, 600) for note in section.notes if note not in marks],
         warnings=[one_line(note, 600) for note in marks],
     )
+
+
+def _lower(name: str) -> str:
+    return name[:1].lower() + name[1:]
 
 
 def _has_overall(section: McqSection) -> bool:

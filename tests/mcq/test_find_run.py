@@ -1,0 +1,131 @@
+"""Which run of questions an argument means, and where its grades go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import capeval
+from capeval.errors import InputError, UsageError
+from capeval.mcq.find_run import all_grades, find_grades, find_responses
+from tests.judged_runs import capeval as type_command
+
+Typed = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
+    return lambda *arguments: type_command(monkeypatch, capsys, "mcq", *arguments)
+
+
+def answered(place: str, replies: str = "AB", questions: int | None = None) -> Path:
+    """Write a run with one reply for each character."""
+    folder = Path(place)
+    folder.mkdir(parents=True)
+    lines: list[dict[str, object]] = [
+        {"id": f"q{n}", "benchmark": "own", "video": f"v{n}", "question": "Which?",
+         "options": ["left", "right"], "answer": "A", "reply": reply, "reason": None,
+         "frames": {}, "likelihood": None}
+        for n, reply in enumerate(replies)
+    ]  # fmt: skip
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "responses.jsonl").write_text(text, "utf-8")
+    if questions is not None:
+        (folder / "manifest.json").write_text(json.dumps({"questions": {"count": questions}}))
+    return folder
+
+
+def test_a_run_is_graded_by_its_name_and_keeps_its_grades(typed: Typed) -> None:
+    run = answered("runs/mcq/own/mine@8")
+    code, out, _ = typed("grade", "mine@8", "--resamples", "99")
+    assert code == 0
+    assert out.rstrip().endswith("runs/mcq/own/mine@8/grades.json")
+    stored = json.loads((run / "grades.json").read_text("utf-8"))
+    assert stored["overall"]["accuracy"]["value"] == 0.5
+    assert find_grades("mine@8") == run / "grades.json"
+    assert all_grades() == [run / "grades.json"]
+    code, out, _ = typed("leaderboard")
+    assert (code, "mine@8" in out) == (0, True)
+
+
+def test_grades_go_next_to_responses_jsonl_alone_and_only_without_out() -> None:
+    run = answered("elsewhere")
+    capeval.mcq_grade(run, resamples=99, out="other.json")
+    assert (not (run / "grades.json").exists(), Path("other.json").is_file()) == (True, True)
+    capeval.mcq_grade(run / "responses.jsonl", resamples=99)
+    assert (run / "grades.json").is_file()
+    (run / "grades.json").unlink()
+    (run / "responses.jsonl").rename(run / "theirs.jsonl")
+    capeval.mcq_grade(run / "theirs.jsonl", resamples=99)
+    assert not (run / "grades.json").exists()
+
+
+def test_grading_again_replaces_the_grades() -> None:
+    run = answered("runs/mcq/own/m")
+    capeval.mcq_grade("m", resamples=99)
+    capeval.mcq_grade("m", select="exact+random", resamples=99)
+    stored = json.loads((run / "grades.json").read_text("utf-8"))
+    assert stored["settings"]["select"] == "exact+random"
+
+
+@pytest.mark.parametrize("find", [find_responses, find_grades])
+def test_a_name_that_several_runs_have_is_refused(find: Callable[[str], Path]) -> None:
+    for benchmark in ("own", "tuna", "tomato"):
+        run = answered(f"runs/mcq/{benchmark}/m@16")
+        capeval.mcq_grade(run, resamples=99)
+    with pytest.raises(InputError) as refused:
+        find("m@16")
+    assert str(refused.value) == (
+        "m@16: can mean runs/mcq/own/m@16, runs/mcq/tomato/m@16 or runs/mcq/tuna/m@16; name one of "
+        "these paths"
+    )
+    assert find("runs/mcq/tuna/m@16").is_relative_to("runs/mcq/tuna/m@16")
+
+
+NAMES = [
+    ("mime@8", InputError, 'nor a run under runs/; did you mean "mine@8"?'),
+    ("own/mine@8", InputError, "own/mine@8: does not exist; did you mean runs/mcq/own/mine@8?"),
+    ("mcq/own/mine@8", InputError, "does not exist; did you mean runs/mcq/own/mine@8?"),
+    ("", UsageError, "the name of a run is empty; name a run under runs/, or a path"),
+    ("a\0b", InputError, "a\\x00b: is neither a file of responses nor a run under runs/"),
+    ("x" * 5000, InputError, "is neither a file of responses nor a run under runs/"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "error", "message"), NAMES)
+def test_what_means_no_run_is_explained(name: str, error: type[Exception], message: str) -> None:
+    answered("runs/mcq/own/mine@8")
+    with pytest.raises(error) as refused:
+        find_responses(name)
+    assert message in str(refused.value)
+
+
+def test_a_run_that_is_not_graded_says_how(typed: Typed) -> None:
+    answered("runs/mcq/own/m")
+    code, _, err = typed("temporal", "m", "m")
+    assert code == 2
+    assert "runs/mcq/own/m: holds no grades.json; write it with `capeval mcq grade runs/" in err
+
+
+def test_an_unfinished_run_says_how_many_questions_have_a_response(typed: Typed) -> None:
+    answered("runs/mcq/own/half", replies="AB", questions=5)
+    code, _, err = typed("grade", "half", "--resamples", "99")
+    assert code == 0
+    assert "2 of the run's 5 questions have a response" in err
+    answered("runs/mcq/own/whole", replies="AB", questions=2)
+    assert "have a response" not in typed("grade", "whole", "--resamples", "99")[2]
+
+
+def test_a_run_is_exported_by_its_name(typed: Typed) -> None:
+    answered("runs/mcq/own/m")
+    code, _, err = typed("export", "m", "--to", "video-mme", "--out", "filled.json")
+    assert code == 2
+    assert "responses.jsonl" in err or "runs/mcq/own/m" in err

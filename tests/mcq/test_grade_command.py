@@ -1,0 +1,87 @@
+"""`capeval mcq grade` with a chat model: the expected cost, consent, progress, and resuming."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli_runs import Ended, capeval
+from tests.mcq.graded_files import line, write
+from tests.server import LoopbackServer, completion
+
+UNREAD = 12
+PRICES = '[prices."reader"]\ninput = 3000\noutput = 3000\n'
+
+
+def reply(_: dict[str, Any]) -> dict[str, Any]:
+    return completion('{"choice": "C"}', model="reader", prompt_tokens=200)
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[LoopbackServer]:
+    lines = [line(n, f"The red ones, number {n}.") for n in range(UNREAD)]
+    write(tmp_path / "r.jsonl", [*lines, line(99, "C")])
+    (tmp_path / "capeval.toml").write_text(PRICES)
+    async with LoopbackServer(reply, models=["reader"]) as running:
+        yield running
+
+
+async def grade(server: LoopbackServer, folder: Path, *more: str) -> Ended:
+    llm = ("--select", "exact+llm", "--llm", "reader", "--base-url", server.url)
+    return await capeval(folder, "mcq", "grade", "r.jsonl", *llm, *more)
+
+
+async def test_cost_is_shown_before_and_nothing_is_called_without_consent(
+    server: LoopbackServer, tmp_path: Path
+) -> None:
+    dry = await grade(server, tmp_path, "--dry-run")
+    assert (dry.code, dry.err) == (0, "")
+    assert "12 to read by reader, 12 calls, about $" in dry.out
+    assert dry.out.strip().endswith("nothing was called")
+    found = json.loads((await grade(server, tmp_path, "--dry-run", "--json")).out)
+    assert (found["replies"], found["calls"]) == (12, 12)
+    assert found["cost"] == (found["input_tokens"] + found["output_tokens"]) * 3000 / 1e6
+    refused = await grade(server, tmp_path, "--out", "grades.json")
+    assert refused.code == 2
+    assert "add --yes or --max-cost" in refused.err
+    assert not server.requests
+    assert not (tmp_path / "grades.json").exists()
+
+
+async def test_progress_and_cost_are_shown_and_nothing_is_paid_twice(
+    server: LoopbackServer, tmp_path: Path
+) -> None:
+    first = await grade(server, tmp_path, "--yes", "--out", "grades.json")
+    assert first.code == 0
+    assert "reader: reading 12 answers" in first.err
+    assert "tokens out" in first.out or " out, $" in first.out
+    assert json.loads((tmp_path / "grades.json").read_text())["decided_by"]["model"] == UNREAD
+    paid = len(server.requests)
+    assert paid >= UNREAD
+    again = await grade(server, tmp_path)
+    assert again.code == 0
+    assert ", 0 calls, about $0" in again.err
+    assert len(server.requests) == paid
+    quiet = await grade(server, tmp_path, "--json", "--quiet")
+    assert json.loads(quiet.out)["counts"]["scored"] == UNREAD + 1
+    assert quiet.err == ""
+
+
+async def test_cost_cap_stops_and_a_higher_one_does_the_rest(
+    server: LoopbackServer, tmp_path: Path
+) -> None:
+    whole = json.loads((await grade(server, tmp_path, "--dry-run", "--json")).out)["cost"]
+    capped = await grade(
+        server, tmp_path, "--max-cost", f"{whole / 3:.4f}", "--max-concurrency", "1"
+    )
+    assert capped.code == 3
+    assert "cost cap" in capped.err
+    assert capped.out == ""
+    some = len(server.requests)
+    assert 0 < some < UNREAD
+    assert (await grade(server, tmp_path, "--max-cost", "1000")).code == 0
+    assert len(server.requests) - some < UNREAD

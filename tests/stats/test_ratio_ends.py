@@ -1,0 +1,118 @@
+"""Intervals of shares of right answers and of their ratios, over videos with several questions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from capeval.stats.ratio_ends import ratio_ends, share_ends, widened
+from capeval.stats.values import Floats, Interval, Missing
+from capeval.stats.video_ratios import MANY_VIDEOS, VideoRatios
+
+
+def answers(
+    rng: np.random.Generator, videos: int, sets: int, share: float, alike: float
+) -> tuple[Floats, Floats]:
+    """Return right answers and questions of sets of videos with 1 to 10 questions each.
+
+    `alike` is the correlation of two questions about a video.
+    """
+    asked = rng.integers(1, 11, (videos, sets))
+    size = 1 / alike - 1
+    right = rng.binomial(asked, rng.beta(share * size, (1 - share) * size, asked.shape))
+    return right.astype(np.float64), asked.astype(np.float64)
+
+
+def covered(intervals: list[Interval | Missing], true: float) -> float:
+    found = [one for one in intervals if isinstance(one, Interval)]
+    return sum(one.low <= true <= one.high for one in found) / len(found)
+
+
+def test_ends_of_single_questions_are_those_of_wilson_with_t() -> None:
+    right = np.repeat([1.0, 0.0], [17, 3])
+    t = stats.t.ppf(0.975, 19)
+    for end in share_ends(right, np.ones(20)):
+        # The ends are the shares that are t standard errors of their own away.
+        assert abs(0.85 - end) == pytest.approx(t * np.sqrt(end * (1 - end) / 19))
+
+
+def test_questions_that_agree_within_videos_count_as_one() -> None:
+    right = np.repeat([1.0, 0.0], [17, 3])
+    one = share_ends(right, np.ones(20))
+    assert share_ends(10 * right, np.full(20, 10.0)) == pytest.approx(one)
+
+
+def test_videos_that_do_not_differ_count_every_question() -> None:
+    low, high = share_ends(np.ones(20), np.full(20, 2.0))
+    found = stats.binomtest(20, 40).proportion_ci(
+        confidence_level=1 - 2 * stats.norm.sf(stats.t.ppf(0.975, 19)), method="wilson"
+    )
+    assert (low, high) == pytest.approx((found.low, found.high))
+
+
+def test_ratio_turned_over_has_the_reciprocal_ends() -> None:
+    upper, lower = np.array([[2, 1, 0, 3, 1, 1], [1, 1, 1, 0, 0, 1]]) / np.array([[8], [4]])
+    low, high = ratio_ends(2.0, upper, lower, 6)
+    assert ratio_ends(0.5, lower, upper, 6) == pytest.approx((1 / high, 1 / low))
+    assert low * high == pytest.approx(4.0)
+
+
+def test_widened_never_narrows() -> None:
+    found = Interval(0.2, 0.6, "bootstrap")
+    assert widened(found, (0.3, 0.5)) == found
+    assert widened(found, (0.1, 0.7)) == Interval(0.1, 0.7, "bootstrap")
+
+
+@pytest.mark.parametrize(("share", "least"), [(0.95, 0.92), (0.5, 0.93), (0.05, 0.92)])
+def test_accuracies_near_the_limits_are_covered(share: float, least: float) -> None:
+    """Percentiles alone cover 88% at 5 and 95%."""
+    right, asked = answers(np.random.default_rng(1), 40, 500, share, 0.3)
+    found = VideoRatios(right, asked, draws=1000)
+    assert covered([found.share(at) for at in range(500)], share) >= least
+
+
+@pytest.mark.parametrize("videos", [8, 20])
+def test_ratios_to_few_right_answers_are_covered(videos: int) -> None:
+    """Percentiles alone cover 84% with 8 videos, and 90% with 20."""
+    rng = np.random.default_rng(2)
+    hard = np.sqrt(0.7) * rng.normal(size=(videos, 800))
+    upper, lower = (
+        (hard + np.sqrt(0.3) * rng.normal(size=hard.shape) < stats.norm.ppf(share)).astype(float)
+        for share in (0.15, 0.1)
+    )
+    found = VideoRatios(upper, lower, draws=1000)
+    present = np.ones(videos, dtype=np.bool_)
+    assert covered([found.ratio(at, present) for at in range(800)], 1.5) >= 0.94
+
+
+def test_relative_changes_of_small_groups_are_covered() -> None:
+    rng = np.random.default_rng(3)
+    groups, sets = 10, 400
+    # The first ten videos are in the group, the other fifty in its base.
+    right = (rng.random((60, sets)) < 0.3).astype(np.float64)
+    inside = (np.arange(60) < groups)[:, None].astype(np.float64)
+    asked = np.repeat(np.hstack([inside, 1 - inside]), sets, axis=1)
+    found = VideoRatios(np.hstack([right, right]) * asked, asked, draws=1000)
+    assert covered([found.share_change(at, sets + at) for at in range(sets)], 0.0) >= 0.94
+
+
+def test_a_small_group_of_many_videos_has_the_interval_of_few() -> None:
+    """The normal interval of 7 of 8, from 64.6%, covers far less than 95%."""
+    right, asked = np.zeros((MANY_VIDEOS + 1, 2)), np.zeros((MANY_VIDEOS + 1, 2))
+    asked[:8, 0], right[:7, 0] = 1, 1
+    asked[8:, 1], right[8:1504, 1] = 1, 1
+    found = VideoRatios(right, asked)
+    group = found.share(0)
+    assert isinstance(group, Interval)
+    assert group.low < 0.5
+    assert 0.875 < group.high <= 1
+    change = found.share_change(0, 1)
+    assert isinstance(change, Interval)
+    assert change.low < 0.875 / 0.5 - 1 < change.high
+
+
+def test_share_above_a_group_without_right_answers_has_no_change() -> None:
+    asked = np.ones((20, 2))
+    right = np.stack([np.zeros(20), np.ones(20)], axis=1)
+    assert VideoRatios(right, asked).share_change(0, 1) == Missing("no answer of one side is right")
