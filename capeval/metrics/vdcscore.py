@@ -92,6 +92,7 @@ class VDCscore(ChatMetric):
             "questions": self._questions.label,
             "scores": "integers",
             "zeros": "counted",
+            "empty-caption": "0",
             "failures": "unscored",
             "judge": self.chat.identity,
             "authors-judge": "Llama-3.1-8B-Instruct",

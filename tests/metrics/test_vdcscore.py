@@ -373,7 +373,10 @@ def test_other_questions_are_other_values(tmp_path: Path) -> None:
     found, client, _ = measured("vdcscore", tmp_path, [], qa=more)
     after = found.results[0].metric.signature
     assert client.requests == []  # the replies are in the cache
-    assert "@1|scores:integers|zeros:counted|failures:unscored|judge:model-1|" in before
+    assert (
+        "@1|scores:integers|zeros:counted|empty-caption:0|failures:unscored|judge:model-1|"
+        in before
+    )
     assert "|authors-judge:Llama-3.1-8B-Instruct|" in before
     assert before.split("|")[3] != after.split("|")[3]
     assert after.split("|")[3].endswith("@2")
