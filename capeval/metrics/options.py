@@ -45,7 +45,8 @@ class MetricsOptions(VdcscoreOptions, ClairOptions, AutodqOptions, MeteorOptions
     metric : The metrics, of those that `--list` names. By default the controls: unigram-f1, length.
     annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
         that a run names.
-    candidates : Captions of videos that have references but no annotations; with --references.
+    candidates : Captions of videos that have no annotations; with --references, if a metric uses
+        references.
     references : Reference captions, one or more for each video; with --candidates.
     system : The name of the system that wrote the candidates. By default the file's stem, or the
         model that its lines name.

@@ -39,6 +39,8 @@ from capeval.text import nearest, none_has, shown, storable
 
 ACCURACY, SCORE = "vdcscore-accuracy", "vdcscore-score"
 _NO_QUESTIONS = "the video has no questions"
+_OF_ONE_QUESTION = (ReplyError, RequestRefused, RetriesExhausted)
+"""Failures that say nothing about other questions."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,13 @@ class VDCscore(ChatMetric):
             "judge": self.chat.identity,
             "authors-judge": "Llama-3.1-8B-Instruct",
         }
+        # As many questions at once as other metrics have captions: what a killed process had paid
+        # for and not yet stored is as little.
+        self._turns = asyncio.Semaphore(self.chat.concurrency)
         self.concurrency = self._captions_at_once()
 
     def _captions_at_once(self) -> int:
-        # The questions of a caption are asked at the same time. With fewer captions at once, the
-        # first ones are done earlier, and the endpoint is as busy.
+        # As many as it takes for a question to be ready whenever a turn is.
         videos = self._questions.videos
         each = max(1, sum(map(len, videos.values())) // len(videos))
         return 1 + -(-self.chat.concurrency // each)
@@ -134,14 +138,22 @@ class VDCscore(ChatMetric):
         if item.is_empty:
             return Scored({ACCURACY: 0.0, SCORE: 0.0}, details={"reason": "the caption is empty"})
         each = [Asked() for _ in questions]
+        stopped: list[Exception] = []
+
+        async def grade(question: Numbered, kept: Asked) -> Graded:
+            async with self._turns:
+                if stopped:
+                    raise stopped[0]
+                try:
+                    return await self._graded(item.caption, *question, kept)
+                except _OF_ONE_QUESTION:
+                    raise
+                except Exception as error:
+                    stopped.append(error)
+                    raise
+
         # None is cancelled where another fails: its calls are paid for, and go into the cache.
-        ended = await asyncio.gather(
-            *(
-                self._graded(item.caption, *question, one)
-                for question, one in zip(questions, each, strict=True)
-            ),
-            return_exceptions=True,
-        )
+        ended = await asyncio.gather(*map(grade, questions, each), return_exceptions=True)
         for one in each:
             asked.usage += one.usage
             asked.models |= one.models
@@ -196,7 +208,7 @@ def _raise_first(
         if isinstance(one, BaseException)
     ]
     for _, one in failed:
-        if not isinstance(one, ReplyError | RequestRefused | RetriesExhausted):
+        if not isinstance(one, _OF_ONE_QUESTION):
             raise one
     number, first = failed[0]
     others = f" (and {len(failed) - 1} more failed)" if len(failed) > 1 else ""

@@ -12,7 +12,7 @@ Text = Annotated[str, StringConstraints(strict=True)]
 class QuestionAnswer(BaseModel):
     """A question with its correct answer; other fields are kept.
 
-    Either text may be empty: the published files have a few such questions.
+    Either text may be empty, or only "?": the published files have a few such questions.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -23,8 +23,8 @@ class QuestionAnswer(BaseModel):
 
     @property
     def is_blank(self) -> bool:
-        """Whether the question or its answer has no text, so that there is nothing to compare."""
-        return not (self.question.strip() and self.answer.strip())
+        """Whether the question or its answer has no letter or digit: nothing can be compared."""
+        return not all(any(map(str.isalnum, text)) for text in (self.question, self.answer))
 
 
 class VideoQuestions(BaseModel):

@@ -288,7 +288,7 @@ def test_questions_are_known_by_number_and_not_by_text(tmp_path: Path) -> None:
 
 
 def test_a_question_without_text_is_left_out_and_numbers_stay(tmp_path: Path) -> None:
-    odd = {"1": questions(("q1", "a1"), ("", ""), ("q3", " "), ("q4", "a4"))}
+    odd = {"1": questions(("q1", "a1"), ("", ""), ("q3", " ?"), ("q4", "a4"))}
     notices: list[str] = []
     script = by_answer({"a1": ("yes", 5), "a4": "no"})
     found, *_ = measured("vdcscore", tmp_path, script, qa=odd, on_notice=notices.append)
@@ -364,6 +364,18 @@ def test_a_refused_key_ends_the_work_and_keeps_what_is_paid(tmp_path: Path) -> N
     assert found.results[0].scored == 4
     asked = [sent(one.messages[0]["content"]) for one in client.requests]
     assert sum("right_answer" not in one for one in asked) < 9
+
+
+def test_after_a_refused_key_no_question_is_asked(tmp_path: Path) -> None:
+    requests: list[ChatRequest] = []
+
+    def script(request: ChatRequest) -> Any:
+        requests.append(request)
+        return EndpointRefused("the key is refused")
+
+    with pytest.raises(EndpointRefused):
+        measured("vdcscore", tmp_path, script, {"ties": "A dog."}, qa=SET, max_concurrency=1)
+    assert len(requests) == 1
 
 
 def test_other_questions_are_other_values(tmp_path: Path) -> None:

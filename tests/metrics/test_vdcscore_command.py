@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from capeval.judging.selection import captions_at_once
 from tests.cli_runs import capeval, start
 from tests.metrics.vdc_responder import answer
 from tests.server import Act, LoopbackServer, completion, failure
@@ -110,8 +111,8 @@ async def test_killed_again_and_again_it_ends_alike_and_pays_once(tmp_path: Path
         await finished(folder, server.url)
         asked = prompts(server)
         assert asked.keys() == once.keys()
-        # Only what was under way when the process was killed is asked again.
-        assert asked.total() - once.total() <= kills * AT_ONCE
+        # Of each question under way, one reply may be on its way here or into the file.
+        assert asked.total() - once.total() <= kills * captions_at_once(AT_ONCE)
         paid = server.calls
         await finished(folder, server.url)
         assert server.calls == paid

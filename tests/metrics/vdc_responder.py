@@ -40,7 +40,7 @@ def reply_to(prompt: str) -> str:
     if is_comparison(prompt):
         data = sent(prompt)
         right, given = _words(data["right_answer"]), _words(data["answer_to_check"])
-        share = len(right & given) / len(right)
+        share = len(right & given) / max(1, len(right))
         return json.dumps({"match": "yes" if share == 1 else "no", "score": round(5 * share)})
     if prompt.startswith("Answer a question"):
         data = sent(prompt)
