@@ -58,8 +58,8 @@ def options(url: str) -> tuple[str, ...]:
     return (*COMMAND, "--base-url", url, "--max-concurrency", str(AT_ONCE))
 
 
-async def finished(folder: Path, url: str, code: int = 0) -> str:
-    process = await start(folder, *options(url), OPENAI_API_KEY=KEY)
+async def finished(folder: Path, url: str, code: int = 0, *more: str) -> str:
+    process = await start(folder, *options(url), *more, OPENAI_API_KEY=KEY)
     out, err = await process.communicate()
     assert process.returncode == code, err
     return out.decode()
@@ -161,6 +161,21 @@ async def test_the_estimate_is_what_is_called(tmp_path: Path) -> None:
     assert tokens / 2 < expected["input_tokens"] < 2 * tokens
     done = await capeval(folder, *COMMAND, "--dry-run", "--json")
     assert json.loads(done.out)["calls"] == 0
+
+
+async def test_a_cost_cap_stops_and_the_rest_is_resumed(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    expected = json.loads((await capeval(folder, *COMMAND, "--dry-run", "--json")).out)
+    async with LoopbackServer(answer) as server:
+        cap = f"{expected['cost'] / 2:.6f}"
+        out = await finished(folder, server.url, 3, "--max-cost", cap)
+        some = prompts(server).total()
+        assert 0 < some < expected["calls"]
+        assert "not measured" in out
+        assert "unscored" not in out.splitlines()[0]
+        out = await finished(folder, server.url)
+        assert "scored 12/12" in out
+        assert max(prompts(server).values()) == 1
 
 
 async def test_the_score_is_shown_on_its_scale_and_correlated(tmp_path: Path) -> None:
