@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import capeval
 from capeval.errors import EndpointRefused, InputError, ReplyError, RequestRefused, UsageError
 from capeval.llm.fake import ScriptedClient
-from capeval.llm.types import ChatRequest
+from capeval.llm.types import ChatReply, ChatRequest
 from capeval.metrics.vdcscore_replies import read_answer, read_comparison
 from tests.metrics.scripted import measured
 from tests.metrics.vdc_responder import is_comparison, sent
@@ -425,10 +426,30 @@ def test_every_video_needs_questions(tmp_path: Path) -> None:
     assert (of(found, ACCURACY).n, of(found, ACCURACY).undefined) == (1, 1)
 
 
-def asked_order(requests: Sequence[ChatRequest]) -> list[bool]:
-    return [is_comparison(one.messages[0]["content"]) for one in requests]
+class Together(ScriptedClient):
+    """Answers no question before so many are asked."""
+
+    def __init__(self, script: Callable[[ChatRequest], Any], wanted: int) -> None:
+        super().__init__(script)
+        self._wanted, self._reached = wanted, asyncio.Event()
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        reply = await super().complete(request)
+        if len(self.requests) == self._wanted:
+            self._reached.set()
+        await asyncio.wait_for(self._reached.wait(), 30)
+        return reply
 
 
 def test_the_questions_of_a_caption_are_asked_at_the_same_time(tmp_path: Path) -> None:
-    _, client, _ = measured("vdcscore", tmp_path, by_answer(GRADES), {"ties": "A dog."}, qa=SET)
-    assert asked_order(client.requests) == [False] * 3 + [True] * 3
+    client = Together(by_answer(GRADES), 3)
+    found = capeval.measure(
+        candidates={"ties": "A dog."},
+        metric="vdcscore",
+        qa=SET,
+        judge="m",
+        client=client,
+        cache=tmp_path / "cache.sqlite",
+    )
+    assert of(found[0], ACCURACY).value == 2 / 3
+    assert not any(is_comparison(one.messages[0]["content"]) for one in client.requests[:3])
