@@ -64,7 +64,8 @@ def grade(
     `--select all` compares the strategies.
     """
     from capeval.api.mcq_grading import open_grading
-    from capeval.cli.session import DONE, Session, ask, expected_cost
+    from capeval.cli.session import DONE, INCOMPLETE, Session, ask, expected_cost
+    from capeval.mcq.strategies import MODEL_FAILED
     from capeval.reporting.mcq_tables import print_grades
 
     check_format(form, as_json=as_json)
@@ -99,6 +100,12 @@ def grade(
                 output.line(str(grading.out))
         if grading.asker is not None:
             session.print_spent(grading.asker.meter, options.llm or "")
+        if failed := found.decided_by.get(MODEL_FAILED, 0):
+            session.lost(
+                f"{counted(failed, 'reply', 'replies')} unscored: the model that reads them "
+                "failed; repeat the command"
+            )
+            return INCOMPLETE
         return DONE
 
     raise typer.Exit(session.until_stopped(run))

@@ -13,7 +13,7 @@ from capeval.llm.asker import Asker
 from capeval.llm.judge_models import Price
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.mcq.asked import Asked
-from capeval.mcq.strategies import AskModel, Decision
+from capeval.mcq.strategies import MODEL_FAILED, AskModel, Decision
 from capeval.schema.question import OPTION_LETTERS
 from capeval.text import one_line, storable
 
@@ -61,7 +61,7 @@ class ModelReader:
                 position = await self.ask(asks, one)
         except (ReplyBroken, ReplyRefused, RequestRefused, RetriesExhausted) as error:
             reason = f"the model that reads replies failed: {one_line(str(error))}"
-            return Decision(None, "model failed", unscored=reason)
+            return Decision(None, MODEL_FAILED, unscored=reason)
         option = one.of_prompt(position)
         return end() if option is None else Decision(option, "model")
 

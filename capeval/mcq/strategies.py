@@ -17,6 +17,9 @@ from capeval.text import nearest, shown
 CHANCE = "chance"
 """The rule that decides by chance."""
 
+MODEL_FAILED = "model failed"
+"""The rule of a reply that stays unscored because the model that reads it failed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

@@ -21,9 +21,10 @@ from pydantic import (
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of options in files, by their number; a prompt may show other symbols."""
 
-# Controls and characters without width do not count: a prompt would show an empty option.
-_VISIBLE = r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
-Text = Annotated[str, StringConstraints(strict=True, pattern=_VISIBLE)]
+VISIBLE = r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
+"""A character that is seen; controls and characters without width would show an empty option."""
+
+Text = Annotated[str, StringConstraints(strict=True, pattern=VISIBLE)]
 Tag = str | int | float | bool | None | list[str]
 """The value of a benchmark's own field, such as a task type."""
 

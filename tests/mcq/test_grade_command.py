@@ -85,3 +85,19 @@ async def test_cost_cap_stops_and_a_higher_one_does_the_rest(
     assert 0 < some < UNREAD
     assert (await grade(server, tmp_path, "--max-cost", "1000")).code == 0
     assert len(server.requests) - some < UNREAD
+
+
+async def test_a_reply_that_the_model_fails_to_read_is_unscored_and_read_the_next_time(
+    server: LoopbackServer, tmp_path: Path
+) -> None:
+    def odd(body: dict[str, Any]) -> dict[str, Any]:
+        prompt = str(body["messages"])
+        return completion("No idea.", model="reader") if "number 3." in prompt else reply(body)
+
+    server.responder = odd
+    first = await grade(server, tmp_path, "--yes")
+    assert first.code == 3
+    assert "1 reply unscored: the model that reads them failed; repeat the command" in first.out
+    assert f"{UNREAD}/{UNREAD} replies" in first.out
+    server.responder = reply
+    assert (await grade(server, tmp_path, "--yes")).code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from capeval.files.table_reading import read_table
 from capeval.files.tables import CONTROL
 from capeval.files.workbook import is_workbook
 from capeval.mcq.formats.list_text import parse_list
-from capeval.schema.question import OPTION_LETTERS, Tag
+from capeval.schema.question import OPTION_LETTERS, VISIBLE, Tag
 from capeval.text import misnamed, plain, shown
 
 
@@ -117,8 +118,7 @@ class Record:
 
 
 def _is_blank(text: str) -> bool:
-    # Invisible characters alone are nothing that a model could name.
-    return not text.strip() or (not text.isascii() and not plain(text).strip())
+    return re.search(VISIBLE, text) is None or (not text.isascii() and not plain(text).strip())
 
 
 def as_text(value: Any) -> str | None:
