@@ -13,6 +13,7 @@ from capeval.metrics.autodq_options import AutodqOptions
 from capeval.metrics.bertscore_options import BERTScoreOptions
 from capeval.metrics.clair_options import ClairOptions
 from capeval.metrics.meteor_options import MeteorOptions
+from capeval.metrics.vdcscore_options import VdcscoreOptions
 from capeval.options import (
     FRACTION,
     INPUTS,
@@ -35,7 +36,14 @@ def _ignore(_notice: str) -> None:
 
 
 @declares
-class MetricsOptions(ClairOptions, AutodqOptions, MeteorOptions, BERTScoreOptions, ModelOptions):
+class MetricsOptions(
+    VdcscoreOptions,
+    ClairOptions,
+    AutodqOptions,
+    MeteorOptions,
+    BERTScoreOptions,
+    ModelOptions,
+):
     """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
 
     Parameters
@@ -45,7 +53,8 @@ class MetricsOptions(ClairOptions, AutodqOptions, MeteorOptions, BERTScoreOption
     metric : The metrics, of those that `--list` names. By default the controls: unigram-f1, length.
     annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
         that a run names.
-    candidates : Captions of videos that have references but no annotations; with --references.
+    candidates : Captions of videos that have no annotations; with --references, if a metric uses
+        references.
     references : Reference captions, one or more for each video; with --candidates.
     system : The name of the system that wrote the candidates. By default the file's stem, or the
         model that its lines name.

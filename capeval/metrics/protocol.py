@@ -107,11 +107,13 @@ class Output:
     name : as in metrics.jsonl, such as "autodq-f1"
     unit : "fraction" (0 to 1, shown as a percentage), or "number" (shown as it is)
     control : whether it is no measure of quality, and only shows what a metric must exceed
+    scale : the lowest and the highest value of a number, if it has them
     """
 
     name: str
     unit: Literal["fraction", "number"] = "fraction"
     control: bool = False
+    scale: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,8 @@ class Metric(ABC):
     """As the user types it; also the name of the file with its details."""
     outputs: tuple[Output, ...]
     uses_chat: ClassVar[bool] = False
+    uses_references: ClassVar[bool] = True
+    """Whether it needs references; candidates without any can be measured if no metric does."""
     settings: Mapping[str, str]
     """Everything that determines values, in the order of the signature: the version of the
     definition, options, model, prompts, judge, deviations from the published metric. If any of it
@@ -202,6 +206,10 @@ class Metric(ABC):
         """
         del items
         return self
+
+    def check(self, items: Sequence[Item]) -> None:
+        """Check captions before any is scored; raises `InputError` if one cannot be."""
+        del items
 
     async def open(self) -> None:
         """Load what scoring needs; called once, before the first `score`.

@@ -88,6 +88,7 @@ class MetricResult:
                     "reason": one.reason,
                     "unit": output.unit,
                     "control": output.control,
+                    **({"scale": [*output.scale]} if output.scale else {}),
                     **({"groups": dict(one.groups)} if one.groups else {}),
                 }
                 for output in self.metric.outputs
@@ -151,6 +152,8 @@ class MetricWork:
                 is_text = old.inputs.get("item") != item.hash
                 stale["caption or reference" if is_text else "metric's settings"] += 1
         chosen = self.chosen()
+        with blaming(self._failed, passing=(CapevalError, OSError)):
+            metric.check(chosen)
         todo = [
             item for item in chosen if item.key not in kept or kept[item.key].reason is not None
         ]

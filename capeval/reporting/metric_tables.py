@@ -11,7 +11,7 @@ from rich.console import Console
 from capeval.metrics.protocol import Output, Summary
 from capeval.metrics.run import MetricResult
 from capeval.reporting.formats import Format, rendered
-from capeval.reporting.numbers import NOTHING, percent, share, tenths
+from capeval.reporting.numbers import NOTHING, percent, rating, share, tenths
 from capeval.reporting.table import Column, Page, Row, Table
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import one_line
@@ -63,7 +63,9 @@ def value_of(output: Output, summary: Summary) -> str:
     """Return a value as it is shown: fractions as percentages."""
     if summary.value is None:
         return NOTHING
-    return percent(summary.value) if output.unit == "fraction" else tenths(summary.value)
+    if output.unit == "fraction":
+        return percent(summary.value)
+    return tenths(summary.value) if output.scale is None else rating(summary.value)
 
 
 def metrics_page(found: Sequence[Named]) -> Page:
@@ -93,6 +95,10 @@ def metrics_page(found: Sequence[Named]) -> Page:
     notes = []
     if controls := [output.name for output in outputs.values() if output.control]:
         notes.append(f"Controls, which a metric must exceed: {', '.join(controls)}.")
+    for output in outputs.values():
+        if output.scale is not None:
+            low, high = output.scale
+            notes.append(f"{output.name} is a number from {low} to {high}.")
     for one in found:
         for result in one.results:
             for name, summary in result.summaries.items():
