@@ -50,7 +50,7 @@ class MetricsOptions(
     ----------
     captions : Runs under runs/, or captions files of annotated videos, which become runs. By
         default every run; if there is none, the bundled sample.
-    metric : The metrics, of those that `--list` names. By default the controls: unigram-f1, length.
+    metric : Names of metrics. By default the controls: unigram-f1, length.
     annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
         that a run names.
     candidates : Captions of videos that have no annotations; with --references, if a metric uses
