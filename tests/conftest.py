@@ -16,6 +16,8 @@ from tests.browser import running
 
 # No test downloads a model; huggingface_hub would try each of its files for half a minute.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Tests run on all cores already; more threads in each would wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A busy machine is no failure.
 settings.register_profile(
