@@ -27,7 +27,7 @@ from capeval.runs.resolve import attempt, find_captions, is_taken
 from capeval.runs.sources import SAMPLE, Source, from_file, from_run, run_name, sample_captions
 from capeval.schema import Usage
 from capeval.scoring.gates import CountOrShare
-from capeval.text import Loss, counted
+from capeval.text import Loss, counted, listed
 
 
 @dataclass(frozen=True)
@@ -211,8 +211,8 @@ async def open_measuring(
     CountOrShare.read(o.max_unscored, "--max-unscored")
     names = [*dict.fromkeys(o.metric or CONTROLS)]
     kinds = {name: METRICS.load(name) for name in names}
-    needs_references = any(kind.uses_references for kind in kinds.values())
-    targets = _targets(o, on_notice, needs_references=needs_references)
+    compares = [name for name, kind in kinds.items() if kind.uses_references]
+    targets = _targets(o, on_notice, compares)
     async with AsyncExitStack() as stack:
         opened = None
         if any(kind.uses_chat for kind in kinds.values()):
@@ -235,12 +235,19 @@ async def open_measuring(
 
 
 def _targets(
-    o: MetricsOptions, on_notice: Callable[[str], None], *, needs_references: bool
+    o: MetricsOptions, on_notice: Callable[[str], None], compares: Sequence[str]
 ) -> list[Target]:
+    """Return what to measure; `compares` are the metrics that use references."""
     out = None if o.out is None else Path(o.out)
-    is_incomplete = needs_references and o.references is None
-    if (o.candidates and is_incomplete) or (not o.candidates and o.references is not None):
-        raise UsageError("--candidates and --references go together")
+    if o.candidates and compares and o.references is None:
+        verb = "compares" if len(compares) == 1 else "compare"
+        raise UsageError(
+            f"{listed(compares)} {verb} captions with references: name their file with --references"
+        )
+    if not o.candidates and o.references is not None:
+        raise UsageError(
+            "--references is for --candidates; runs are compared with their annotations"
+        )
     questions = [] if o.qa is None or isinstance(o.qa, Mapping) else [o.qa]
     if o.candidates:
         if o.captions or o.annotations is not None:

@@ -113,9 +113,10 @@ class Session:
             self._bar.update(task, completed=status.done, note=_note(status))
         elif now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
+            left = f", {thousands(status.seconds_left)} s left"
             self.notice(
                 f"{status.name}: {thousands(status.done)}/{thousands(status.total)}, "
-                f"{_note(status)}, {thousands(status.seconds_left)} s left"
+                f"{_note(status)}{left if _is_steady(status) else ''}"
             )
 
     def _begin(self, status: Status) -> None:
@@ -142,6 +143,14 @@ class Session:
         if self._bar:
             self._bar.stop()
             self._bar = None
+
+
+# Fewer items say more about how long a process or a model takes to start than about the rate.
+_STEADY = 10
+
+
+def _is_steady(status: Status) -> bool:
+    return status.done >= min(_STEADY, status.total / 2)
 
 
 def next_step(stopped: CapevalError | None, left: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from capeval.correlation.element_level import element_tables, human_labels, unjudged
 from capeval.correlation.excluding import outlier_warnings, without_systems
 from capeval.correlation.human_ceiling import agreement_of
-from capeval.correlation.joining import Joined, join
+from capeval.correlation.joining import Joined, join, without_incomplete
 from capeval.correlation.metric_sources import (
     Judged,
     Sources,
@@ -170,6 +170,9 @@ def correlate_files(
     read = read_inputs(request, binary=settings.protocol.binary)
     table, annotations, sources = read.table, read.annotations, read.sources
     scores, warnings = read.scores, list(read.warnings)
+    if request.missing == "error":
+        known = without_incomplete([*sources.metrics.values()], scores, request.on_notice)
+        sources.metrics = {metric.name: metric for metric in known}
     elements = Elements()
     joined: list[Joined] = []
     for human in scores:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from capeval.files.metrics import MetricScores
 from capeval.files.ratings import Key, Keys, RatingTable, caption_name
 from capeval.stats.design import Design, first_rows
 from capeval.stats.values import Floats, Ints
-from capeval.text import listed, none_has, shown
+from capeval.text import counted, listed, none_has, one_line, shown
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,44 @@ def _renamed(human: RatingTable, metric: MetricScores) -> MetricScores:
         scores={(video, system): score for (video, _), score in metric.scores.items()},
         missing={(video, system): reason for (video, _), reason in metric.missing.items()},
     )
+
+
+def without_incomplete(
+    metrics: Sequence[MetricScores], human: Sequence[RatingTable], on_notice: Callable[[str], None]
+) -> list[MetricScores]:
+    """Return metrics without those that nobody named and that lack captions which others have.
+
+    One notice names all that lack the same number of captions.
+    """
+    lacking: dict[str, int] = {}
+    total = max((len(table.keys) for table in human), default=0)
+    for metric in metrics:
+        lacking[metric.name] = max(
+            (
+                sum(key not in scores for key in table.keys)
+                for table in human
+                if metric.name not in table.metrics
+                for scores in [_renamed(table, metric).scores]
+            ),
+            default=0,
+        )
+    fewest = min(lacking.values(), default=0)
+    lost: dict[int, list[MetricScores]] = {}
+    for metric in metrics:
+        if metric.found and lacking[metric.name] > fewest:
+            lost.setdefault(lacking[metric.name], []).append(metric)
+    for count, those in lost.items():
+        names = ", ".join(metric.name for metric in those)
+        computed = ",".join(dict.fromkeys(metric.computed_by for metric in those))
+        reason = next((one_line(why) for metric in those for why in metric.missing.values()), "")
+        on_notice(
+            f"{names} {'is' if len(those) == 1 else 'are'} left out: {total - count:,} of "
+            f"{counted(total, 'rated caption')} have a value{f' ({reason})' if reason else ''}; "
+            f"compute the rest with `capeval metrics --metric {computed}`, or compare only the "
+            "captions that have every value with --missing drop"
+        )
+    gone = {metric.name for those in lost.values() for metric in those}
+    return [metric for metric in metrics if metric.name not in gone]
 
 
 def join(

@@ -135,9 +135,12 @@ def judged_runs(
     every = attempt(read, RunFolder.all(runs), on_notice)
     judged = [one for one in every if one.judges or one.metrics]
     if not judged:
+        # `capeval metrics --candidates` writes there by default.
+        is_there = Path(METRICS).is_file()
+        how = f": --metric NAME={METRICS}" if is_there else " with --metric or --metric-columns"
         raise InputError(
             "contains no judged run; run `capeval judge` first (without a name it judges the "
-            "bundled sample), or name metrics with --metric or --metric-columns",
+            f"bundled sample), or name metrics{how}",
             file=runs,
         )
     own = [one for one in judged if not one.run.name.startswith(_SAMPLE)]
@@ -257,19 +260,24 @@ def _measured(
         system = None if None in systems else _system_of(one.names, systems)
         for metric in load_metrics(one.metrics, METRICS).metrics:
             metric.name = metric.own or metric.name
+            metric.found = True
             metric.scores = {(video, system): v for (video, _), v in metric.scores.items()}
             metric.missing = {(video, system): v for (video, _), v in metric.missing.items()}
             found.setdefault(metric.name, []).append(metric)
     complete = {name for name, several in found.items() if len(several) == len(runs)}
     if alone and not complete:
         complete = {*found}
+    lost: dict[tuple[str, int], list[str]] = {}
     for name, several in found.items():
         if name not in complete:
-            on_notice(
-                f"{name} is left out: it is computed of {len(several)} of "
-                f"{counted(len(runs), 'run')}; compute it of the others with `capeval metrics "
-                f"--metric {name}`, or name it with --metric"
-            )
+            lost.setdefault((several[0].computed_by, len(several)), []).append(name)
+    for (computed, count), names in lost.items():
+        are, them = ("is", "it") if len(names) == 1 else ("are", "them")
+        on_notice(
+            f"{', '.join(names)} {are} left out: computed of {count} of "
+            f"{counted(len(runs), 'run')}; compute {them} of the others with `capeval metrics "
+            f"--metric {computed}`, or name {them} with --metric"
+        )
     return [metric for name in found if name in complete for metric in found[name]]
 
 

@@ -19,7 +19,8 @@ class MetricScores:
     """The scores of one metric by caption; `missing` has the reason for each unscored caption.
 
     `measure` is "precision", "recall" or "f1" for a judge's scores, None for any other metric;
-    `own` is the name that a metrics.jsonl gives it.
+    `own` is the name that a metrics.jsonl gives it, and `found` whether it was found in a run and
+    not named by the user.
     """
 
     name: str
@@ -29,6 +30,13 @@ class MetricScores:
     signatures: list[str] = field(default_factory=list)
     measure: str | None = None
     own: str | None = None
+    found: bool = False
+
+    @property
+    def computed_by(self) -> str:
+        """The name of the metric for `capeval metrics`, of which this is one value."""
+        head = self.signatures[0].partition("|")[0] if self.signatures else ""
+        return head.partition(":")[2] or self.own or self.name
 
 
 @dataclass(frozen=True)

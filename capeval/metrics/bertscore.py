@@ -83,7 +83,7 @@ class _LocalModel:
 
         if not Path(model).is_dir():
             if model.startswith((".", "/", "~")):
-                raise UsageError(f"--bertscore-model {model}: is no folder")
+                raise UsageError(f"--bertscore-model {model}: there is no such folder")
             check_proxies()
         with one_line_errors(model):
             self.source = find_checkpoint(model, None)

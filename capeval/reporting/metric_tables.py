@@ -14,7 +14,7 @@ from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import NOTHING, percent, rating, share, tenths
 from capeval.reporting.table import Column, Page, Row, Table
 from capeval.reporting.terminal import print_line, print_pages
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 
 class Named(Protocol):
@@ -54,9 +54,13 @@ def metrics_headline(found: Sequence[Named]) -> str:
     names = [output.name for result in found[0].results for output in result.metric.outputs]
     scored = sum(result.scored for one in found for result in one.results)
     captioned = sum(result.captioned for one in found for result in one.results)
-    return (
-        f"{', '.join(names)} of {len(found)} systems: scored {share(scored, captioned)} captions."
+    captions = sum(max(result.captioned for result in one.results) for one in found)
+    how = (
+        f"all {counted(captions, 'caption')} scored"
+        if scored == captioned
+        else f"scored {share(scored, captioned)} values of {counted(captions, 'caption')}"
     )
+    return f"{', '.join(names)} of {len(found)} systems: {how}."
 
 
 def value_of(output: Output, summary: Summary) -> str:
@@ -79,18 +83,15 @@ def metrics_page(found: Sequence[Named]) -> Page:
             for result in one.results
             for output in result.metric.outputs
         }
-        counts = {(result.scored, result.captioned) for result in one.results}
-        scored = " ".join(
-            share(*pair) if len(counts) == 1 else f"{result.metric.name} {share(*pair)}"
-            for result in (one.results if len(counts) > 1 else one.results[:1])
-            for pair in [(result.scored, result.captioned)]
-        )
+        # Where metrics differ, a note has all of them.
+        worst = min(one.results, key=lambda result: (result.scored, -result.captioned))
+        scored = share(worst.scored, worst.captioned)
         name = one_line(one.name, 60)
         rows.append([name, *(cells.get(output, NOTHING) for output in outputs), scored])
     columns = [
         Column("System", words=True),
         *(Column(name) for name in outputs),
-        Column("scored", words=True),
+        Column("scored"),
     ]
     notes = []
     if controls := [output.name for output in outputs.values() if output.control]:
@@ -100,11 +101,17 @@ def metrics_page(found: Sequence[Named]) -> Page:
             low, high = output.scale
             notes.append(f"{output.name} is a number from {low} to {high}.")
     for one in found:
+        if len({(result.scored, result.captioned) for result in one.results}) > 1:
+            counts = ", ".join(
+                f"{result.metric.name} {share(result.scored, result.captioned)}"
+                for result in one.results
+            )
+            notes.append(f"{one_line(one.name, 60)}: scored by {counts}.")
         for result in one.results:
             for name, summary in result.summaries.items():
                 if summary.undefined:
                     notes.append(
-                        f"{one_line(one.name, 60)}: {name} is undefined for {summary.undefined} "
+                        f"{one_line(one.name, 60)}: {name} is undefined for {summary.undefined:,} "
                         "of the scored captions, which are left out."
                     )
     signatures = [*dict.fromkeys(result.metric.signature for result in results)]

@@ -272,6 +272,19 @@ def bounded(value: float | None, low: float | None, high: float | None) -> str:
     return f"{coefficient(value)} [{coefficient(low)}, {coefficient(high)}]"
 
 
+def bounded_briefly(value: float | None, low: float | None, high: float | None) -> str:
+    """Return a coefficient with its interval to two digits, where three of them share a line.
+
+    >>> bounded_briefly(0.5, 0.256, 0.75), bounded_briefly(0.5, -0.001, None)
+    ('0.500 [0.26, 0.75]', '0.500')
+    """
+    if value is None or low is None or high is None:
+        return coefficient(value)
+    # Adding 0 turns -0.0 into 0.0.
+    ends = (f"{round(end, 2) + 0.0:.2f}" for end in (low, high))
+    return f"{coefficient(value)} [{', '.join(ends)}]"
+
+
 def signed_bounds(value: float | None, low: float | None, high: float | None) -> str:
     """Return a difference of coefficients with its interval.
 

@@ -174,8 +174,11 @@ class RunFolder:
         judges = [one for one in found if one.has_verdicts() or (scored and one.has_scores())]
         if named is None:
             return judges
-        # A model's own name may have characters that its folder's cannot have.
-        names = (named, _plain(named))
+        # A model's own name may have characters that its folder's cannot have. A judge whose model
+        # is in a folder, such as nli:./models/mine, has that folder's name (nli:mine).
+        kind, colon, place = named.partition(":")
+        local = f"{kind}:{Path(place).name}" if colon and "/" in place else named
+        names = (named, _plain(named), _plain(local))
         exact = [one for one in judges if one.path.name in names]
         return exact or [one for one in judges if one.path.name.startswith(names)]
 

@@ -106,6 +106,10 @@ def test_the_sample_is_judged_without_a_key(
     assert ",nli-1,float32,64 tokens|prompts:none|" in scores["signature"]
     before = {path: path.read_bytes() for path in place.glob("runs/*/nli*/*.json*")}
     assert len(before) == 6
+    # Other commands take the name that was typed, and the one that is printed.
+    for name in ("nli:models/deberta", "nli:./deberta", "nli:deberta", "nli"):
+        assert run(monkeypatch, "score", "sample-terse", "--judge", name) == 0
+    assert run(monkeypatch, "score", "sample-terse", "--judge", "nli:models/other") == 2
     # Nothing is left to do; the weights are not even loaded.
     monkeypatch.setattr("capeval.judging.nli.checkpoint.OpenCheckpoint.load", None)
     assert run(monkeypatch, *typed) == 0

@@ -370,7 +370,7 @@ def test_texts_are_cut_at_what_the_model_reads(
         ({"bertscore_layer": 5}, "it has 4 layers; `bertscore_layer` is 5"),
         ({"bertscore_layer": None}, "the authors of BERTScore chose no layer"),
         ({"bertscore_layer": -1}, "bertscore_layer"),
-        ({"bertscore_model": "./nowhere"}, "`bertscore_model` ./nowhere: is no folder"),
+        ({"bertscore_model": "./nowhere"}, "`bertscore_model` ./nowhere: there is no such folder"),
         ({"bertscore_model": "no/such"}, "no/such: "),
         ({"bertscore_rescale": "nowhere.tsv"}, "nowhere.tsv: does not exist"),
         ({"device": "cuda:99"}, "cuda"),

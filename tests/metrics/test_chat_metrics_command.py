@@ -80,7 +80,7 @@ async def test_killed_again_and_again_it_ends_alike_and_pays_once(tmp_path: Path
     async with LoopbackServer(answer) as server:
         whole = write(tmp_path / "whole")
         out = await finished(whole, server.url)
-        assert "scored 32/32" in out
+        assert "all 16 captions scored" in out
         once = prompts(server)
         assert max(once.values()) == 1
     kills = 0
@@ -133,7 +133,7 @@ async def test_what_failed_is_unscored_and_asked_again(tmp_path: Path) -> None:
     assert empty == {"clair": 0, "autodq-precision": None, "autodq-recall": 0, "autodq-f1": 0}
     async with LoopbackServer(answer) as server:
         out = await finished(folder, server.url)
-        assert "scored 32/32" in out
+        assert "all 16 captions scored" in out
         assert 0 < len(prompts(server)) <= 2 * 2 * (1 + 4)
         assert all(f"number{n}" not in one for one in prompts(server) for n in (0, 1, 2, 4, 7))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ FILES = ("metrics", "--candidates", "c.json", "--references", "r.json", "--metri
 def test_the_sample_gets_its_controls(tmp_path: Path) -> None:
     done = typed(tmp_path, "metrics", "sample")
     assert (done.code, len(done.out.splitlines())) == (0, 15)
-    assert done.out.startswith("unigram-f1, length of 3 systems: scored 60/60 captions.")
+    assert done.out.startswith("unigram-f1, length of 3 systems: all 30 captions scored.")
     found = values(tmp_path / "runs" / "sample-terse" / "metrics.jsonl")
     assert found["sample_01", "length"] == 23
     assert found["sample_01", "unigram-f1"] == 22 / 69
@@ -169,8 +170,8 @@ def test_a_metric_that_fails_is_one_line(name: str, tmp_path: Path) -> None:
 
 
 FAULTS: list[tuple[list[str], str]] = [
-    (["--candidates", "c.json"], "--candidates and --references go together"),
-    (["--references", "r.json"], "--candidates and --references go together"),
+    (["--candidates", "c.json"], "unigram-f1 compares captions with references"),
+    (["--references", "r.json"], "--references is for --candidates"),
     (["sample", *FILES[1:5]], "measure runs, or --candidates with --references, not both"),
     (["sample", "sample"], "2 of the arguments are the run 'sample-confused'"),
     (["sample", "--out", "x.jsonl"], "--out is for one run"),
@@ -219,7 +220,7 @@ def test_files_of_lines_have_a_system_each(tmp_path: Path) -> None:
     command = ("metrics", "--candidates", "lines:systems", "--references", "lines:refs")
     done = typed(tmp_path, *command, "--out", "out.jsonl")
     assert done.code == 0
-    assert done.out.startswith("unigram-f1, length of 2 systems: scored 8/8 captions.")
+    assert done.out.startswith("unigram-f1, length of 2 systems: all 4 captions scored.")
     found = rows(tmp_path / "out.jsonl")
     got = {(r["system"], r["index"]): r["value"] for r in found if r["metric"] == "unigram-f1"}
     assert got == {("A", "1"): 0.8, ("A", "2"): 0.0, ("b", "1"): 1.0, ("b", "2"): 0.0}
@@ -252,10 +253,51 @@ def test_a_metric_that_some_runs_lack_is_left_out_of_a_correlation(tmp_path: Pat
     typed(tmp_path, "metrics", "sample-terse", "--metric", "letters", "--quiet")
     done = typed(tmp_path, *correlate)
     assert done.code == 0
-    assert "letters is left out: it is computed of 1 of 3 runs; compute it" in done.err
+    assert "letters, letter-share are left out: computed of 1 of 3 runs;" in done.err
+    assert "with `capeval metrics --metric letters`" in done.err
     assert {one["metric"] for one in done.json["results"]} == {"length", "unigram-f1"}
     named = typed(tmp_path, *correlate, "--metric", "m=sample-terse:letters")
     assert "m: 10 of 30 matched" in named.err
+
+
+def test_a_metric_that_some_captions_lack_is_left_out_of_a_correlation(tmp_path: Path) -> None:
+    human = ROOT / "annotations" / "sample" / "human.csv"
+    correlate = ("correlate", "--human", human, "--ci", "none", "--json")
+    typed(tmp_path, "metrics", "sample", "--metric", "length", "--quiet")
+    typed(tmp_path, "metrics", "sample", "--metric", "letters", "--limit", "2", "--quiet")
+    done = typed(tmp_path, *correlate)
+    assert done.code == 0
+    assert "letters, letter-share are left out: 6 of 30 rated captions have a value; " in done.err
+    assert {(one["metric"], one["n"]) for one in done.json["results"]} >= {("length", 30)}
+    assert {one["metric"] for one in done.json["results"]} == {"length"}
+    dropped = typed(tmp_path, *correlate, "--missing", "drop")
+    assert {one["metric"] for one in dropped.json["results"]} == {
+        "length",
+        "letters",
+        "letter-share",
+    }
+    # Where every metric lacks captions, that is an error as before.
+    for folder in (tmp_path / "runs").iterdir():
+        (folder / "metrics.jsonl").unlink()
+        shutil.rmtree(folder / "metrics.details")
+    typed(tmp_path, "metrics", "sample", "--metric", "letters", "--limit", "2", "--quiet")
+    alone = typed(tmp_path, *correlate)
+    assert alone.code == 2
+    assert "letters: 6 of 30 matched" in alone.err
+
+
+def test_candidates_alone_say_which_metric_needs_references(tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text('{"index": "1", "caption": "A dog."}\n', "utf-8")
+    done = typed(tmp_path, "metrics", "--candidates", "c.jsonl")
+    assert done.code == 2
+    assert "unigram-f1 compares captions with references: name their file" in done.err
+    assert typed(tmp_path, "metrics", "--candidates", "c.jsonl", "--metric", "length").code == 0
+    alone = typed(tmp_path, "metrics", "--references", "c.jsonl")
+    assert "--references is for --candidates" in alone.err
+    human = tmp_path / "human.csv"
+    human.write_text("video_id,score\n1,2\n", "utf-8")
+    wrong = typed(tmp_path, "correlate", "--human", human)
+    assert "or name metrics: --metric NAME=metrics.jsonl" in wrong.err
 
 
 def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
@@ -268,7 +310,7 @@ def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
     assert found.results[0].summaries["unigram-f1"].value == 0.25
     with pytest.raises(InputError, match='references: index "1": references'):
         capeval.measure(candidates={"1": "A."}, references={"1": []})
-    with pytest.raises(UsageError, match="`candidates` and `references` go together"):
+    with pytest.raises(UsageError, match="name their file with `references`"):
         capeval.measure(candidates={"1": "A."})
 
 

@@ -94,7 +94,7 @@ async def test_killed_again_and_again_it_ends_alike_and_pays_once(tmp_path: Path
     async with LoopbackServer(flaky) as server:
         whole = write(tmp_path / "whole")
         out = await finished(whole, server.url)
-        assert "scored 12/12" in out
+        assert "all 12 captions scored" in out
         once = prompts(server)
         assert max(once.values()) == 1
     assert b"asked again" in contents(whole)[FILES[1]]
@@ -141,7 +141,7 @@ async def test_what_failed_is_unscored_and_asked_again(tmp_path: Path) -> None:
         before = prompts(server)
         server.responder = answer
         out = await finished(folder, server.url)
-        assert "scored 12/12" in out
+        assert "all 12 captions scored" in out
         again = prompts(server) - before
         # Two comparisons of each caption of "a", one of "b": all else is in the cache.
         assert again.total() == 6
@@ -174,7 +174,7 @@ async def test_a_cost_cap_stops_and_the_rest_is_resumed(tmp_path: Path) -> None:
         assert "not measured" in out
         assert "unscored" not in out.splitlines()[0]
         out = await finished(folder, server.url)
-        assert "scored 12/12" in out
+        assert "all 12 captions scored" in out
         assert max(prompts(server).values()) == 1
 
 

@@ -89,9 +89,13 @@ def _short(found: Correlations) -> tuple[list[Table], list[str]]:
     elif leading:
         tables, notes = overview(alike, min(statistics, key=list(STATISTIC_WORDS).index))
     tested = any(column.heading == "p" for table in tables for column in table.columns)
+    ranked = any("rank" in table.header or "#1" in table.note for table in tables)
     best = elements_of_best(found)
-    tables += element_tables(found.elements, best) if best else []
+    # A table of several metrics is the answer; those of elements would leave no room for its rows.
+    apart = named and len({r.metric for r in alike}) > 1
+    # Published rows are read next to the computed ones.
     tables += [_published(found.published)] if found.published else []
+    tables += element_tables(found.elements, best) if best and not apart else []
     others = sorted({r.human for r in found.results if r.human != leading[0].human})
     hidden = [r for r in found.results if not shown_briefly(r) and not named]
     few = max((r.n for r in hidden), default=0)
@@ -102,9 +106,12 @@ def _short(found: Correlations) -> tuple[list[Table], list[str]]:
         of_human(", ".join(others), None): others,
         f"the means of the {counted(few, 'system')}{in_sets}": few,
         "p": alike and not tested,
+        "ranks": apart and not ranked,
         "metrics compared with each other": found.comparisons,
-        "weighted elements": best,
-        "elements of the other judges": len({t.given for t in found.elements.tables}) > 1,
+        "agreement on elements": best and apart,
+        "weighted elements": best and not apart,
+        "elements of the other judges": not apart
+        and len({t.given for t in found.elements.tables}) > 1,
         "the ceilings of raters": found.raters.ceiling,
     }
     notes += _missing_causes(found)

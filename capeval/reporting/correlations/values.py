@@ -19,6 +19,7 @@ from capeval.reporting.correlations.labels import (
 from capeval.reporting.numbers import (
     NOTHING,
     bounded,
+    bounded_briefly,
     coefficient,
     p_value,
     significant,
@@ -29,7 +30,7 @@ from capeval.stats.groupings import GROUPINGS, grouping_of
 from capeval.stats.soft_accuracy import SOFT_ACCURACY
 from capeval.stats.statistic import ACC_EQ
 from capeval.stats.values import GroupingName
-from capeval.text import counted, one_line
+from capeval.text import counted, listed, one_line
 
 _GROUPED = tuple(name for name in GROUPINGS if not grouping_of(name).whole)
 _LOWER = "a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
@@ -45,6 +46,9 @@ _ACCURACY = (
     "even if all values of a metric tie."
 )
 
+
+_ALPHA = 0.05
+"""The level of significance of the paper whose table has this form."""
 
 # The columns of values: heading and cell. Where there is a single group, its number says nothing.
 _CELLS: dict[str, Callable[[Correlation], str]] = {
@@ -152,12 +156,60 @@ def _ranked(r: Correlation | None) -> str:
 
 
 def tables_of_protocol(results: Sequence[Correlation]) -> list[Table]:
-    """Return all tables of one human score, and of an average the values by data set."""
+    """Return all tables of one human score, and of an average the values by data set.
+
+    Several metrics by several statistics of one grouping are one table with a row for each metric.
+    """
     ways: dict[tuple[str, GroupingName], list[Correlation]] = {}
     for r in results:
         ways.setdefault((r.statistic, r.grouping), []).append(r)
     apart = [table for way, those in ways.items() for table in _by_data_set({way: those})]
-    return [*value_tables(results), *apart]
+    return [*(_by_statistic(results) or value_tables(results)), *apart]
+
+
+def _by_statistic(results: Sequence[Correlation]) -> list[Table]:
+    """Return a table with a column for each statistic, or nothing if it does not suit."""
+    statistics = [name for name in STATISTIC_WORDS if any(r.statistic == name for r in results)]
+    metrics = {r.metric for r in results}
+    if len(metrics) < 2 or len(statistics) < 2 or ACC_EQ.name in statistics:
+        return []
+    if len({r.grouping for r in results}) > 1:
+        return []
+    # Where only some metrics have a value, n of the others is 0.
+    most = max(results, key=lambda r: r.n)
+    grouping = most.grouping
+    who = next(iter(by_human(results)))
+    table = Table(
+        f"{title_of(who)}, {grouping} ({GROUPING_WORDS[grouping]}; n {most.n:,}"
+        f"{_human_ties(results)})",
+        columns(
+            "Metric",
+            *(
+                with_interval(
+                    STATISTIC_WORDS[name],
+                    any(r.low is not None for r in results if r.statistic == name),
+                )
+                for name in statistics
+            ),
+        ),
+    )
+    cells = {(r.metric, r.statistic): bounded_briefly(r.value, r.low, r.high) for r in results}
+    for metric in dict.fromkeys(r.metric for r in by_grouping(results)[grouping]):
+        row = (cells.get((metric, name), NOTHING) for name in statistics)
+        table.rows.append([one_line(metric), *row])
+    table.note = " ".join([*missing([r for r in results if r.value is not None]), *_large(results)])
+    return [table]
+
+
+def _large(results: Sequence[Correlation]) -> list[str]:
+    """Return which metrics have a p above .05."""
+    valued = [r for r in results if r.p is not None]
+    large = dict.fromkeys(one_line(r.metric) for r in valued if (r.p or 0.0) > _ALPHA)
+    if not valued:
+        return []
+    if not large:
+        return ["Every p is at most 0.05."]
+    return [f"p is above 0.05 by at least one statistic: {listed(list(large), 3)}."]
 
 
 def _by_data_set(ways: Mapping[tuple[str, GroupingName], Sequence[Correlation]]) -> list[Table]:

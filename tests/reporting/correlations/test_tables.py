@@ -460,6 +460,35 @@ def test_a_protocol_has_all_of_its_statistics_on_the_screen() -> None:
     assert ": p;" not in rest
 
 
+def test_a_protocol_of_one_grouping_has_a_row_for_each_of_many_metrics() -> None:
+    names: dict[str, tuple[float | None, int | None]] = {
+        f"judge-{n}:f1": (0.9 - n / 20, 1) for n in range(12)
+    }
+    names["constant"] = (None, None)
+    found = correlations(names)
+    results = [
+        r.model_copy(update={"p": 0.2 if r.metric == "judge-11:f1" else r.p})
+        for r in found.results
+        if r.grouping == "pooled" and r.statistic != "acc_eq"
+    ]
+    named = {"inputs": {"settings": {"protocol": "tuna"}}, "results": tuple(results)}
+    text = shown(found.model_copy(update=named), "table", full=False)
+    lines = text.splitlines()
+    (heading,) = [at for at, line in enumerate(lines) if line.startswith("Metric ")]
+    assert lines[heading].split("  ")[-1].strip() == "Pearson r [95%]"
+    rows = lines[heading + 2 : heading + 15]
+    assert [row.split()[0] for row in rows] == [*names]
+    assert rows[0].split("  ", 1)[1].split() == ["0.900", "[0.80,", "1.00]"] * 2
+    assert "p is above 0.05 by at least one statistic: judge-11:f1." in text
+    assert text.index("Published in TUNA") > text.index("judge-11:f1.")
+    assert "more row" not in text
+    assert "p; ranks; metrics compared with each other; agreement on elements; " in " ".join(
+        text.split()
+    )
+    full = shown(found.model_copy(update=named), "table")
+    assert "rank" in full
+
+
 def test_the_default_of_several_metrics_has_n_and_groups() -> None:
     found = correlations(TWO)
     groups = Groups(used=305, dropped=738)
