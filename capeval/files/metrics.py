@@ -19,7 +19,8 @@ class MetricScores:
     """The scores of one metric by caption; `missing` has the reason for each unscored caption.
 
     `measure` is "precision", "recall" or "f1" for a judge's scores, None for any other metric;
-    `own` is the name that a metrics.jsonl gives it.
+    `own` is the name that a metrics.jsonl gives it; `captions` are the hashes of the captions that
+    it says it measured.
     """
 
     name: str
@@ -29,6 +30,15 @@ class MetricScores:
     signatures: list[str] = field(default_factory=list)
     measure: str | None = None
     own: str | None = None
+    captions: dict[Key, str] = field(default_factory=dict)
+
+    def leave_out_changed(self, now: Mapping[Key, str]) -> None:
+        """Treat scores of captions whose text has another hash now as missing."""
+        for key, measured in self.captions.items():
+            if now.get(key, measured) != measured and self.scores.pop(key, None) is not None:
+                self.missing[key] = (
+                    "another caption of this video was measured; run `capeval metrics` again"
+                )
 
 
 @dataclass(frozen=True)
@@ -77,10 +87,11 @@ def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> M
     none = [None] * len(keys)
     reasons = renamed.columns.get("reason", none)
     signatures = renamed.columns.get("signature", none)
+    hashes = renamed.columns.get("caption_hash", none)
     no_reason = "no value" if stored else "no score in the file"
     found = {metric: MetricScores(metric, sources=[str(path)]) for metric in dict.fromkeys(metrics)}
-    for metric, key, value, reason, signature in zip(
-        metrics, keys, values, reasons, signatures, strict=True
+    for metric, key, value, reason, signature, caption in zip(
+        metrics, keys, values, reasons, signatures, hashes, strict=True
     ):
         scores = found[metric]
         if math.isnan(value):
@@ -89,6 +100,8 @@ def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> M
             scores.scores[key] = value
         if signature and isinstance(signature, str) and signature not in scores.signatures:
             scores.signatures.append(signature)
+        if caption and isinstance(caption, str):
+            scores.captions[key] = caption
     for metric, scores in found.items():
         scores.own = metric if stored else None
         scores.name = name if len(found) == 1 else f"{name}:{metric}"
@@ -101,7 +114,7 @@ def _stored(table: InputTable, choice: Choice) -> Chosen:
     return choose(
         table,
         ["video_id", "metric", "value"],
-        ["system", "reason", "signature"],
+        ["system", "reason", "signature", "caption_hash"],
         choice,
         equal={"video_id": ("index",)},
     )
