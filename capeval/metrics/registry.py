@@ -112,7 +112,7 @@ def is_finite(value: Any) -> bool:
 def _said(value: Any) -> str:
     try:
         return cut(repr(value))
-    except Exception:  # noqa: BLE001 - another package's object, or an endless number
+    except Exception:  # another package's object, or an endless number
         return f"a {type(value).__name__}"
 
 

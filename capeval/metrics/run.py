@@ -126,9 +126,10 @@ class MetricWork:
         self.target, self.each = target, each
         self.metric = metric
         with blaming(self._failed):
-            self.metric = metric.for_captions(target.items)
-        if not isinstance(self.metric, Metric) or self.metric.name != metric.name:
+            made: Any = metric.for_captions(target.items)
+        if not isinstance(made, Metric) or made.name != metric.name:
             raise UsageError(f"the metric {shown(metric.name)} failed: for_captions: no metric")
+        self.metric = made
         self._meter, self._only, self._limit = meter, only, limit
         folder = target.details
         self._file = None if folder is None else details_file(folder, metric.name)
@@ -288,7 +289,7 @@ class MetricWork:
                 unscored[item.index] = outcome.reason
         with blaming(self._failed):
             found = self.metric.summarise(scored)
-            summaries = {name: found[name] for name in self._outputs}
+            summaries: dict[str, Any] = {name: found[name] for name in self._outputs}
         for name, one in summaries.items():
             if not isinstance(one, Summary) or not (one.value is None or is_finite(one.value)):
                 raise UsageError(

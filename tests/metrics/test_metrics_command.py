@@ -19,12 +19,12 @@ from tests.server import LoopbackServer, completion
 from tests.typed import typed
 
 OWN = ("letters", "hostile", "raising", "silent", "twice", "unmade", "asking")
-OWN += ("unasked", "copying", "misnamed", "replaced", "summing")
+MISBEHAVING = ("unasked", "copying", "misnamed", "replaced", "summing")
 
 
 @pytest.fixture(autouse=True)
 def _own_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in OWN:
+    for name in OWN + MISBEHAVING:
         place = f"tests.metrics.own_metrics:{name.title()}"
         monkeypatch.setitem(METRICS.packaged, name, place)
     own_metrics.SCORED.clear()
