@@ -65,17 +65,22 @@ def _fault(metric: Metric, name: str) -> str | None:
 
 def checked(metric: Metric, outcome: Any) -> Outcome:
     """Return an outcome, or why it cannot be used: a value is a finite number for each output."""
-    fault = _fault_of(metric, outcome)
+    fault = fault_of(metric, outcome) or _details_fault(outcome)
     return Unscored(f"the metric returned {fault}") if fault else outcome
 
 
-def _fault_of(metric: Metric, outcome: Any) -> str | None:
-    if not isinstance(outcome, Scored | Unscored):
-        return f"{type(outcome).__name__}, not Scored or Unscored"
+def _details_fault(outcome: Any) -> str | None:
     try:
         as_stored(dict(outcome.details))
     except (TypeError, ValueError) as error:
         return f"details that cannot be stored as JSON ({cut(describe(error))})"
+    return None
+
+
+def fault_of(metric: Metric, outcome: Any) -> str | None:
+    """Return what a metric cannot have returned in an outcome, details aside."""
+    if not isinstance(outcome, Scored | Unscored):
+        return f"{type(outcome).__name__}, not Scored or Unscored"
     if not isinstance(outcome.usage, Usage):
         return f"{_said(outcome.usage)} as usage"
     if isinstance(outcome, Unscored):

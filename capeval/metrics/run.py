@@ -19,7 +19,7 @@ from capeval.files.jsonl import write_jsonl
 from capeval.llm.meter import Meter
 from capeval.metrics.inputs import Target
 from capeval.metrics.protocol import Item, Metric, Outcome, Scored, Summary
-from capeval.metrics.registry import checked, described, is_finite
+from capeval.metrics.registry import checked, described, fault_of, is_finite
 from capeval.metrics.store import (
     Line,
     by_key,
@@ -181,7 +181,7 @@ class MetricWork:
         return (
             line.inputs.get("metric") == metric.identity
             and line.outputs == self._outputs
-            and checked(metric, line.outcome) == line.outcome
+            and fault_of(metric, line.outcome) is None
         )
 
     def _changed(self, old: Line, item: Item) -> str:
