@@ -141,10 +141,9 @@ def _check_kind(source: Checkpoint) -> None:
 def _tokenizer(source: Checkpoint) -> Any:
     try:
         with one_line_errors(source.model):
-            # A "[SEP]" in a caption is text: it must not end the premise.
-            return AutoTokenizer.from_pretrained(
-                source.model, split_special_tokens=True, **source.arguments
-            )
+            tokenizer = AutoTokenizer.from_pretrained(source.model, **source.arguments)
+        # A "[SEP]" in a caption is text: it must not end the premise.
+        tokenizer.split_special_tokens = True
     except UsageError as error:
         if source.file("tokenizer.json") is not None:
             raise
@@ -152,6 +151,7 @@ def _tokenizer(source: Checkpoint) -> Any:
             f"{source.model}: has no tokenizer.json; to read its other tokenizer files, install "
             "sentencepiece and protobuf"
         ) from error
+    return tokenizer
 
 
 def _check_tokenizer(model: str, tokenizer: Any, config: Any) -> None:
