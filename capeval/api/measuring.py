@@ -120,11 +120,19 @@ class MeasuringSession:
             for metric in self.metrics:
                 plan = self._work(target, metric).plan()
                 for changed, count in plan.stale.items():
+                    removed = plan.removed.get(changed, 0)
+                    then = " and will be computed again"
+                    if removed:
+                        gone = "is" if removed == 1 else "are"
+                        then = (
+                            f": {count - removed:,} will be computed again, {removed:,} {gone} "
+                            "removed"
+                        )
                     notice = (
                         f"{target.name}: {counted(count, 'value')} of {metric.name} no longer "
-                        f"hold (the {changed} changed) and will be computed again"
+                        f"{'hold' if count > 1 else 'holds'} (the {changed} changed){then}"
                     )
-                    self.on_notice(Loss(notice) if metric.uses_chat else notice)
+                    self.on_notice(Loss(notice) if metric.uses_chat or removed else notice)
                 found.todo.setdefault(target.name, {})[metric.name] = len(plan.todo)
                 if metric.uses_chat and plan.todo:
                     usage = await self._expected(metric, plan.todo)

@@ -14,7 +14,9 @@ from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.files.columns import Choice, Known, may_be
 from capeval.files.id_hints import hint_of, look_alike
+from capeval.files.judgments import caption_hash
 from capeval.files.metrics import MetricFile, MetricScores, load_metrics, merge
+from capeval.files.ratings import Key
 from capeval.files.reading import first_line, json_records, parse_json, read_text
 from capeval.files.table_reading import read_table
 from capeval.files.workbook import is_workbook
@@ -184,6 +186,12 @@ def _names(run: RunFolder) -> list[str]:
     return [run.name, *(models if len(models) == 1 else [])]
 
 
+def _captions_of(run: RunFolder) -> dict[Key, str]:
+    """Return the hashes of a run's captions, as `capeval metrics` names them."""
+    captions = load_captions(run.captions, unfinished=True) if run.exists() else ()
+    return {(one.index, run.name): caption_hash(one) for one in captions}
+
+
 def _system_of(names: Sequence[str], systems: Collection[str | None]) -> str:
     """Return the name of a run in the human file: its own, else its captions' model."""
     return next((name for name in names if name in systems), names[0])
@@ -228,6 +236,9 @@ def gather(
             _judged(sources, name, path, judgments, annotations or (), systems)
         else:
             read = load_metrics(path, name, choice)
+            if any(one.captions for one in read.metrics) and (run := run_around(path)):
+                for one in read.metrics:
+                    one.leave_out_changed(_captions_of(run))
             sources.headers[path] = read.header
             files.setdefault(path, []).append(read)
             for metric in _chosen(read, path, name, (only or {}).get((name, path))):
@@ -259,6 +270,7 @@ def _measured(
             continue
         system = None if None in systems else _system_of(one.names, systems)
         for metric in load_metrics(one.metrics, METRICS).metrics:
+            metric.leave_out_changed(_captions_of(one.run))
             metric.name = metric.own or metric.name
             metric.found = True
             metric.scores = {(video, system): v for (video, _), v in metric.scores.items()}

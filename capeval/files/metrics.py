@@ -20,7 +20,7 @@ class MetricScores:
 
     `measure` is "precision", "recall" or "f1" for a judge's scores, None for any other metric;
     `own` is the name that a metrics.jsonl gives it, and `found` whether it was found in a run and
-    not named by the user.
+    not named by the user; `captions` are the hashes of the captions that it says it measured.
     """
 
     name: str
@@ -31,12 +31,21 @@ class MetricScores:
     measure: str | None = None
     own: str | None = None
     found: bool = False
+    captions: dict[Key, str] = field(default_factory=dict)
 
     @property
     def computed_by(self) -> str:
         """The name of the metric for `capeval metrics`, of which this is one value."""
         head = self.signatures[0].partition("|")[0] if self.signatures else ""
         return head.partition(":")[2] or self.own or self.name
+
+    def leave_out_changed(self, now: Mapping[Key, str]) -> None:
+        """Treat scores of captions whose text has another hash now as missing."""
+        for key, measured in self.captions.items():
+            if now.get(key, measured) != measured and self.scores.pop(key, None) is not None:
+                self.missing[key] = (
+                    "another caption of this video was measured; run `capeval metrics` again"
+                )
 
 
 @dataclass(frozen=True)
@@ -85,10 +94,11 @@ def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> M
     none = [None] * len(keys)
     reasons = renamed.columns.get("reason", none)
     signatures = renamed.columns.get("signature", none)
+    hashes = renamed.columns.get("caption_hash", none)
     no_reason = "no value" if stored else "no score in the file"
     found = {metric: MetricScores(metric, sources=[str(path)]) for metric in dict.fromkeys(metrics)}
-    for metric, key, value, reason, signature in zip(
-        metrics, keys, values, reasons, signatures, strict=True
+    for metric, key, value, reason, signature, caption in zip(
+        metrics, keys, values, reasons, signatures, hashes, strict=True
     ):
         scores = found[metric]
         if math.isnan(value):
@@ -97,6 +107,8 @@ def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> M
             scores.scores[key] = value
         if signature and isinstance(signature, str) and signature not in scores.signatures:
             scores.signatures.append(signature)
+        if caption and isinstance(caption, str):
+            scores.captions[key] = caption
     for metric, scores in found.items():
         scores.own = metric if stored else None
         scores.name = name if len(found) == 1 else f"{name}:{metric}"
@@ -109,7 +121,7 @@ def _stored(table: InputTable, choice: Choice) -> Chosen:
     return choose(
         table,
         ["video_id", "metric", "value"],
-        ["system", "reason", "signature"],
+        ["system", "reason", "signature", "caption_hash"],
         choice,
         equal={"video_id": ("index",)},
     )

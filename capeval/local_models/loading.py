@@ -39,6 +39,13 @@ def check_known(model: str, info: Mapping[str, Any]) -> None:
         )
 
 
+def check_vocabulary(model: str, tokenizer: Any) -> None:
+    """Raise `UsageError` where a tokenizer has no vocabulary."""
+    # Without its files transformers makes an empty one, which reads every text alike.
+    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
+        raise UsageError(f"{model}: its tokenizer has no vocabulary (tokenizer.json is missing)")
+
+
 @contextmanager
 def one_line_errors(model: str) -> Iterator[None]:
     """Turn whatever transformers raises over a checkpoint into one line."""

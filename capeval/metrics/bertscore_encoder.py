@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from capeval.errors import UsageError
 from capeval.local_models.checkpoint import Checkpoint
 from capeval.local_models.devices import place
-from capeval.local_models.loading import check_complete, one_line_errors
+from capeval.local_models.loading import check_complete, check_vocabulary, one_line_errors
 from capeval.text import storable
 
 # Where architectures have their layers; the first that exists is cut.
@@ -72,8 +72,12 @@ class Encoder:
         transformers.logging.set_verbosity_error()
         if not sys.stderr.isatty():
             transformers.logging.disable_progress_bar()
+        if source.is_local and source.file("adapter_config.json") is not None:
+            # Whether it is applied depends on a package that may not be there.
+            raise UsageError(f"{model}: has an adapter (adapter_config.json); merge it first")
         with one_line_errors(model):
             tokenizer: Any = AutoTokenizer.from_pretrained(model, **source.arguments)
+            check_vocabulary(model, tokenizer)
             config = AutoConfig.from_pretrained(model, **source.arguments)
             with torch.device("meta"):
                 meta = AutoModel.from_config(config)
@@ -95,6 +99,8 @@ class Encoder:
         self._tokenizer = tokenizer
         self.length = _length(tokenizer, encoder)
         self._space = leading_space
+        self._known = int(encoder.get_input_embeddings().num_embeddings)
+        self._name = model
         with one_line_errors(f"{model} with {layer} layers"):
             frame = tokenizer.encode("", add_special_tokens=True)
             self._frame = len(frame)
@@ -117,6 +123,11 @@ class Encoder:
         is_cut = len(ids) > self.length
         if is_cut:
             ids = self._tokenizer.encode(stripped, max_length=self.length, truncation=True, **given)
+        if max(ids, default=0) >= self._known:
+            raise UsageError(
+                f"{self._name}: its tokenizer has a token {max(ids)}, and the model only "
+                f"{self._known}: they are not of one model"
+            )
         return Tokens(tuple(ids), is_cut, len(ids) - self._frame)
 
     def embed(self, texts: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:

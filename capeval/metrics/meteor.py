@@ -19,6 +19,7 @@ from capeval.metrics.meteor_program import (
     VERSION,
     Program,
     ProgramError,
+    ProgramTimeout,
     Reply,
     RequestError,
     version_of,
@@ -126,6 +127,8 @@ class Meteor(Metric):
         try:
             try:
                 reply = self._reply(item)
+            except ProgramTimeout:
+                raise  # It would take as long again.
             except ProgramError:
                 reply = self._reply(item)
         except RequestError as error:

@@ -42,6 +42,10 @@ class ProgramError(Exception):
     """A process of the program gave no usable reply, and cannot be used any more."""
 
 
+class ProgramTimeout(ProgramError):
+    """A process was ended because it did not reply in time."""
+
+
 class RequestError(Exception):
     """The program refused one request; the process can be used again."""
 
@@ -168,14 +172,14 @@ class Program:
             for _ in range(lines):
                 line = process.stdout.readline()
                 if not line.endswith(b"\n"):
-                    raise ProgramError(self._end(seconds))
+                    raise self._end(seconds)
                 text = line.decode("utf-8", "replace").strip()
                 if text.startswith("Error:"):
                     raise RequestError(one_line(text))
                 found.append(text)
         except (OSError, ValueError):
             # The pipe is closed: the process has ended, or was closed by another thread.
-            raise ProgramError(self._end(seconds)) from None
+            raise self._end(seconds) from None
         finally:
             watch.cancel()
         return found
@@ -184,17 +188,18 @@ class Program:
         self._timed_out = True
         self._process.kill()
 
-    def _end(self, seconds: float) -> str:
+    def _end(self, seconds: float) -> ProgramError:
         """Return why the process gave no reply."""
         if self._timed_out:
-            return f"no reply within {seconds:g} s"
+            return ProgramTimeout(f"no reply within {seconds:g} s")
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
         said = ""
         with suppress(OSError, ValueError):
             self._stderr.seek(0)
             said = _last_line(self._stderr.read(1_000_000).decode("utf-8", "replace"))
-        return f"the program ended with {self._process.poll()}" + (f": {said}" if said else "")
+        ended = f"the program ended with {self._process.poll()}"
+        return ProgramError(f"{ended}: {said}" if said else ended)
 
     def close(self) -> None:
         """End the process at once."""

@@ -259,7 +259,9 @@ class Metric(ABC):
         """The settings on one line, as in sacreBLEU."""
         parts = {"capeval": self.name, **self.settings, "v": __version__}
         # Names come from endpoints: a separator in one would forge another part.
-        return "|".join(f"{k}:{one_line(v).replace('|', '/')}" for k, v in parts.items())
+        return "|".join(
+            ":".join(one_line(part).replace("|", "/") for part in pair) for pair in parts.items()
+        )
 
 
 class CaptionMetric(Metric):

@@ -6,7 +6,7 @@ appended as soon as the caption is scored. `metrics.jsonl` is written from these
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.errors import InputError
 from capeval.files.jsonl import whole_lines, write_jsonl
+from capeval.files.judgments import short_hash
+from capeval.files.reading import first_line, parse_json
 from capeval.files.validation import validated
 from capeval.metrics.protocol import Item, Metric, Outcome, Scored, Unscored
 from capeval.runs.folder import safe_name
 from capeval.schema import Usage
-from capeval.text import storable
+from capeval.text import shown, storable
 
 
 class Line(BaseModel):
@@ -100,11 +102,33 @@ def read_lines(file: Path) -> list[Line]:
     ]
 
 
+def check_outputs(file: Path, outputs: Collection[str]) -> None:
+    """Raise `InputError` if the details of another metric have one of these outputs.
+
+    Both would have a row of the same name for a caption.
+    """
+    for other in sorted(file.parent.glob("*.jsonl")):
+        if other.name == file.name or not (first := first_line(other)):
+            continue
+        line = validated(Line, parse_json(first, file=other), file=other, where="line 1")
+        if common := sorted({*outputs} & {*line.outputs}):
+            raise InputError(
+                f"has values of {shown(common[0])} too, of the metric {shown(line.metric)}; remove "
+                "this file, or choose another --out",
+                file=other,
+            )
+
+
 def read_rows(file: Path) -> list[dict[str, Any]]:
     """Return the rows of a `metrics.jsonl`, none if there is no file; raises `InputError`."""
     rows = whole_lines(file)
     for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict) or not {"index", "metric", "value"} <= row.keys():
+        if not (
+            isinstance(row, dict)
+            and "value" in row
+            and isinstance(row.get("index"), str)
+            and isinstance(row.get("metric"), str)
+        ):
             raise InputError(
                 "is no metrics.jsonl, in which each line has index, metric and value; choose "
                 "another --out",
@@ -114,22 +138,32 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def write_values(out: Path, details: Path, items: Sequence[Item]) -> None:
+def write_values(
+    out: Path,
+    details: Path,
+    items: Sequence[Item],
+    known: Mapping[Path, Sequence[Line]],
+    outputs: Collection[str],
+) -> None:
     """Write `metrics.jsonl` from all files of details, in the order of the captions.
+
+    `known` are the lines of files that need not be read. `outputs` have no rows but theirs.
 
     Values of other captions, or of earlier texts, are left out. Rows of metrics without a file of
     details came from elsewhere, and stay.
     """
-    order = {item.key: (n, item.hash) for n, item in enumerate(items)}
+    order = {item.key: (n, item) for n, item in enumerate(items)}
     rows: list[tuple[int, dict[str, Any]]] = []
-    own: set[str] = set()
+    own = {*outputs}
     for file in sorted(details.glob("*.jsonl")):
-        latest = {_key(line): line for line in read_lines(file)}
+        lines = known[file] if file in known else read_lines(file)
+        latest = {_key(line): line for line in lines}
         own |= {output for line in latest.values() for output in line.outputs}
         for key, line in latest.items():
-            place, digest = order.get(key, (0, None))
-            if digest == line.inputs.get("item"):
-                rows += [(place, row) for row in line.rows()]
+            place, item = order.get(key, (0, None))
+            if item is not None and item.hash == line.inputs.get("item"):
+                text = short_hash(item.caption)
+                rows += [(place, {**row, "caption_hash": text}) for row in line.rows()]
     rows.sort(key=lambda row: row[0])
     foreign = [row for row in read_rows(out) if row["metric"] not in own]
     write_jsonl(out, [*(row for _, row in rows), *foreign])

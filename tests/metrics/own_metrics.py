@@ -70,6 +70,14 @@ class Hostile(CaptionMetric):
             "nothing": None,
             "surrogate": Unscored("\ud800"),
             "refused": Unscored(""),
+            "endless": Scored({"hostile": 10**5000}),
+            "number as a reason": Scored({}, {"hostile": 5}),  # type: ignore[dict-item]
+            "no values": Scored(None),  # type: ignore[arg-type]
+            "nothing as the reason": Unscored(None),  # type: ignore[arg-type]
+            "object in details": Scored({"hostile": 1.0}, details={"x": object()}),
+            "nan in details": Scored({"hostile": 1.0}, details={"x": float("nan")}),
+            "no details": Scored({"hostile": 1.0}, details=None),  # type: ignore[arg-type]
+            "no usage": Scored({"hostile": 1.0}, usage=None),  # type: ignore[arg-type]
         }
         if item.caption == "reply":
             raise ReplyError("no number")
@@ -110,6 +118,52 @@ class Twice(Metric):
     async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
         for item in (*items, items[0]):
             record(item, Scored({"twice": 1.0}))
+
+
+class Unasked(Metric):
+    """Records a caption that it did not get."""
+
+    name = "unasked"
+    outputs = (Output("unasked"),)
+    settings: Mapping[str, str] = {}
+
+    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+        record(Item("other", None, "", ("x",)), Scored({"unasked": 1.0}))
+
+
+class Copying(Letters):
+    """Records a copy of a caption, with another text."""
+
+    name = "copying"
+
+    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+        for item in items:
+            values = {"letters": 1.0, "letter-share": 1.0}
+            record(Item(item.index, item.system, "other", ("x",)), Scored(values))
+
+
+class Misnamed(Letters):
+    """Has the name of another metric."""
+
+    name = "length"
+
+
+class Replaced(Letters):
+    """Makes nothing of the captions."""
+
+    name = "replaced"
+
+    def for_captions(self, items: Sequence[Item]) -> Any:
+        return None
+
+
+class Summing(Letters):
+    """Has a sum that is none."""
+
+    name = "summing"
+
+    def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
+        return {**super().summarise(scored), "letters": Summary(float("nan"), 1)}
 
 
 class Unmade(Letters):

@@ -412,6 +412,40 @@ def test_a_damaged_model_is_refused(encoder: Encoder, measure: Measure, tmp_path
         measure(copy)
 
 
+def _give_every_word_a_larger_number(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    made = json.loads(path.read_text("utf-8"))
+    words = made["model"]["vocab"]
+    special = {token["content"] for token in made["added_tokens"]}
+    made["model"]["vocab"] = {w: n if w in special else n + 500 for w, n in words.items()}
+    path.write_text(json.dumps(made), "utf-8")
+
+
+UNUSABLE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "adapter": (
+        lambda folder: (folder / "adapter_config.json").write_text("{}"),
+        "has an adapter (adapter_config.json)",
+    ),
+    "no tokenizer": (
+        lambda folder: (folder / "tokenizer.json").unlink(),
+        "its tokenizer has no vocabulary",
+    ),
+    "tokenizer of another": (_give_every_word_a_larger_number, "they are not of one model"),
+}
+
+
+@pytest.mark.parametrize("fault", UNUSABLE)
+def test_what_would_give_values_of_another_model_is_refused(
+    fault: str, encoder: Encoder, measure: Measure, tmp_path: Path
+) -> None:
+    change, told = UNUSABLE[fault]
+    copy = shutil.copytree(encoder("bert"), tmp_path / "copy")
+    change(copy)
+    with pytest.raises(CapevalError) as refused:
+        measure(copy)
+    assert told in str(refused.value)
+
+
 def test_weights_that_are_not_numbers_leave_captions_unscored(
     encoder: Encoder, measure: Measure, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from capeval.judging.nli.labels import read_labels
 from capeval.llm.transport import check_proxies
 from capeval.local_models.checkpoint import Checkpoint, find_checkpoint
 from capeval.local_models.devices import native_precision, one_device
-from capeval.local_models.loading import check_complete, one_line_errors
+from capeval.local_models.loading import check_complete, check_vocabulary, one_line_errors
 from capeval.local_models.weights_identity import folder_hash, folder_state
 from capeval.schema import Relation
 from capeval.text import listed, one_line, shown
@@ -141,7 +141,9 @@ def _check_kind(source: Checkpoint) -> None:
 def _tokenizer(source: Checkpoint) -> Any:
     try:
         with one_line_errors(source.model):
-            return AutoTokenizer.from_pretrained(source.model, **source.arguments)
+            tokenizer = AutoTokenizer.from_pretrained(source.model, **source.arguments)
+        # A "[SEP]" in a caption is text: it must not end the premise.
+        tokenizer.split_special_tokens = True
     except UsageError as error:
         if source.file("tokenizer.json") is not None:
             raise
@@ -149,6 +151,7 @@ def _tokenizer(source: Checkpoint) -> Any:
             f"{source.model}: has no tokenizer.json; to read its other tokenizer files, install "
             "sentencepiece and protobuf"
         ) from error
+    return tokenizer
 
 
 def _check_tokenizer(model: str, tokenizer: Any, config: Any) -> None:
@@ -156,11 +159,11 @@ def _check_tokenizer(model: str, tokenizer: Any, config: Any) -> None:
         raise UsageError(f"{model}: its tokenizer cannot split long texts (it has no fast version)")
     if tokenizer.pad_token_id is None:
         raise UsageError(f"{model}: its tokenizer has no padding token")
-    # Without its vocabulary transformers makes an empty one, which reads every text alike.
+    between = [tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True)]
+    if between[1] <= between[0]:
+        raise UsageError(f"{model}: its tokenizer puts nothing between premise and hypothesis")
+    check_vocabulary(model, tokenizer)
     size, known = len(tokenizer), getattr(config, "vocab_size", None)
-    words = set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
-    if not words:
-        raise UsageError(f"{model}: its tokenizer has no vocabulary (tokenizer.json is missing)")
     if known is not None and max(tokenizer.get_vocab().values()) >= known:
         raise UsageError(
             f"{model}: its tokenizer has {size} tokens, and the model {known}: they are not of one "

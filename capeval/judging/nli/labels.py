@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capeval.errors import UsageError
@@ -41,6 +41,7 @@ def read_labels(model: str, published: Mapping[str, Any]) -> tuple[Relation, ...
         )
     found = [by_place[place] for place in places]
     if sorted(found) == sorted(_RELATIONS):
+        _check_inverse(model, found, published.get("label2id"))
         return tuple(_RELATIONS[name] for name in found)
     if found and all(map(_UNNAMED.fullmatch, found)):
         raise UsageError(
@@ -50,6 +51,18 @@ def read_labels(model: str, published: Mapping[str, Any]) -> tuple[Relation, ...
         f"{model}: its labels are {listed(map(shown, names.values())) or 'none'}, not entailment, "
         "neutral and contradiction: a judge must tell what a caption contradicts from what it lacks"
     )
+
+
+def _check_inverse(model: str, found: Sequence[str], numbers: Any) -> None:
+    """Raise `UsageError` where `label2id` has the three names in another order."""
+    if not isinstance(numbers, Mapping):
+        return
+    stated = {str(name).strip().casefold(): str(place) for name, place in numbers.items()}
+    if {*stated} == {*found} and any(stated[name] != str(n) for n, name in enumerate(found)):
+        raise UsageError(
+            f"{model}: config.json has one order of labels in id2label and another in label2id; "
+            "correct the wrong one"
+        )
 
 
 _NOT_KNOWN = (

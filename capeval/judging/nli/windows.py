@@ -38,8 +38,9 @@ def encode(
 ) -> list[Pair]:
     """Return the windows of a premise with each hypothesis, which comes with its place in words.
 
-    Raises `JudgeError` where a hypothesis takes more than half of what the model reads, or a
-    premise needs too many windows.
+    A premise without any token has no window: it says nothing. Raises `JudgeError` where a
+    hypothesis has no token or takes more than half of what the model reads, or a premise needs too
+    many windows.
     """
     room = limit - tokenizer.num_special_tokens_to_add(pair=True)
     texts = [premise, *(text for _, text in hypotheses)]
@@ -47,6 +48,11 @@ def encode(
     length, *others = [len(ids) for ids in alone]
     pairs = []
     for (place, text), own in zip(hypotheses, others, strict=True):
+        if not own:
+            raise JudgeError(f"element {place} has nothing that the model has tokens for")
+        if not length:
+            pairs.append(Pair(place, ()))
+            continue
         left = room - own
         if left < room - room // 2:
             raise JudgeError(

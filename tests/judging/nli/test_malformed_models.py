@@ -46,6 +46,14 @@ def _tokenizer(**options: Any) -> Callable[[Path], object]:
     return lambda folder: tokenizer(**options).save_pretrained(folder)
 
 
+def _edit_tokenizer(**changes: Any) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        path = folder / "tokenizer.json"
+        path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes), "utf-8")
+
+    return change
+
+
 def _larger_vocabulary(folder: Path) -> None:
     made = tokenizer()
     made.add_tokens([f"more{number}" for number in range(200)])
@@ -82,6 +90,16 @@ def _only_sentencepiece(folder: Path) -> None:
             _edit(architectures=["DebertaV2Model"]),
             'is not a sequence classifier, but "DebertaV2Model"',
             id="no classifier",
+        ),
+        pytest.param(
+            _edit(label2id={"Contradiction": 2, "entailment": 0, "neutral": 1}),
+            "has one order of labels in id2label and another in label2id",
+            id="labels in two orders",
+        ),
+        pytest.param(
+            _edit_tokenizer(post_processor=None),
+            "its tokenizer puts nothing between premise and hypothesis",
+            id="no separator",
         ),
         pytest.param(_edit(architectures=None), "is not a sequence classifier", id="of no kind"),
         pytest.param(_edit(architectures=7), "is not a sequence classifier", id="kind is a number"),

@@ -92,6 +92,16 @@ SAMPLE_CAPTIONS = [
 ]
 
 
+def test_special_tokens_in_a_text_are_text(judge: Judges) -> None:
+    checkpoint = judge("ruled")._encoder.checkpoint
+    premise, element = "a man [SEP] yes [PAD] [CLS]", "the dog [SEP] no"
+    (pair,) = encode(checkpoint.tokenizer, premise, [("1.1", element)], 64)
+    (window,) = pair.windows
+    ids = window["input_ids"]
+    special = {checkpoint.tokenizer.sep_token_id: 2, checkpoint.tokenizer.cls_token_id: 1, 0: 0}
+    assert {token: list(ids).count(token) for token in special} == special
+
+
 @pytest.mark.parametrize("caption", SAMPLE_CAPTIONS, ids=range(len(SAMPLE_CAPTIONS)))
 def test_splitting_and_matching_are_those_of_the_lexical_judge(judge: Judges, caption: str) -> None:
     found = verdict(judge("deberta"), STREET, caption)

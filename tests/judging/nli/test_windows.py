@@ -31,7 +31,7 @@ def parts(ids: list[int]) -> tuple[list[int], list[int]]:
 
 @settings(deadline=None)
 @given(
-    st.lists(st.sampled_from(WORDS), min_size=0, max_size=400),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=400),
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=8),
     st.integers(24, 64),
 )
@@ -82,3 +82,11 @@ def test_one_entailment_is_enough_and_a_contradiction_must_not_be_beside_one(
         assert combined(windows) == "contradiction"
     else:
         assert combined(windows) == "lack"
+
+
+def test_a_premise_without_a_token_says_nothing_and_such_a_hypothesis_is_refused() -> None:
+    (pair,) = encode(TOKENIZER, " ", [("1.1", "a man")], 24)
+    assert pair.windows == ()
+    assert combined([]) == "lack"
+    with pytest.raises(JudgeError, match=r"element 1\.2 has nothing that the model has"):
+        encode(TOKENIZER, "a man", [("1.1", "a man"), ("1.2", " ")], 24)
