@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -12,6 +13,9 @@ from hypothesis import HealthCheck, settings
 
 from capeval.llm.cache import ReplyCache
 from tests.browser import running
+
+# No test downloads a model; huggingface_hub would try each of its files for half a minute.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 # A busy machine is no failure.
 settings.register_profile(

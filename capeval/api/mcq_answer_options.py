@@ -25,7 +25,7 @@ class AnswerOptions(CaptionerOptions):
     run : The name of the run. By default MODEL@SETTINGS.
     frames : The frames to take, as for generate. By default the benchmark's: 16 for TOMATO; for
         others the catalogue's, 32 for most.
-    order : ordered, or shuffled with --seed.
+    order : The order of the frames: ordered, or shuffled with --seed.
     single : Show one frame: first, middle, random (with --seed), an index from 0, or column:NAME
         for an index in the questions' own column.
     blind : Ask without the video.

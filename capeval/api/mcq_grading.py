@@ -14,14 +14,14 @@ from capeval.api import Notices
 from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
-from capeval.files.jsonl import dumps
+from capeval.files.jsonl import dumps, dumps_rows
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.mcq.asked import Asked
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
 from capeval.mcq.grading import DRAWS, Blind, Graded, count_grades
-from capeval.mcq.model_reader import ModelReader, prompts_label
+from capeval.mcq.model_reader import ModelReader, label_of
 from capeval.mcq.questions import load_questions, select
 from capeval.mcq.reading_work import ReadingEstimate, ReadingWork, Undecided, estimate_reading
 from capeval.mcq.responses import load_responses, models_of, responses_hash
@@ -298,7 +298,8 @@ def _form_of(out: Path) -> Format:
 
 def _written(found: Grades, form: Format) -> str:
     if form == "json":
-        return dumps(found.model_dump(mode="json"), indent=1)
+        head = found.model_dump(mode="json", exclude={"items"})
+        return dumps_rows(head, "items", map(dumps, found.items))
     return rendered([grades_page(found, full=True)], form, headline=grades_headline(found))
 
 
@@ -389,7 +390,7 @@ def _signature(
         parts["nll"] = "per-token" if settings.per_token else "sum"
     if chosen.asks is not None:
         parts["llm"] = llm or "none"
-        parts["prompts"] = prompts_label(chosen.asks)
+        parts["prompts"] = label_of(chosen.asks)
     if any(one.by_chance for one in graded.decisions):
         parts["seed"] = str(settings.seed)
     unique = {(one.benchmark, one.id) for one in responses}

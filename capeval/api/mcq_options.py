@@ -101,7 +101,7 @@ class ExportOptions:
     Parameters
     ----------
     responses : A run of `capeval mcq answer`, or a responses.jsonl.
-    to : video-mme writes the filled template for submission, tomato the folder of results.
+    to : The layout: video-mme is the filled template for submission, tomato the folder of results.
     out : The file to write for video-mme, or the folder of results for tomato.
     model : The name of the model, which the names of TOMATO's files have. By default as the
         responses have it.

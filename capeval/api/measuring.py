@@ -219,7 +219,8 @@ async def open_measuring(
     CountOrShare.read(o.max_unscored, "--max-unscored")
     names = [*dict.fromkeys(o.metric or CONTROLS)]
     kinds = {name: METRICS.load(name) for name in names}
-    targets = _targets(o, on_notice)
+    needs_references = any(kind.uses_references for kind in kinds.values())
+    targets = _targets(o, on_notice, needs_references=needs_references)
     async with AsyncExitStack() as stack:
         opened = None
         if any(kind.uses_chat for kind in kinds.values()):
@@ -241,19 +242,23 @@ async def open_measuring(
         yield MeasuringSession(o, targets, metrics, cached, opened, on_notice)
 
 
-def _targets(o: MetricsOptions, on_notice: Callable[[str], None]) -> list[Target]:
+def _targets(
+    o: MetricsOptions, on_notice: Callable[[str], None], *, needs_references: bool
+) -> list[Target]:
     out = None if o.out is None else Path(o.out)
-    if bool(o.candidates) != (o.references is not None):
+    is_incomplete = needs_references and o.references is None
+    if (o.candidates and is_incomplete) or (not o.candidates and o.references is not None):
         raise UsageError("--candidates and --references go together")
-    if o.candidates and o.references is not None:
+    questions = [] if o.qa is None or isinstance(o.qa, Mapping) else [o.qa]
+    if o.candidates:
         if o.captions or o.annotations is not None:
             raise UsageError("measure runs, or --candidates with --references, not both")
         is_file = not isinstance(o.candidates, Mapping)
         if is_file and out is None:
             out = Path("metrics.jsonl")
         if out is not None:
-            paths = [*(o.candidates if is_file else ())]
-            if not isinstance(o.references, Mapping):
+            paths = [*(o.candidates if is_file else ()), *questions]
+            if o.references is not None and not isinstance(o.references, Mapping):
                 paths.append(o.references)
             check_output(out, paths)
         return [
@@ -298,5 +303,5 @@ def _targets(o: MetricsOptions, on_notice: Callable[[str], None]) -> list[Target
     if out is not None:
         if len(sources) > 1:
             raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")
-        check_output(out, [*map(str, o.captions)])
+        check_output(out, [*map(str, o.captions), *questions])
     return [of_source(source, out) for source in sources]

@@ -51,7 +51,7 @@ _COMMANDS = {
     ),
     "metrics": (
         "metrics_command:metrics",
-        "Compute caption metrics, such as METEOR, to compare with a judge's scores.",
+        "Compute caption metrics, and write each caption's values to metrics.jsonl.",
     ),
     "mcq": (
         "mcq_command:app",

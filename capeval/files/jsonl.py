@@ -7,7 +7,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -15,18 +15,46 @@ from typing import Any, Self
 from capeval.errors import InputError
 from capeval.files.reading import parse_json, read_bytes
 
+# `json.dumps` makes an encoder for each call that has options.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
 
 def dumps(value: Any, *, indent: int | None = None) -> str:
     """Return JSON as capeval writes it: keys in the order given, Unicode unescaped.
 
     An unpaired surrogate cannot be written as UTF-8; JSON that has one is escaped.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    if indent is None:
+        text = _ENCODER.encode(value)
+    else:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
         return json.dumps(value, ensure_ascii=True, allow_nan=False, indent=indent)
     return text
+
+
+def dumps_rows(head: Mapping[str, Any], name: str, rows: Iterable[str]) -> str:
+    """Return an indented JSON object whose last member is a list with one line for each entry.
+
+    Parameters
+    ----------
+    head : the other members
+    rows : the entries as JSON
+
+    >>> print(dumps_rows({"n": 2}, "items", ['{"id": 1}', '{"id": 2}']))
+    {
+     "n": 2,
+     "items": [
+      {"id": 1},
+      {"id": 2}
+     ]
+    }
+    """
+    text = dumps({**head, name: []}, indent=1)
+    lines = ",\n  ".join(rows)
+    return text.removesuffix("]\n}") + f"\n  {lines}\n ]\n}}" if lines else text
 
 
 def as_stored(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 `lines:PATH` reads a text file with one caption per line; the number of the line, from 1, is the
 video's index. A folder has one such file for each system, as TRECVID Video-to-Text publishes them.
+DREAM-1K's file is read as it is published.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from capeval.errors import InputError
 from capeval.files.annotations import split_format
 from capeval.files.captions import load_captions
+from capeval.files.dream1k import as_reference, is_dream
 from capeval.files.reading import json_records, parse_json, read_bytes, read_text, why_missing
 from capeval.files.validation import validated
 from capeval.plugins import Registry
@@ -33,7 +35,9 @@ def _json_references(path: Path) -> Iterator[tuple[str, Any]]:
                 yield f"entry {n}", {"index": index, "references": value}
             return
     for place, record in json_records(path):
-        if isinstance(record, dict) and "references" not in record and "reference" in record:
+        if is_dream(record):
+            record = as_reference(record)  # noqa: PLW2901
+        elif isinstance(record, dict) and "references" not in record and "reference" in record:
             record = {**record, "references": record["reference"]}  # noqa: PLW2901
             del record["reference"]
         yield place, record

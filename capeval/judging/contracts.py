@@ -15,27 +15,16 @@ request's cache key: rewording one means paying again for replies that are in us
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from capeval.errors import ReplyError
 from capeval.files.label_matching import match_labels, normalised
+from capeval.files.prompts import tag_free_json
 from capeval.judging.prompts import PromptSet, Stage
-from capeval.judging.reply_contract import (
-    LABEL,
-    REMARKS,
-    Contract,
-    EventToClassify,
-    array_of,
-    as_list,
-    element_ids,
-    exact_keys,
-    first_of,
-    object_of,
-    read_label,
-)
+from capeval.judging.reply_contract import LABEL, Contract, EventToClassify, element_ids, read_label
 from capeval.judging.spans_contract import REASONED_SPANS, SPANS
+from capeval.llm.reply_parts import REMARKS, array_of, as_list, exact_keys, first_of, object_of
 from capeval.llm.types import ReplySchema
 from capeval.schema import Relation
 from capeval.text import shown
@@ -59,17 +48,17 @@ class _IdsContract(Contract):
         return {"match": 12, "classify": 15}[stage] * items + 8
 
     def show_caption(self, caption: str) -> str:
-        return _tag_free_json(caption)
+        return tag_free_json(caption)
 
     def show_events(self, events: Sequence[str]) -> str:
         return "\n".join(
-            _tag_free_json({"id": number, "event": event})
+            tag_free_json({"id": number, "event": event})
             for number, event in enumerate(events, start=1)
         )
 
     def show_parts(self, parts: Sequence[EventToClassify]) -> str:
         return "\n".join(
-            _tag_free_json(
+            tag_free_json(
                 {
                     "caption_part": part.text,
                     "elements": dict(zip(element_ids(part), part.elements, strict=True)),
@@ -111,12 +100,6 @@ class _IdsContract(Contract):
         if missing:
             raise ReplyError(f"element(s) {first_of(missing)} are not answered")
         return [tuple(found[name] for name in element_ids(part)) for part in parts]
-
-
-def _tag_free_json(value: Any) -> str:
-    # Without < and > nothing inside can close the tags around it in the templates.
-    text = json.dumps(value, ensure_ascii=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 class _TunaContract(Contract):

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from capeval.judging.contracts import contract_of
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.replies import FormError, read_reply
 from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.split_checks import words
 from capeval.llm.asker import Asker
+from capeval.llm.replies import FormError, read_reply
 from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.llm.wire import SERVER_ADVICE
 from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_name, lacking

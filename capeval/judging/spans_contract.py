@@ -10,23 +10,19 @@ from typing import Any, Final, TypeVar
 from capeval.errors import ReplyError
 from capeval.files.label_matching import read_relation
 from capeval.judging.prompts import Stage
-from capeval.judging.reply_contract import (
+from capeval.judging.reply_contract import LABEL, Contract, EventToClassify, element_ids, respelt
+from capeval.judging.segments import segments
+from capeval.judging.split_checks import repeating, repeats_note
+from capeval.llm.reply_parts import (
     COUNT,
-    LABEL,
     REMARKS,
-    Contract,
-    EventToClassify,
     array_of,
     as_list,
-    element_ids,
     exact_keys,
     first_of,
     object_of,
     read_number,
-    respelt,
 )
-from capeval.judging.segments import segments
-from capeval.judging.split_checks import repeating, repeats_note
 from capeval.llm.types import ReplySchema
 from capeval.schema import Relation
 from capeval.text import one_line, shown, storable

@@ -13,6 +13,7 @@ from transformers.utils.hub import extract_commit_hash
 
 from capeval.errors import UsageError
 from capeval.local_models.checkpoint_size import CheckpointSize, checkpoint_size
+from capeval.local_models.hub import use_downloads_if_unreachable
 from capeval.local_models.weights_identity import folder_hash, model_files
 from capeval.text import shown
 
@@ -111,6 +112,7 @@ def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
         model_files(Path(model))  # refuses what could not be read
         file: str | Path | None = Path(model) / "config.json"
     else:
+        use_downloads_if_unreachable()
         file = cached_file(model, "config.json", revision=revision)
     if file is None:
         raise OSError("it has no config.json")

@@ -10,8 +10,9 @@ from typing import Any
 from capeval.captioners.plan import default_run
 from capeval.captioners.protocol import Captioner
 from capeval.files.jsonl import as_stored
+from capeval.files.prompts import prompts_label
 from capeval.mcq.frames import ReaderFor, Shown
-from capeval.mcq.prompting import prompts_label
+from capeval.mcq.prompting import PROMPTS
 from capeval.mcq.question_job import QuestionJob, key_of
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.runs.folder import safe_name
@@ -93,7 +94,7 @@ class Asking:
                 "frames": self.policies,
                 "decoder": self.decoder,
                 **self.view.settings(),
-                "prompt": {"set": prompts_label()},
+                "prompt": {"set": prompts_label(PROMPTS)},
                 "symbols": self.symbols,
                 "circular": self.circular,
                 "likelihood": self.likelihood,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
-from capeval.files.packaged import packaged
-from capeval.files.reading import read_text
+from capeval.files.prompts import filled, prompts_label, template
 from capeval.llm.asker import Asker
 from capeval.llm.judge_models import Price
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
@@ -30,20 +28,13 @@ _MAX_TOKENS = 64
 _LONGEST = 6_000
 
 
-@lru_cache
-def template(name: str) -> str:
-    """Return a packaged prompt."""
-    return read_text(packaged("prompts") / PROMPTS / f"{name}.txt").strip()
-
-
-def prompts_label(asks: AskModel) -> str:
+def label_of(asks: AskModel) -> str:
     """Return the name of the prompt with the beginning of its hash, for the signature.
 
-    >>> prompts_label("choice").partition("@")[0]
+    >>> label_of("choice").partition("@")[0]
     'mcq-select-v1'
     """
-    digest = hashlib.sha256(template(_TEMPLATES[asks]).encode("utf-8")).hexdigest()
-    return f"{PROMPTS}@{digest[:6]}"
+    return prompts_label(PROMPTS, _TEMPLATES[asks])
 
 
 _TEMPLATES: dict[AskModel, str] = {"choice": "choose", "tomato": "tomato"}
@@ -130,10 +121,7 @@ class ModelReader:
         repeat: int = 0,
     ) -> ChatRequest:
         parts = {"data": _quoted(data), "choices": choices}
-        # In one pass, so that nothing in the data is taken for a placeholder.
-        text = re.sub(
-            r"\{(data|choices)\}", lambda found: parts[found[1]], template(_TEMPLATES[asks])
-        )
+        text = filled(template(PROMPTS, _TEMPLATES[asks]), parts)
         message = {"role": "user", "content": text}
         return ChatRequest(self.model, (message,), _MAX_TOKENS, repeat=repeat, schema=schema)
 

@@ -6,11 +6,9 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from capeval.errors import UsageError
-from capeval.files.packaged import packaged
-from capeval.files.reading import read_text
+from capeval.files.prompts import filled, template
 from capeval.mcq.asked import SYMBOLS
 from capeval.schema.question import Question, option_lines
 from capeval.text import counted, storable
@@ -18,7 +16,6 @@ from capeval.text import counted, storable
 PROMPTS = "mcq-v1"
 
 _WORDS = {"letters": "letter", "numbers": "number", "kana": "kana character"}
-_HOLE = re.compile(r"\{(frames|question|options|subtitles|symbols?)\}")
 # A sampling policy that takes frames by the clock.
 _BY_RATE = re.compile(r"fps|auto")
 # What opens a tag or a chat template's marker: "<question>", "</question>", "<|im_end|>",
@@ -73,9 +70,8 @@ def question_prompt(
         "symbol": _WORDS[symbols],
         "symbols": f"{', '.join(shown[:-1])} or {shown[-1]}",
     }
-    # In one pass: what is inserted is never searched for placeholders.
-    text = _HOLE.sub(lambda hole: values[hole[1]], template(name))
-    system = template("tomato-system") if name == "tomato" else None
+    text = filled(template(PROMPTS, name), values)
+    system = template(PROMPTS, "tomato-system") if name == "tomato" else None
     return Prompt(text, system, name)
 
 
@@ -93,24 +89,6 @@ def _template_name(question: Question, blind: bool, policy: str, *, has_subtitle
 def takes_subtitles(benchmark: str) -> bool:
     """Return whether there is a prompt with subtitles for a benchmark."""
     return benchmark not in ("tuna", "tomato")
-
-
-@cache
-def template(name: str) -> str:
-    """Return a packaged template."""
-    return read_text(packaged("prompts") / PROMPTS / f"{name}.txt").strip()
-
-
-def prompts_label() -> str:
-    """Return the name of the prompt set with the beginning of the hash of all its files.
-
-    >>> prompts_label().partition("@")[0]
-    'mcq-v1'
-    """
-    digest = hashlib.sha256()
-    for file in sorted((packaged("prompts") / PROMPTS).glob("*.txt")):
-        digest.update(f"{file.name}\0{read_text(file).strip()}\0".encode())
-    return f"{PROMPTS}@{digest.hexdigest()[:6]}"
 
 
 def symbols_named(name: str) -> tuple[str, ...]:

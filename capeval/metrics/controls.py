@@ -57,6 +57,7 @@ class CaptionLength(CaptionMetric):
 
     name = "length"
     outputs = (Output("length", unit="number", control=True),)
+    uses_references = False
     settings: Mapping[str, str] = {"version": "1", "words": "nfkc-casefold"}
 
     async def score_caption(self, item: Item) -> Outcome:

@@ -78,14 +78,17 @@ References = str | Path | Mapping[str, str | Sequence[str]]
 
 def of_candidates(
     candidates: Captions,
-    references: References,
+    references: References | None,
     *,
     system: str | None,
     out: Path | None,
     ignore_unknown: bool = False,
 ) -> Target:
-    """Return captions of videos that have references and no annotations."""
-    if isinstance(references, Mapping):
+    """Return captions of videos without annotations, with references if they are given."""
+    place: Path | None
+    if references is None:
+        place, records = None, []
+    elif isinstance(references, Mapping):
         place = Path("references")
         records = [
             validated(
@@ -145,10 +148,12 @@ def _items(
     system: str | None,
     known: Mapping[str, Reference],
     file: Path,
-    place: Path,
+    place: Path | None,
     *,
     ignore_unknown: bool,
 ) -> list[Item]:
+    if place is None:
+        return [Item(one.index, system, one.caption, ()) for one in captions]
     unknown = [caption.index for caption in captions if caption.index not in known]
     if captions and len(unknown) == len(captions):
         raise InputError(

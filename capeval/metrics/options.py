@@ -9,8 +9,11 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from capeval.metrics.autodq_options import AutodqOptions
 from capeval.metrics.bertscore_options import BERTScoreOptions
+from capeval.metrics.clair_options import ClairOptions
 from capeval.metrics.meteor_options import MeteorOptions
+from capeval.metrics.vdcscore_options import VdcscoreOptions
 from capeval.options import (
     FRACTION,
     INPUTS,
@@ -33,17 +36,25 @@ def _ignore(_notice: str) -> None:
 
 
 @declares
-class MetricsOptions(MeteorOptions, BERTScoreOptions, ModelOptions):
+class MetricsOptions(
+    VdcscoreOptions,
+    ClairOptions,
+    AutodqOptions,
+    MeteorOptions,
+    BERTScoreOptions,
+    ModelOptions,
+):
     """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
 
     Parameters
     ----------
     captions : Runs under runs/, or captions files of annotated videos, which become runs. By
         default every run; if there is none, the bundled sample.
-    metric : The metrics, of those that `--list` names. By default the controls: unigram-f1, length.
+    metric : Names of metrics. By default the controls: unigram-f1, length.
     annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
         that a run names.
-    candidates : Captions of videos that have references but no annotations; with --references.
+    candidates : Captions of videos that have no annotations; with --references, if a metric uses
+        references.
     references : Reference captions, one or more for each video; with --candidates.
     system : The name of the system that wrote the candidates. By default the file's stem, or the
         model that its lines name.

@@ -19,7 +19,7 @@ from capeval.files.judgments import short_hash
 from capeval.llm.asker import Asker
 from capeval.metrics.options import MetricsOptions
 from capeval.runs.workers import work_through
-from capeval.schema import Annotation, Usage
+from capeval.schema import Annotation, Caption, Usage
 from capeval.text import one_line
 from capeval.version import __version__
 
@@ -54,6 +54,11 @@ class Item:
     def key(self) -> str:
         """What names the caption among others: the index, with the system if there is one."""
         return self.index if self.system is None else json.dumps([self.system, self.index])
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether the caption is empty, by the rule of `Caption.is_empty`."""
+        return Caption(index=self.index, caption=self.caption).is_empty
 
     @cached_property
     def hash(self) -> str:
@@ -102,11 +107,13 @@ class Output:
     name : as in metrics.jsonl, such as "autodq-f1"
     unit : "fraction" (0 to 1, shown as a percentage), or "number" (shown as it is)
     control : whether it is no measure of quality, and only shows what a metric must exceed
+    scale : the lowest and the highest value of a number, if it has them
     """
 
     name: str
     unit: Literal["fraction", "number"] = "fraction"
     control: bool = False
+    scale: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -179,6 +186,8 @@ class Metric(ABC):
     """As the user types it; also the name of the file with its details."""
     outputs: tuple[Output, ...]
     uses_chat: ClassVar[bool] = False
+    uses_references: ClassVar[bool] = True
+    """Whether it needs references; candidates without any can be measured if no metric does."""
     settings: Mapping[str, str]
     """Everything that determines values, in the order of the signature: the version of the
     definition, options, model, prompts, judge, deviations from the published metric. If any of it
@@ -197,6 +206,10 @@ class Metric(ABC):
         """
         del items
         return self
+
+    def check(self, items: Sequence[Item]) -> None:
+        """Check captions before any is scored; raises `InputError` if one cannot be."""
+        del items
 
     async def open(self) -> None:
         """Load what scoring needs; called once, before the first `score`.

@@ -24,6 +24,9 @@ METRICS: Registry[type[Metric]] = Registry(
         "length": "capeval.metrics.controls:CaptionLength",
         "meteor": "capeval.metrics.meteor:Meteor",
         "bertscore": "capeval.metrics.bertscore:BERTScore",
+        "clair": "capeval.metrics.clair:Clair",
+        "autodq": "capeval.metrics.autodq:AutoDQ",
+        "vdcscore": "capeval.metrics.vdcscore:VDCscore",
     },
     check=lambda found: (
         None

@@ -93,6 +93,7 @@ class MetricResult:
                     "reason": one.reason,
                     "unit": output.unit,
                     "control": output.control,
+                    **({"scale": [*output.scale]} if output.scale else {}),
                     **({"groups": dict(one.groups)} if one.groups else {}),
                 }
                 for output in self.metric.outputs
@@ -164,6 +165,8 @@ class MetricWork:
                 changed = self._changed(old, item)
                 stale[changed] += 1
                 removed[changed] += item.key not in keys
+        with blaming(self._failed, passing=(CapevalError, OSError)):
+            metric.check(chosen)
         todo = [
             item for item in chosen if item.key not in kept or kept[item.key].reason is not None
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.console import Console
 from capeval.metrics.protocol import Output, Summary
 from capeval.metrics.run import MetricResult
 from capeval.reporting.formats import Format, rendered
-from capeval.reporting.numbers import NOTHING, percent, share, tenths
+from capeval.reporting.numbers import NOTHING, percent, rating, share, tenths
 from capeval.reporting.table import Column, Page, Row, Table
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import one_line
@@ -62,7 +63,9 @@ def value_of(output: Output, summary: Summary) -> str:
     """Return a value as it is shown: fractions as percentages."""
     if summary.value is None:
         return NOTHING
-    return percent(summary.value) if output.unit == "fraction" else tenths(summary.value)
+    if output.unit == "fraction":
+        return percent(summary.value)
+    return tenths(summary.value) if output.scale is None else rating(summary.value)
 
 
 def metrics_page(found: Sequence[Named]) -> Page:
@@ -92,6 +95,10 @@ def metrics_page(found: Sequence[Named]) -> Page:
     notes = []
     if controls := [output.name for output in outputs.values() if output.control]:
         notes.append(f"Controls, which a metric must exceed: {', '.join(controls)}.")
+    for output in outputs.values():
+        if output.scale is not None:
+            low, high = output.scale
+            notes.append(f"{output.name} is a number from {low} to {high}.")
     for one in found:
         for result in one.results:
             for name, summary in result.summaries.items():
@@ -102,4 +109,33 @@ def metrics_page(found: Sequence[Named]) -> Page:
                     )
     signatures = [*dict.fromkeys(result.metric.signature for result in results)]
     table = Table("Metrics: fractions in %", columns, rows)
-    return Page(tables=[table], notes=notes, signatures=signatures)
+    tables = [table, *_tables_of_groups(found[0].results if len(found) == 1 else ())]
+    if len(found) > 1 and any(one.groups for each in results for one in each.summaries.values()):
+        notes.append("Values of each group: --json, or measure one system.")
+    return Page(tables=tables, notes=notes, signatures=signatures)
+
+
+def _tables_of_groups(results: Sequence[MetricResult]) -> list[Table]:
+    """Return a table for each metric that averages over groups of one system's captions."""
+    tables = []
+    for result in results:
+        summaries = {
+            output: one
+            for output in result.metric.outputs
+            if (one := result.summaries[output.name]).groups
+        }
+        names = dict.fromkeys(name for one in summaries.values() for name in one.groups)
+        rows: list[Row] = [
+            [
+                one_line(name, 60),
+                *(
+                    value_of(output, replace(one, value=one.groups.get(name)))
+                    for output, one in summaries.items()
+                ),
+            ]
+            for name in names
+        ]
+        if rows:
+            columns = [Column("group", words=True), *(Column(one.name) for one in summaries)]
+            tables.append(Table(f"{result.metric.name} by group", columns, rows))
+    return tables

@@ -94,6 +94,15 @@ def tenths(value: float) -> str:
     return f"{value:.1f}"
 
 
+def rating(value: float) -> str:
+    """Return a mean on a scale of a few whole numbers, with two decimals.
+
+    >>> rating(2.1349)
+    '2.13'
+    """
+    return f"{value:.2f}"
+
+
 def file_size(size: int) -> str:
     """Return the size of a file.
 

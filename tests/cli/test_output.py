@@ -176,8 +176,9 @@ def test_help_texts_have_one_style(name: str, command: Any) -> None:
         if label == "--runs":
             assert one.default == "runs"
     reads_runs = {"generate", "judge", "score", "report", "inspect", "compare", "leaderboard"}
-    reads_runs |= {"plot", "correlate", "rate sheet", "probe"}
+    reads_runs |= {"plot", "correlate", "rate sheet", "probe", "metrics"}
     reads_runs |= {f"bridge {name}" for name in ("build", "plan", "show", "collect")}
+    reads_runs |= {f"mcq {n}" for n in ("answer", "grade", "export", "temporal", "leaderboard")}
     assert ("--runs" in {one.opts[0] for one in command.params}) is (name in reads_runs)
 
 

@@ -16,11 +16,11 @@ from capeval.errors import InputError, ReplyError
 from capeval.judging.contracts import CONTRACTS, contract_of
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import PromptSet, Stage, load_prompts, named_prompts
-from capeval.judging.replies import read_reply
 from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.run import judge_caption
 from capeval.judging.segments import segments
 from capeval.llm.fake import ScriptedClient
+from capeval.llm.replies import read_reply
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Scored
 from capeval.text import storable

@@ -9,9 +9,9 @@ import pytest
 from capeval.errors import ReplyError
 from capeval.files.label_matching import match_labels
 from capeval.judging.contracts import CONTRACTS
-from capeval.judging.replies import read_reply
 from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.split_checks import check_split
+from capeval.llm.replies import read_reply
 
 ANSWER = '{"relations": [{"id": "1.1", "relation": "entailment"}]}'
 

@@ -13,10 +13,10 @@ import pytest
 
 from capeval.errors import ReplyError
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.replies import read_reply
 from capeval.judging.run import judge_caption
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
+from capeval.llm.replies import read_reply
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.llm.wire import reply_from
 from capeval.schema import Caption, Judgment, Scored, Unscored, Usage

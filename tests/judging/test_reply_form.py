@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import ReplyError
-from capeval.judging import replies
 from capeval.judging.contracts import CONTRACTS
 from capeval.judging.prompts import Stage
-from capeval.judging.replies import FormError, read_reply
-from capeval.judging.reply_contract import exact_keys
+from capeval.llm import replies
+from capeval.llm.replies import FormError, read_reply
+from capeval.llm.reply_parts import exact_keys
 from tests.judging.reply_shapes import CAPTION, PARTS, RIGHT, Shape, attacks, honest
 
 # A busy machine draws and reads slowly.

@@ -82,7 +82,7 @@ def test_without_the_package_one_line_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bertscore_baseline, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtra, match=r"pip install '.\[metrics\]'.*--bertscore-rescale"):
+    with pytest.raises(MissingExtra, match=r"pip install '.\[bertscore\]'.*--bertscore-rescale"):
         find_baseline("en", model="roberta-large", layer=17)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from capeval.errors import ReplyError
-from capeval.judging.reply_values import BrokenValue, read_value
+from capeval.llm.reply_values import BrokenValue, read_value
 from capeval.llm.thinking import after_thinking
 from capeval.text import plain
 

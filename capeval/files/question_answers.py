@@ -1,0 +1,131 @@
+"""Questions with correct answers: as the VDC benchmark publishes them, or by index.
+
+VDC has JSON lines of `{VIDEO: [{"question", "answer", "category"}]}`. The other layout is JSON
+lines of `{"index": VIDEO, "questions": [{"question", "answer"}]}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from capeval.errors import InputError
+from capeval.files.judgments import short_hash
+from capeval.files.reading import json_records, parse_json, read_text
+from capeval.files.validation import validated
+from capeval.schema.question_answer import QuestionAnswer, VideoQuestions
+from capeval.text import counted, shown
+
+Numbered = tuple[int, QuestionAnswer]
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """The questions of a file.
+
+    Attributes
+    ----------
+    place : the file's name, for messages
+    videos : by index, each question with its number; those without text are left out
+    notices : a sentence for everything that was left out
+    """
+
+    place: Path
+    videos: Mapping[str, tuple[Numbered, ...]]
+    notices: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """A hash of the questions and answers, and the number of videos, as in a signature."""
+        texts = [
+            [index, [[number, one.question, one.answer] for number, one in questions]]
+            for index, questions in sorted(self.videos.items())
+        ]
+        return f"{short_hash(texts)[:6]}@{len(self.videos)}"
+
+
+def load_questions(source: Path | str | Mapping[str, Sequence[Any]]) -> QuestionSet:
+    """Return the questions of a file, or of a dict by index; raises `InputError`.
+
+    Of a video that is listed twice, the last list counts, as in the authors' code.
+    """
+    place = Path("qa") if isinstance(source, Mapping) else Path(source)
+    pairs = source.items() if isinstance(source, Mapping) else None
+    records = (
+        _of_file(place) if pairs is None else (("", {"index": i, "questions": q}) for i, q in pairs)
+    )
+    return _question_set(place, records)
+
+
+def _question_set(place: Path, records: Iterable[tuple[str, dict[str, Any]]]) -> QuestionSet:
+    found: dict[str, VideoQuestions] = {}
+    replaced: list[str] = []
+    for line, record in records:
+        index = record.get("index")
+        named = f"index {shown(index)}" if isinstance(index, str) else ""
+        where = ": ".join(part for part in (line, named) if part)
+        one = validated(VideoQuestions, record, file=place, where=where)
+        if found.get(one.index, one).questions != one.questions:
+            replaced.append(one.index)
+        found[one.index] = one
+    if not found:
+        raise InputError("has no questions", file=place)
+    videos = {
+        index: tuple(
+            (number, each)
+            for number, each in enumerate(one.questions, start=1)
+            if not each.is_blank
+        )
+        for index, one in found.items()
+    }
+    blank = [
+        (index, number)
+        for index, one in found.items()
+        for number, each in enumerate(one.questions, start=1)
+        if each.is_blank
+    ]
+    return QuestionSet(place, videos, (*_of_replaced(place, replaced), *_of_blank(place, blank)))
+
+
+def _of_replaced(place: Path, replaced: Sequence[str]) -> Iterator[str]:
+    if replaced:
+        videos = [*dict.fromkeys(replaced)]
+        verb = "has" if len(videos) == 1 else "have"
+        yield (
+            f"{place}: {counted(len(videos), 'video')} (such as {shown(videos[0])}) {verb} two "
+            "different lists of questions; the last one counts"
+        )
+
+
+def _of_blank(place: Path, blank: Sequence[tuple[str, int]]) -> Iterator[str]:
+    if blank:
+        index, number = blank[0]
+        verb = "has" if len(blank) == 1 else "have"
+        yield (
+            f"{place}: {counted(len(blank), 'question')} (such as {number} of {shown(index)}) "
+            f"{verb} no text or no answer, and will not be asked"
+        )
+
+
+def _of_file(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the records of a file in the layout by index, each with its place."""
+    text = read_text(path)
+    records: Iterable[tuple[str, Any]]
+    if path.suffix == ".json" and text.lstrip().startswith("{"):
+        records = [("", parse_json(text, file=path))]
+    else:
+        records = json_records(path)
+    for place, record in records:
+        if not isinstance(record, dict) or not record:
+            raise InputError(
+                f"must be a JSON object with the questions of a video, not {shown(record)}",
+                file=path,
+                where=place,
+            )
+        if "index" in record or "questions" in record:
+            yield place, record
+            continue
+        for index, questions in record.items():
+            yield place, {"index": index, "questions": questions}

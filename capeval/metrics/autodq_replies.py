@@ -1,0 +1,124 @@
+"""The two questions of AutoDQ and what the model may reply: events, and one relation for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Literal, cast
+
+from capeval.errors import ReplyError
+from capeval.files.prompts import tag_free_json
+from capeval.llm.reply_parts import (
+    COUNT,
+    REMARKS,
+    TEXT,
+    array_of,
+    as_list,
+    exact_keys,
+    first_of,
+    object_of,
+    read_number,
+)
+from capeval.llm.types import ReplySchema
+from capeval.metrics.chat_metric import Question
+from capeval.text import counted, plain, shown, storable
+
+PROMPTS = "autodq-v1"
+EXTRACT, ENTAIL = "extract", "entail"
+"""The templates, each with its call."""
+
+Label = Literal["entailment", "neutral", "contradiction"]
+LABELS: Final[tuple[Label, ...]] = ("entailment", "neutral", "contradiction")
+
+MOST_EVENTS = 10
+"""As many events the prompt asks for; more are counted, and noted."""
+
+_EVENTS = ReplySchema("events", object_of(events=array_of(TEXT)))
+_RELATION = object_of(id=COUNT, relation={"type": "string", "enum": list(LABELS)})
+_RELATIONS = ReplySchema("relations", object_of(events=array_of(_RELATION)))
+
+_WORD = re.compile(r"[^\W_]")
+
+# Of an event of ten words with its quotes, and of an answer with its keys.
+EVENT_TOKENS, ANSWER_TOKENS = 14, 14
+# Far more than ten events: a model in a loop is cut off.
+_MOST_EXTRACTED_TOKENS = 1024
+
+
+def extracting(stage: str, text: str) -> Question:
+    """Return the question for the events of a description."""
+    return Question(
+        stage,
+        PROMPTS,
+        EXTRACT,
+        {"description": tag_free_json(text)},
+        _EVENTS,
+        _MOST_EXTRACTED_TOKENS,
+        (text,),
+    )
+
+
+def judging(stage: str, events: Sequence[str], text: str) -> Question:
+    """Return the question which of some events a description entails: all of them in one call."""
+    lines = (tag_free_json({"id": n, "event": one}) for n, one in enumerate(events, start=1))
+    return Question(
+        stage,
+        PROMPTS,
+        ENTAIL,
+        {"description": tag_free_json(text), "events": "\n".join(lines)},
+        _RELATIONS,
+        256 + 3 * ANSWER_TOKENS * len(events),
+        (text, *events),
+    )
+
+
+def read_events(value: Any, notes: list[str], stage: str) -> tuple[str, ...]:
+    """Return the events of a reply, each once; raises `ReplyError`.
+
+    >>> read_events({"events": ["A dog barks.", "a dog barks."]}, [], "events")
+    ('A dog barks.',)
+    """
+    found: dict[str, str] = {}
+    items = as_list(value, "events")
+    for item in items:
+        if not isinstance(item, str) or not _WORD.search(item):
+            raise ReplyError(f"every event must be a sentence, not {shown(item)}")
+        found.setdefault(" ".join(plain(item).split()), storable(item.strip()))
+    if len(found) < len(items):
+        notes.append(f"{stage}: {counted(len(items) - len(found), 'repeated event')} left out")
+    if len(found) > MOST_EVENTS:
+        notes.append(f"{stage}: {len(found)} events, where at most {MOST_EVENTS} were asked for")
+    return tuple(found.values())
+
+
+def read_relations(value: Any, notes: list[str], stage: str, events: int) -> tuple[Label, ...]:
+    """Return the relation of each event, in their order; raises `ReplyError`."""
+    found: dict[int, Label] = {}
+    for item in as_list(value, "events"):
+        if not isinstance(item, dict):
+            raise ReplyError(f"every answer must be an object with an id, not {shown(item)}")
+        exact_keys(item, "an answer", ["id", "relation"], REMARKS)
+        number = read_number(item["id"], "event", events)
+        if type(item["id"]) is not int:
+            notes.append(f"{stage}: event {number} was answered with text for a number")
+        label = _label(item["relation"], stage, number, notes)
+        if number in found and found[number] != label:
+            raise ReplyError(f"event {number} is answered twice, differently")
+        if number in found:
+            notes.append(f"{stage}: event {number} was answered twice, alike")
+        found[number] = label
+    missing = [str(number) for number in range(1, events + 1) if number not in found]
+    if missing:
+        raise ReplyError(f"event(s) {first_of(missing)} are not answered")
+    return tuple(found[number] for number in range(1, events + 1))
+
+
+def _label(value: Any, stage: str, number: int, notes: list[str]) -> Label:
+    label = value.strip().lower() if isinstance(value, str) else value
+    if label not in LABELS:
+        raise ReplyError(
+            f"event {number}: the relation must be one of {', '.join(LABELS)}, not {shown(value)}"
+        )
+    if label != value:
+        notes.append(f"{stage}: event {number}: the label {shown(value)} was read as {label}")
+    return cast(Label, label)
