@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.judging import Row
+from tests.torchvision_operators import DefinedBeforeImport
 
 __all__ = ["measure"]
 
@@ -66,6 +67,7 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 def _model(folder: Path) -> Path:
+    sys.meta_path.insert(0, DefinedBeforeImport())
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
@@ -116,7 +118,9 @@ def _own(model: str, pairs: list[list[str]]) -> float:
         await metric.open()
         began = time.perf_counter()
         await metric.score(items, lambda _item, _outcome: None, lambda _: True)
-        return time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        metric.close()
+        return seconds
 
     return asyncio.run(scored())
 
@@ -131,8 +135,6 @@ def _theirs(model: str, pairs: list[list[str]]) -> float:
 
 
 if __name__ == "__main__":
-    from tests.torchvision_operators import DefinedBeforeImport
-
     sys.meta_path.insert(0, DefinedBeforeImport())
     _texts = json.loads(Path(sys.argv[2]).read_text())
     print((_own if sys.argv[3] == "capeval" else _theirs)(sys.argv[1], _texts))
