@@ -195,10 +195,10 @@ def native_precision(dtype: str, device: torch.device) -> torch.dtype:
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        # Older versions of torch do not tell.
+        # Older versions of torch lack it.
         get_capabilities = getattr(torch.cpu, "get_capabilities", dict)
-        told: Mapping[str, Any] = get_capabilities()
-        fast = device.type == "cpu" and any(told.get(name) for name in _BF16_INSTRUCTIONS)
+        capabilities: Mapping[str, Any] = get_capabilities()
+        fast = device.type == "cpu" and any(map(capabilities.get, _BF16_INSTRUCTIONS))
     return torch.bfloat16 if fast else torch.float32
 
 

@@ -25,7 +25,7 @@ class Grouping:
     ----------
     name : in files and options
     words : in tables
-    of_each : in sentences, what one value is of
+    of_each : names, in sentences, the captions that one value is computed from
     of : the function from a design to the (n,) group of each caption: integers from 0, every one in
         use. None if the statistic is taken of the means of systems, in one group
     whole : whether there is one group, whatever the design

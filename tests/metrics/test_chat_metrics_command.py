@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from capeval.judging.selection import captions_at_once
 from tests.cli_runs import capeval, start
+from tests.metrics.chat_calls import calls, prompts
 from tests.metrics.chat_responder import answer
 from tests.server import Act, LoopbackServer, completion, failure
 from tests.typed import typed
@@ -57,25 +57,6 @@ async def finished(folder: Path, url: str, code: int = 0, *more: str) -> str:
     return out.decode()
 
 
-def prompts(server: LoopbackServer) -> Counter[str]:
-    """What was asked for, without the calls that test the endpoint."""
-    every = (json.dumps(one["messages"]) for one in server.requests)
-    return Counter(one for one in every if "ok" not in one[:80])
-
-
-async def calls(server: LoopbackServer, wanted: int) -> None:
-    """Wait until there were so many calls."""
-    reached = asyncio.Event()
-
-    def respond(request: dict[str, Any]) -> Act:
-        if server.calls >= wanted:
-            reached.set()
-        return answer(request)
-
-    server.responder = respond
-    await reached.wait()
-
-
 async def test_killed_again_and_again_it_ends_alike_and_pays_once(tmp_path: Path) -> None:
     async with LoopbackServer(answer) as server:
         whole = write(tmp_path / "whole")
@@ -92,7 +73,7 @@ async def test_killed_again_and_again_it_ends_alike_and_pays_once(tmp_path: Path
                 *(*COMMAND, "--base-url", server.url, "--max-concurrency", str(AT_ONCE)),
                 OPENAI_API_KEY=KEY,
             )
-            await asyncio.wait_for(calls(server, wanted), 60)
+            await asyncio.wait_for(calls(server, wanted, answer), 60)
             assert process.returncode is None
             os.kill(process.pid, 9)
             await process.communicate()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from capeval.judging.selection import captions_at_once
 from tests.cli_runs import capeval, start
+from tests.metrics.chat_calls import calls, prompts
 from tests.metrics.vdc_responder import answer
 from tests.server import Act, LoopbackServer, completion, failure
 from tests.typed import typed
@@ -65,24 +65,6 @@ async def finished(folder: Path, url: str, code: int = 0, *more: str) -> str:
     return out.decode()
 
 
-def prompts(server: LoopbackServer) -> Counter[str]:
-    """What was asked for, without the calls that test the endpoint."""
-    every = (json.dumps(one["messages"]) for one in server.requests)
-    return Counter(one for one in every if "ok" not in one[:80])
-
-
-async def calls(server: LoopbackServer, wanted: int) -> None:
-    reached = asyncio.Event()
-
-    def respond(request: dict[str, Any]) -> Act:
-        if server.calls >= wanted:
-            reached.set()
-        return flaky(request)
-
-    server.responder = respond
-    await reached.wait()
-
-
 def flaky(request: dict[str, Any]) -> Act:
     """Reply without JSON at first, where the prompt's length says so."""
     if len(request["messages"]) == 1 and len(request["messages"][0]["content"]) % 3 == 0:
@@ -103,7 +85,7 @@ async def test_killed_again_and_again_it_ends_alike_and_pays_once(tmp_path: Path
     async with LoopbackServer(flaky, latency=0.02) as server:
         for wanted in (4, 12, 30, 50):
             process = await start(folder, *options(server.url), OPENAI_API_KEY=KEY)
-            await asyncio.wait_for(calls(server, wanted), 60)
+            await asyncio.wait_for(calls(server, wanted, flaky), 60)
             assert process.returncode is None
             os.kill(process.pid, 9)
             await process.communicate()
