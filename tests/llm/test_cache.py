@@ -195,7 +195,7 @@ async def answers(cache: ReplyCache) -> int:
     asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
     for n in (0, 1, 2, 3) * 2:
         request = ChatRequest("m", ({"role": "user", "content": f"hello {n}"},), 10)
-        assert await asker.ask(request, lambda reply: reply.text)
+        await asker.ask(request, lambda reply: reply.text)
     return len(client.requests)
 
 
