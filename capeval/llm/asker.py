@@ -168,9 +168,9 @@ class Asker:
         stored = None if self.cache is None else self.cache.get(asked.key)
         if stored is not None:
             self.meter.served(stored[0].usage)
-            trace("cache hit", key=asked.key[:12], state=stored[1], **described(request))
+            trace("cache hit", key=asked.key[-12:], state=stored[1], **described(request))
             return stored
-        trace("cache miss" if self.cache else "no cache", key=asked.key[:12])
+        trace("cache miss" if self.cache else "no cache", key=asked.key[-12:])
         if self.client is None:
             why = self.cache.reason_for_miss(asked) if self.cache else "there is no cache"
             raise CacheMiss(why)
