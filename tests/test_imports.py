@@ -56,6 +56,7 @@ HEAVY = {
     "scipy",
     "numpy",
     "aiohttp",
+    "genai_prices",
     "transformers",
     "av",
     "matplotlib",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PROMPTS = "tuna-cap-v2"
 MODELS_OWN = "default"
-"""The reasoning effort that sends nothing, as versions before there was the option."""
+"""The reasoning effort that sends nothing."""
 
 
 def _ignore(_notice: str) -> None:
