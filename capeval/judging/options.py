@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from capeval.runs.engine import Progress
     from capeval.schema import Annotation, Caption
 
-DEFAULT_PROMPTS = "tuna-cap-v2"
+DEFAULT_PROMPTS = "tuna-cap-v1"
 MODELS_OWN = "default"
 """The reasoning effort that sends nothing, as versions before there was the option."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from capeval.config import CONFIG, read_config
 from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
-from capeval.judging.contracts import contract_of
+from capeval.judging.contracts import EventToClassify, contract_of
 from capeval.judging.default_judge import default_judge
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
@@ -28,7 +28,6 @@ from capeval.judging.registry import (
     prepare_judge,
     runs_model,
 )
-from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.retirement import RetirementWatch, entry_for
 from capeval.judging.segments import size
 from capeval.llm.asker import Asker, open_asker

@@ -16,7 +16,7 @@ from capeval.runs.stored_scores import load_scores
 from capeval.schema import Annotation, Verdict
 from tests.cli.conftest import Endpoint, Workspace, end_of, start_server, stop_server
 
-NEW, OLD = "lexical-1", "judge-model@tuna-cap-v2"
+NEW, OLD = "lexical-1", "judge-model@tuna-cap-v1"
 
 
 def collecting(work: Workspace, *more: str, videos: int = 5) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ def test_a_cost_cap_stops_cleanly_and_counts_what_was_not_reached(judged: Worksp
     assert "Unclosed" not in said.err
     assert "of 20 drawn verdicts collected" in said.out.splitlines()[0]
     assert ", $" in said.out.splitlines()[0]
-    assert "other, judge-model@tuna-cap-v2: 0 of 5 drawn videos judged" in said.out
+    assert "other, judge-model@tuna-cap-v1: 0 of 5 drawn videos judged" in said.out
     assert "the cost cap of $3" in said.err
     assert judged.run(*both, "--yes").out.startswith("20 of 20 drawn verdicts collected")
 

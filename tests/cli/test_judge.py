@@ -68,7 +68,7 @@ def test_judges_once_and_never_again(work: Workspace, endpoint: Endpoint) -> Non
     assert endpoint.calls() == 36
     assert scores == work.scores()
     assert scores["counts"] == {"annotated": 12, "captioned": 12, "scored": 12, "unscored": 0}
-    assert "judge:judge-model-2024-08-06|prompts:tuna-cap-v2@" in scores["signature"]
+    assert "judge:judge-model-2024-08-06|prompts:tuna-cap-v1@" in scores["signature"]
     f1 = scores["overall"]["all"]["f1"]
     assert 0.2 < f1["low"] < f1["value"] < f1["high"] < 0.95
     assert list(work.judgments()) == VIDEOS

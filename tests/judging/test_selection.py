@@ -67,7 +67,7 @@ def test_a_key_is_not_shown() -> None:
             UsageError,
             "--prompts is for chat models",
         ),
-        (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v2"),
+        (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v1"),
     ],
 )
 async def test_what_makes_no_judge_is_told(
@@ -248,7 +248,7 @@ def configure(content: str) -> None:
 
 
 def stored(folder: RunFolder) -> Path:
-    return folder.judge("gpt-4o-2024-08-06", "tuna-cap-v2").judgments
+    return folder.judge("gpt-4o-2024-08-06", "tuna-cap-v1").judgments
 
 
 async def test_a_server_that_moves_is_the_same_judge(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ async def test_what_failed_is_tried_again(tmp_path: Path) -> None:
 async def test_a_torn_last_line_is_judged_again(tmp_path: Path) -> None:
     folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
     await run(folder, client)
-    path = folder.judge("gpt-4o-2024-08-06", "tuna-cap-v2").judgments
+    path = folder.judge("gpt-4o-2024-08-06", "tuna-cap-v1").judgments
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
     plan, _ = await run(folder, client)

@@ -362,7 +362,7 @@ async def test_a_chat_model_is_probed_and_its_replies_are_cached() -> None:
         )
         calls = len(server.requests)
         (card,) = found.cards.values()
-        assert card.judge.identity["prompts"].startswith("tuna-cap-v2@")
+        assert card.judge.identity["prompts"].startswith("tuna-cap-v1@")
         assert card.judge.identity["endpoint"] == "other"
         assert card.usage.calls > 0
         assert card.cost is None

@@ -15,7 +15,7 @@ from capeval.judging.lexical.lexicon import lexicon
 from capeval.judging.lexical.reading import NOT, Reading, read, tokens
 from capeval.judging.lexical.reference import LexicalReference
 from capeval.judging.lexical.splitting import split
-from capeval.judging.split_checks import repeats_note
+from capeval.judging.written_events import repeats_note
 from capeval.text import storable
 
 RULES: Final = "lexical-1"

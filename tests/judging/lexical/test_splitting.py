@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.judging.lexical.splitting import split
-from capeval.judging.split_checks import words
+from capeval.judging.written_events import words
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 
