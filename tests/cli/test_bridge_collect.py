@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import capeval
 from capeval.errors import BudgetReached, InputError, UsageError
+from capeval.files.packaged import packaged
 from capeval.runs.stored_scores import load_scores
 from capeval.schema import Annotation, Verdict
 from tests.cli.conftest import Endpoint, Workspace, end_of, start_server, stop_server
@@ -198,19 +200,22 @@ def test_a_cost_cap_stops_cleanly_and_counts_what_was_not_reached(judged: Worksp
             ("--repeats", "3"),
             "(the repeats changed); ask for the judge that made them, with --old-base-url, ",
         ),
-        (("--old-prompts", "tuna-cap-v1"), None),
+        (("--old-prompts", "./own"), None),
     ],
 )
 def test_other_settings_are_refused_or_another_judge(
     judged: Workspace, more: tuple[str, ...], message: str | None
 ) -> None:
+    own = judged.folder / "own"
+    shutil.copytree(packaged("prompts") / "tuna-cap-v1", own)
+    (own / "split.txt").write_text("Be brief.\n" + (own / "split.txt").read_text())
     assert judged.run(*collecting(judged)).code == 0
     before = lines(judged)
     said = judged.run(*collecting(judged, *more))
     assert lines(judged) == before
     if message is None:
         assert said.code == 0, said.err
-        assert drawn(judged, "judge-model@tuna-cap-v1")["indexes"] == drawn(judged)["indexes"]
+        assert drawn(judged, "judge-model@own")["indexes"] == drawn(judged)["indexes"]
     else:
         assert said.code == 2
         assert message in said.err
