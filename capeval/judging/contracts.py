@@ -34,7 +34,7 @@ from capeval.llm.replies import (
 )
 from capeval.llm.types import ReplySchema
 from capeval.schema import RELATIONS, Relation
-from capeval.text import one_line, shown
+from capeval.text import one_line, shown, storable
 
 T = TypeVar("T")
 
@@ -232,7 +232,7 @@ class _SpansContract(Contract):
             relation = read_relation(label, f"element {number}")
             _note_spelling(f"element {names[number - 1]}", label, relation, notes)
             labels.append(relation)
-            reasons.append(one_line(reason, _LONGEST_REASON))
+            reasons.append(one_line(storable(reason), _LONGEST_REASON))
         return _by_part(labels, parts), _by_part(reasons, parts)
 
 

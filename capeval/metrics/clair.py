@@ -15,7 +15,7 @@ from capeval.llm.types import ReplySchema
 from capeval.metrics.chat_metric import Asked, ChatMetric, Question
 from capeval.metrics.protocol import Context, Item, Output, Scored
 from capeval.schema import Usage
-from capeval.text import shown
+from capeval.text import shown, storable
 
 PROMPTS = "clair-v1"
 TOP = 100
@@ -97,4 +97,4 @@ def read_rating(value: Any, notes: list[str]) -> tuple[float, str]:
             f"is {shown(score)} meant on a scale from 0 to 1? Give the score on the scale from 0 "
             f"to {TOP}, as a whole number if it is small"
         )
-    return float(score), given.reason
+    return float(score), storable(given.reason)

@@ -9,7 +9,7 @@ from capeval.files.prompts import tag_free_json
 from capeval.llm.replies import COUNT, TEXT, Number, ReplyForm, in_form, object_of
 from capeval.llm.types import ReplySchema
 from capeval.metrics.chat_metric import Question
-from capeval.text import shown
+from capeval.text import shown, storable
 
 PROMPTS = "vdcscore-v1"
 TOP = 5
@@ -62,7 +62,7 @@ def read_answer(value: Any, notes: list[str]) -> str:
     # The form of the prompt, sent back, has no letter either.
     if not any(map(str.isalnum, answer)):
         raise ReplyError(f"the answer must be text, not {shown(answer)}")
-    return answer.strip()
+    return storable(answer.strip())
 
 
 def read_comparison(value: Any, notes: list[str], stage: str) -> tuple[bool, int]:
