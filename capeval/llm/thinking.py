@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 # What a server without the model's reasoning parser leaves: DeepSeek's and Qwen's tags (their chat
-# templates open the first tag themselves), Magistral's, Kimi's, Gemma's, and OpenAI's Harmony
-# format with and without its special tokens. Reasoning may quote its own mark, so the last one ends
-# it.
+# templates open the first tag themselves), Seed's, OpenThinker's, Magistral's, Kimi's, Gemma's, and
+# OpenAI's Harmony format with and without its special tokens. Reasoning may quote its own mark, so
+# the last one ends it.
 _REASONING = re.compile(
-    r"<(?P<tag>think|thinking|thought|reasoning)>.*</(?P=tag)>"
+    r"<(?P<tag>(?:seed:)?think|thinking|thought|reasoning)>.*</(?P=tag)>"
+    r"|<\|begin_of_thought\|>.*<\|end_of_thought\|>"
     r"|\[THINK\].*\[/THINK\]"
     r"|◁think▷.*◁/think▷"
     r"|<\|channel>thought.*<channel\|>"
@@ -19,9 +20,12 @@ _REASONING = re.compile(
     r"|(?:(?!<think|<thought|<reason).)*</think>",
     re.DOTALL,
 )
+# Any other mark of reasoning leaves open what is reasoning.
 _MARK = re.compile(
-    r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]|◁/?think▷|<\|?channel\|?>"
-    r"|\Aanalysis(?=[A-Z])"
+    r"<[\s/|]{0,3}[\w:]{0,12}(?:think(?:ing)?|thought|reasoning|reflection|scratchpad|analysis)"
+    r"\b[^<>]{0,200}>"
+    r"|\[/?THINK\]|◁/?think▷|<\|?channel\|?>|\Aanalysis(?-i:(?=[A-Z]))",
+    re.IGNORECASE,
 )
 
 

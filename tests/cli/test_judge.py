@@ -249,7 +249,7 @@ def test_replies_that_stay_bad_leave_a_video_unscored(work: Workspace, endpoint:
     endpoint.mood(prose=["unit004"])
     ran = work.judge("--json")
     assert (ran.code, ran.json["captions"]["counts"]["unscored"]) == (3, 1)
-    reason = "split: the reply holds no complete JSON value"
+    reason = "split: the reply must be one complete JSON value and nothing else"
     assert work.judgments()["V004"]["reason"] == reason
     assert endpoint.calls() == 33 + 3
     endpoint.mood()
