@@ -18,7 +18,7 @@ from capeval.errors import CapevalError, JudgeError, ModelDown
 from capeval.judging.lexical.matching import RULES, prepare, split_and_match, stemmer
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.runs.threads import Threads
-from capeval.schema import Annotation, Relation, Verdict, lacking
+from capeval.schema import Annotation, Relation, Verdict
 from capeval.text import describe, storable
 
 if TYPE_CHECKING:
@@ -84,16 +84,17 @@ class NLIJudge(PreparedJudge):
         tally.stage = "split"
         pieces, _, matches, notes = split_and_match(caption, prepare(annotation))
         tally.stage = "classify"
-        pairs: dict[tuple[int, int], list[Encoded]] = {}
+        pairs: dict[str, list[Encoded]] = {}
         for place, event in enumerate(annotation.events):
             own = [one for one, match in zip(pieces, matches, strict=True) if match == place]
             for number, element in enumerate(event.visual_elements if own else ()):
-                pairs[place, number] = encode(
+                name = f"{place + 1}.{number + 1}"
+                pairs[name] = encode(
                     self._encoder.tokenizer,
                     " ".join(own),
                     storable(element.content),
                     limit=self._encoder.limit,
-                    element=f"{place + 1}.{number + 1}",
+                    element=name,
                 )
         if several := [len(windows) for windows in pairs.values() if len(windows) > 1]:
             notes.append(
@@ -105,26 +106,21 @@ class NLIJudge(PreparedJudge):
             candidate_events=tuple(pieces),
             matches=tuple(None if match is None else match + 1 for match in matches),
             relations=tuple(
-                tuple(found[place, number] for number in range(len(event.visual_elements)))
-                if place in matches
-                else lacking(event)
+                tuple(
+                    found[f"{place + 1}.{number + 1}"] if place in matches else "lack"
+                    for number in range(len(event.visual_elements))
+                )
                 for place, event in enumerate(annotation.events)
             ),
             notes=tuple(notes),
         )
 
-    def _classify(
-        self, pairs: dict[tuple[int, int], list[Encoded]]
-    ) -> dict[tuple[int, int], Relation]:
-        if not pairs:
-            return {}
+    def _classify(self, pairs: dict[str, list[Encoded]]) -> dict[str, Relation]:
         windows = [window for pair in pairs.values() for window in pair]
-        rows = iter(self._encoder.logits(windows))
+        rows = iter(self._encoder.logits(windows) if windows else ())
         return {
-            (event, element): combined(
-                [self._relation(next(rows), f"{event + 1}.{element + 1}") for _ in pair]
-            )
-            for (event, element), pair in pairs.items()
+            element: combined([self._relation(next(rows), element) for _ in pair])
+            for element, pair in pairs.items()
         }
 
     def _relation(self, row: NDArray[np.float32], element: str) -> Relation:

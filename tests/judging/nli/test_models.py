@@ -124,22 +124,6 @@ def test_a_name_without_a_model_ends_in_one_line(name: str, told: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"device": "tpu"}, "--device tpu: must be one of auto, cuda, mps, cpu, or cuda:N"),
-        ({"device": "cuda:99"}, "--device cuda:99: this machine shows"),
-        ({"revision": "main"}, "--revision is for models of the hub"),
-    ],
-)
-def test_options_that_do_not_fit_end_in_one_line(
-    checkpoint: Checkpoint, options: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(UsageError) as refused:
-        open_nli(str(checkpoint("deberta")), **options)
-    assert str(refused.value).startswith(told)
-
-
 def test_a_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingExtra, match=r"needs transformers .*pip install '\.\[nli\]'"):
