@@ -118,7 +118,7 @@ def _response(value: dict[str, Any], file: Path, number: int) -> Response:
         if "reply" not in value and "question" in value:
             message = "is a question without a reply; `capeval mcq answer` writes responses"
             raise InputError(message, file=file, where=where) from None
-        name, message = complaint(faults, list(Response.model_fields))
+        name, message = complaint(faults)
         if name.startswith("tags.") and "tags" not in value:
             name, kinds = name.split(".")[1], "text, a number, true, false, null or a list of texts"
             message = f"must be {kinds}, not {shown(value.get(name))}"

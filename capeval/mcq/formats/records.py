@@ -23,7 +23,7 @@ from capeval.files.tables import CONTROL
 from capeval.files.workbook import is_workbook
 from capeval.mcq.formats.list_text import parse_list
 from capeval.schema.question import OPTION_LETTERS, VISIBLE, Tag
-from capeval.text import misnamed, plain, shown
+from capeval.text import nearest, plain, shown
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Record:
         """Return a field's value; InputError if it is missing or empty."""
         if name not in self.fields:
             given = list(map(str, self.fields))
-            raise self.error(name, f"is missing{misnamed(name, given)}")
+            raise self.error(name, f"is missing{nearest(name, given)}")
         value = self.fields[name]
         if value is None or (isinstance(value, str) and _is_blank(value)):
             raise self.error(name, "is empty")
