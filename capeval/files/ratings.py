@@ -453,9 +453,7 @@ def strata_of(table: Table, keys: Keys) -> list[tuple[str, int, int]]:
         elif first.setdefault(group, (size, drawn)) != (size, drawn):
             problem = f"the sizes differ from an earlier row of the stratum {shown(stratum)}"
         elif there[group] > drawn:
-            problem = (
-                f"more than {drawn:,} captions of the stratum {shown(stratum)}"
-            )
+            problem = f"more than {drawn:,} captions of the stratum {shown(stratum)}"
         if problem:
             raise table.error(problem, row=row, column=", ".join(STRATUM_COLUMNS))
     return strata

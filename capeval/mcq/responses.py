@@ -12,9 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from capeval.errors import InputError
-from capeval.files.parquet import is_parquet
 from capeval.files.reading import first_line, parse_json, read_text
-from capeval.files.workbook import is_workbook
+from capeval.files.tables import is_binary_table
 from capeval.mcq.exchange.tomato import is_tomato_line, tomato_responses
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.formats.video_mme import filled_template
@@ -55,7 +54,7 @@ def load_responses(
 
 def _is_lines(file: Path) -> bool:
     """Return whether a file, whatever its name, begins with a response or a line of TOMATO's."""
-    if is_parquet(file) or is_workbook(file):
+    if is_binary_table(file):
         return False
     text = first_line(file)
     if not text.startswith("{"):
