@@ -163,8 +163,9 @@ def complaint(faults: ValidationError) -> tuple[str, str]:
     fault = faults.errors(include_url=False)[0]
     field = ".".join(str(p + 1) if isinstance(p, int) else str(p) for p in fault["loc"])
     message = fault["msg"].removeprefix("Value error, ")
-    if fault["type"] not in ("missing", "extra_forbidden"):
-        message += f", not {shown(fault['input'])}"
+    given = fault["input"]
+    if fault["type"] != "extra_forbidden" and isinstance(given, str | int | float | None):
+        message += f", not {shown(given)}"
     return field, message
 
 

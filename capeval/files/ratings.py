@@ -286,7 +286,7 @@ def _rated(
     first = rated.index(False)
     if missing == "error":
         raise table.error(
-            "is empty; leave unrated rows out with --missing drop",
+            f"{table.empty}; leave unrated rows out with --missing drop",
             row=first,
             column=", ".join(columns),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import re
 import stat
 from collections.abc import Iterator
@@ -68,6 +69,14 @@ def why_missing(path: Path) -> str:
     return "does not exist" + nearest(path.name, names)
 
 
+def _finite(text: str) -> float:
+    # 1e999 would be read as infinity, which JSON cannot represent.
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{cut(text)} is not a number in JSON")
+    return number
+
+
 class WrittenFloat(float):
     """A number of JSON that keeps the text it was written as, such as `2.50`."""
 
@@ -76,7 +85,7 @@ class WrittenFloat(float):
     @classmethod
     def read(cls, text: str) -> WrittenFloat:
         """Return the number of a text."""
-        number = cls(text)
+        number = cls(_finite(text))
         number.text = text
         return number
 
@@ -104,7 +113,7 @@ def parse_json(text: str, *, file: Path, line: int = 1, as_written: bool = False
             text,
             object_pairs_hook=_unique,
             parse_constant=_no_constant,
-            parse_float=WrittenFloat.read if as_written else None,
+            parse_float=WrittenFloat.read if as_written else _finite,
         )
     except json.JSONDecodeError as fault:
         line += fault.lineno - 1

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from capeval.errors import InputError, MissingExtra
 from capeval.files.csv_formulas import unescape
@@ -34,16 +34,14 @@ _PARQUET = b"PAR1"
 
 # What tables have in place of an empty cell.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
+# Statistics add up squares and cubes of numbers, which must stay within the range of floats.
+_LARGEST = 1e100
 # Column names in one message: more do not fit on a line that a user can read.
 _MOST_NAMED = 10
 
 _NUMBERS: TypeAdapter[list[float | None]] = TypeAdapter(
-    list[Annotated[float, Field(allow_inf_nan=False)] | None]
+    list[Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)] | None]
 )
-_Name = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1), Field(coerce_numbers_to_str=True)
-]
-_NAMES: TypeAdapter[list[str]] = TypeAdapter(list[_Name])
 
 
 def is_missing(value: Any) -> bool:
@@ -128,7 +126,9 @@ class Table:
 
     def names(self, column: str) -> list[str]:
         """Return a column of names, without the blanks around them; none may be empty."""
-        found = self._parsed(_NAMES, self.columns[column], column)
+        found = ["" if cell is None else str(cell).strip() for cell in self.columns[column]]
+        if "" in found:
+            raise self.error(self.empty, row=found.index(""), column=column)
         together = "".join(found)
         if self.is_text and "'" in together:
             found = [unescape(name) for name in found]
@@ -143,21 +143,25 @@ class Table:
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Return a column of finite numbers; a missing one is NaN."""
-        given = [None if is_missing(cell) else cell for cell in self.columns[column]]
-        return np.array(self._parsed(_NUMBERS, given, column), dtype=np.float64)
-
-    def _parsed(self, adapter: TypeAdapter[Any], cells: Sequence[Any], column: str) -> Any:
+        cells = self.columns[column]
         try:
-            return adapter.validate_python(list(cells))
+            given = [None if is_missing(cell) else cell for cell in cells]
+            return np.array(_NUMBERS.validate_python(given), dtype=np.float64)
         except ValidationError as faults:
             row = int(faults.errors()[0]["loc"][0])
             message = complaint(faults)[1]
-        if self.sheet is not None and not cells[row]:
-            # openpyxl returns nothing for a formula that no program has computed.
-            message = "is empty, or a formula without a stored result; save the sheet as CSV"
-        elif isinstance(cells[row], str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cells[row]):
+        if isinstance(cells[row], str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cells[row]):
             message += "; write decimals with a point"
         raise self.error(message, row=row, column=column)
+
+    @property
+    def empty(self) -> str:
+        """What is wrong with a cell that is empty.
+
+        openpyxl returns nothing for a formula that no program has computed.
+        """
+        formula = ", or a formula without a stored result: save the sheet as CSV"
+        return f"is empty{formula if self.sheet else ''}"
 
     def check_unique(self, keys: Sequence[tuple[Hashable, ...]], columns: str) -> None:
         """Refuse rows with the same key."""

@@ -36,7 +36,8 @@ def with_labels(
 ) -> JudgedRun:
     """Return a judged run with the labels of its captions in a human file.
 
-    `columns` are the file's by capeval's names, `sheet` is that of a workbook. Rows without a label are left out with a notice.
+    `columns` are the file's by capeval's names, `sheet` is that of a workbook. Rows
+    without a label are left out with a notice.
 
     Raises
     ------
