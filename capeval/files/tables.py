@@ -258,7 +258,10 @@ def _of_workbook(path: Path, data: bytes, sheet: str | None) -> Table:
         raise InputError(f"has no sheet {shown(title)}; it has {listed(names)}", file=path)
     numbered = [(n, cells) for n, cells in enumerate(every, start=1) if any(cells)]
     places = [f"sheet {shown(title)}, row {n}" for n, _ in numbered]
-    return _of_rows(path, [cells for _, cells in numbered], places, title)
+    # Cells beside the table have no column name.
+    width = max((len(cells) for _, cells in numbered), default=0)
+    rows = [[*cells, *[""] * (width - len(cells))] for _, cells in numbered]
+    return _of_rows(path, rows, places, title)
 
 
 def _text(value: Any) -> str:
