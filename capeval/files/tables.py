@@ -12,6 +12,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -191,10 +192,11 @@ def _folded(name: str) -> str:
 
 def is_binary_table(path: Path) -> bool:
     """Return whether a file begins like a workbook or parquet, whatever its name."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(4).startswith((*_WORKBOOK, _PARQUET))
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(4).startswith((*_WORKBOOK, _PARQUET))
+    return False
 
 
 def read_table(path: Path | str, sheet: str | None = None) -> Table:
