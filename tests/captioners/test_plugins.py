@@ -263,7 +263,7 @@ async def test_a_method_that_is_not_async_does_not_hold_up_the_loop(tmp_path: Pa
         (lambda rs: [whole(rs[0], details=Raises(SystemExit(0)))], "a value that raises System"),
         (
             lambda rs: [whole(rs[0], usage=Usage.model_construct(calls=-1))],
-            "a caption whose usage.calls: must be at least 0, not -1",
+            "a caption whose usage.calls: Input should be greater than or equal to 0",
         ),
         (lambda rs: [whole(rs[0], revision=3)], "a caption whose revision is a int"),
         (lambda _: 1 / 0, "the model failed: ZeroDivisionError"),

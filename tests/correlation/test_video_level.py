@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from capeval.correlation.video_level import Settings, analyse
 from capeval.files.ratings import Keys
 from capeval.stats.design import Design
 from capeval.stats.values import Floats
-from tests.correlation.making import correlate
 
 KEYS = [(f"v{n // 3}", f"s{n % 3}") for n in range(24)]
 

@@ -163,7 +163,7 @@ def raising(attribute: str, error: BaseException) -> Any:
         (type("Bare", (), {"judge": all_lacking})(), "name"),
         (raising("judge", SystemExit(0)), "SystemExit: 0"),
         (raising("identity", asyncio.CancelledError()), "CancelledError"),
-        (Judge(name="mine\ud800"), "unpaired surrogate"),
+        (Judge(name="mine\ud800"), "unicode string"),
         (Judge(prompts="mine\ud800"), "unpaired surrogate"),
         (Judge(identity=["\ud800"]), "unpaired surrogate"),
     ],
