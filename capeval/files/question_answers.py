@@ -61,7 +61,8 @@ def _question_set(place: Path, records: Iterable[tuple[str, dict[str, Any]]]) ->
     found: dict[str, VideoQuestions] = {}
     replaced: list[str] = []
     for line, record in records:
-        named = f"index {shown(record.get('index'))}"
+        index = record.get("index")
+        named = f"index {shown(index)}" if isinstance(index, str) else ""
         where = ": ".join(part for part in (line, named) if part)
         one = validated(VideoQuestions, record, file=place, where=where)
         if found.get(one.index, one).questions != one.questions:
