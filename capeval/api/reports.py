@@ -78,7 +78,7 @@ def report(o: ReportOptions) -> Report:
     stale = _stale(loaded, o.on_notice)
     labels = None
     if o.human is not None:
-        labels = load_human_labels(Path(o.human), o.columns, loaded.values(), o.on_notice)
+        labels = load_human_labels(Path(o.human), o.columns, o.sheet, o.on_notice)
         _check_labels(labels, Path(o.human), loaded, o.on_notice)
     prices = read_prices(CONFIG)
     page = report_html(loaded, human=labels, strips=_strips(first, o), prices=prices, stale=stale)

@@ -49,6 +49,9 @@ columns_option = partial(
     metavar="NAME=COLUMN",
     commas=True,
 )
+sheet_option = partial(
+    option, None, "Which sheet of a workbook to read. By default the first.", metavar="NAME"
+)
 # With fewer, no p-value could be .01.
 resamples_option = partial(option, None, metavar="N", min=99)
 seed_option = partial(option, 0, "The seed of the statistics.", min=0, metavar="N")
@@ -92,6 +95,7 @@ class ScoreOptions:
     judge: str | None = judge_option()
     human: FilePath | None = option(None, metavar="FILE")
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
     seed: int = option(
         0, "Accepted for earlier scripts: nothing in a score is random.", min=0, metavar="N"
     )
@@ -121,6 +125,7 @@ class CheckOptions:
     judge: str | None = judge_option()
     human: FilePath | None = option(None, metavar="FILE")
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
     ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
 
@@ -170,6 +175,7 @@ class ReportOptions:
     out: FilePath | None = out_option()
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
     frames: int | None = option(None, metavar="N", min=0, max=64)
     videos: FilePath | None = option(None, metavar="DIR")
     judge: str | None = judge_option()
@@ -201,6 +207,7 @@ class InspectOptions:
     prompts: FilePath | None = option(None, metavar="NAME")
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -258,6 +265,7 @@ class PlotOptions:
     width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
     judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
     seed: int = seed_option()
@@ -302,6 +310,7 @@ class CorrelateOptions:
     _: KW_ONLY
     metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
     annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
         note="Or `Annotation`s."
     )

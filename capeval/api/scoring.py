@@ -39,7 +39,7 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         inputs = [*files_behind([judged], scores=False), *([human] if human else [])]
         check_output(Path(o.out), inputs, own="scores.json")
     if human is not None:
-        judged = with_labels(judged, human, o.columns, o.on_notice)
+        judged = with_labels(judged, human, o.columns, o.on_notice, o.sheet)
         for line in store_labels(judged):
             o.on_notice(line)
     judged, outdated = with_bridged(judged)
@@ -83,7 +83,7 @@ def check_scores(o: CheckOptions) -> Checked:
         labels=o.human is None,
     )
     if o.human is not None:
-        judged = with_labels(judged, Path(o.human), o.columns)
+        judged = with_labels(judged, Path(o.human), o.columns, sheet=o.sheet)
     return check_stored(judged, find_scores(o.file, Path(o.runs)))
 
 

@@ -192,7 +192,7 @@ def _own_entry(file: Path, name: str, table: Any) -> JudgeModel:
     try:
         return JudgeModel.model_validate({**before, **dated, **table, "name": name})
     except ValidationError as faults:
-        field, message = complaint(faults, list(JudgeModel.model_fields))
+        field, message = complaint(faults)
         message = message.replace("a JSON object", "a table")
         raise InputError(message, file=file, field=f"{where}.{field}") from None
 

@@ -15,7 +15,7 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.sources import Source
 from capeval.schema import Caption
 from capeval.schema.reference import Reference
-from capeval.text import counted, nearest, none_has, shown
+from capeval.text import counted, nearest, shown
 
 FILE = "metrics.jsonl"
 
@@ -157,7 +157,7 @@ def _items(
     unknown = [caption.index for caption in captions if caption.index not in known]
     if captions and len(unknown) == len(captions):
         raise InputError(
-            f"{none_has(len(captions), 'caption', 'a reference')} (captions: "
+            "no caption has a reference (captions: "
             f"{shown(unknown[0])}…; references: {shown(next(iter(known)))}…); name the matching "
             "--references",
             file=file,

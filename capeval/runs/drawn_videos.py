@@ -86,7 +86,7 @@ def read_drawn(folder: JudgeFolder) -> DrawnVideos | None:
     try:
         return DrawnVideos.model_validate_json(dumps(value))
     except ValidationError as faults:
-        field, message = complaint(faults, list(DrawnVideos.model_fields))
+        field, message = complaint(faults)
         raise InputError(message, file=file, field=field) from None
 
 

@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 
 from capeval.errors import CapevalError, InputError, RunLocked
-from capeval.files.columns import Choice, Known
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.judgments import caption_hash, reference_hash
 from capeval.files.ratings import LabelTable, RatingTable, load_human
@@ -33,10 +32,12 @@ def with_labels(
     file: Path,
     columns: Mapping[str, str] | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
+    sheet: str | None = None,
 ) -> JudgedRun:
     """Return a judged run with the labels of its captions in a human file.
 
-    `columns` are the file's by capeval's names. Rows without a label are left out with a notice.
+    `columns` are the file's by capeval's names, `sheet` is that of a workbook. Rows
+    without a label are left out with a notice.
 
     Raises
     ------
@@ -44,10 +45,7 @@ def with_labels(
         The file has no labels of elements, or none of this run's captions.
     """
 
-    def known() -> Known:
-        return Known({*judged.annotated}, {name for name in (judged.name, judged.model) if name})
-
-    table = load_human(file, choice=Choice(columns or {}, known), missing="drop")
+    table = load_human(file, columns=columns, sheet=sheet, missing="drop")
     if isinstance(table, RatingTable):
         raise InputError(
             "has ratings of captions; calibrated scores need labels of elements "
@@ -128,7 +126,7 @@ def _rows_of(table: LabelTable, judged: JudgedRun) -> list[int]:
     """Return the rows of a run: those under its name, else those under its model's."""
     systems = table.keys.systems
     if systems is None:
-        return list(range(len(table.lines)))
+        return list(range(len(table.places)))
     there = set(systems)
     name = next((one for one in (judged.name, judged.model) if one in there), None)
     if name is None:

@@ -243,15 +243,18 @@ def _order(work: Workspace, n: int) -> list[str]:
 DAMAGED = {
     "no JSON": ("{", "broken JSON"),
     "list": ("[1]", "must be a JSON object"),
-    "missing": ("{}", "seed: is missing"),
-    "text": ('{"seed": "0", "n": 1, "N": 2, "indexes": ["a"]}', "must be a whole number"),
+    "missing": ("{}", "seed: Field required"),
+    "text": ('{"seed": "0", "n": 1, "N": 2, "indexes": ["a"]}', "Input should be a valid integer"),
     "wrong n": ('{"seed": 0, "n": 2, "N": 2, "indexes": ["a"]}', "n must be the number"),
     "repeated": ('{"seed": 0, "n": 2, "N": 2, "indexes": ["a", "a"]}', "n must be the number"),
     "not at random": (
         '{"drawn": "by hand", "seed": 0, "n": 1, "N": 2, "indexes": ["a"]}',
-        '"by hand" is unknown',
+        "Input should be 'at random'",
     ),
-    "unknown key": ('{"seed": 0, "n": 1, "N": 2, "indexes": ["a"], "x": 1}', "is not a known key"),
+    "unknown key": (
+        '{"seed": 0, "n": 1, "N": 2, "indexes": ["a"], "x": 1}',
+        "Extra inputs are not permitted",
+    ),
 }
 
 

@@ -122,7 +122,7 @@ def test_users_entries_are_listed_and_wrong_ones_refused(type_: Typed) -> None:
     wrong = type_("judges")
     assert wrong.code == 2
     assert wrong.lines == [
-        'capeval: capeval.toml: judges."ours".context: must be a whole number, not "long"'
+        'capeval: capeval.toml: judges."ours".context: Input should be a valid integer, not "long"'
     ]
 
 

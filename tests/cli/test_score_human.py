@@ -363,21 +363,21 @@ WRONG = [
     ("video_id,system,element_id,label\nv00,mine,9.9,lack\n", 'v00 has no element "9.9"'),
     (
         "video_id,element_id,label,stratum\nv00,1.1,lack,a\n",
-        'the columns "stratum_videos", "stratum_sampled" are missing',
+        "has no column stratum_videos, stratum_sampled",
     ),
     (STRATA + "v00,1.1,lack,a,3,4\n", "stratum_sampled: 4 are sampled of 3 videos"),
-    (STRATA + "v00,1.1,lack,a,x,4\n", 'stratum_videos: "x" is no whole number above 0'),
+    (STRATA + "v00,1.1,lack,a,x,4\n", "stratum_videos: Input should be a valid number"),
     (
         STRATA + "v00,1.1,lack,a,5,4\nv00,1.2,lack,b,5,4\n",
         '"b" differs from the stratum of the same caption above',
     ),
     (
         STRATA + "v00,1.1,lack,a,5,4\nv01,1.2,lack,a,6,4\n",
-        'differs from an earlier row of the stratum "a"',
+        'differ from an earlier row of the stratum "a"',
     ),
     (
         STRATA + "v00,1.1,lack,a,5,1\nv00,1.2,lack,a,5,1\nv01,1.1,lack,a,5,1\n",
-        'this is caption 2 of the stratum "a", of which 1 was sampled',
+        'more than 1 captions of the stratum "a"',
     ),
 ]
 
