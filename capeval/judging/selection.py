@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from capeval.config import CONFIG, read_config
 from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
@@ -28,11 +28,11 @@ from capeval.judging.registry import (
     prepare_judge,
     runs_model,
 )
-from capeval.judging.retirement import RetirementWatch, entry_for
+from capeval.judging.retirement import ending, entry_for
 from capeval.judging.segments import size
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
-from capeval.llm.judge_models import JudgeModel, read_judges
+from capeval.llm.judge_models import JudgeModel
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
 from capeval.runs.folder import JudgeFolder, RunFolder
@@ -54,16 +54,13 @@ class OpenJudge:
     """The same judge without a client: it raises `CacheMiss` where a call would be paid for."""
     reasons: tuple[str, ...] = ()
     """Why it is this judge, where the user did not name it; for the beginning of a run."""
-    retired: str = ""
-    """That it is retired and may not answer, in words; for the beginning of a run."""
     thinks: bool = False
     """Whether it reasons, as far as is documented: that is paid for, and no part of an estimate."""
 
     @property
     def title(self) -> str:
         """The judge in words, and why it is this one."""
-        parts = (self.judge.title, *self.reasons, self.retired)
-        return "; ".join(part for part in parts if part)
+        return "; ".join((self.judge.title, *self.reasons))
 
     @property
     def prompt_name(self) -> str | None:
@@ -95,12 +92,16 @@ async def open_judge(
     if judge is None:
         default = default_judge(options, is_sample=is_sample, offline=offline)
         judge, reasons = default.name, (default.reason,)
-    _check_options_of_weights(options, judge)
+    for option in OF_WEIGHTS:
+        if getattr(options, option) is not None and not runs_model(judge):
+            raise UsageError(
+                f"--{option} is for a judge whose model runs in this process, such as --judge {NLI}"
+            )
     if judge is None or (isinstance(judge, str) and not is_registered(judge)):
-        async with _open_chat_model(options, judge, offline, reasons, on_notice) as opened:
+        async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
             yield opened
         return
-    own = judge if isinstance(judge, str) else prepare_judge(judge)
+    name = judge if isinstance(judge, str) else prepare_judge(judge).name
     for option, given in (
         ("--reasoning", options.reasoning is not None),
         ("--base-url", options.base_url),
@@ -108,17 +109,14 @@ async def open_judge(
         ("--explain", options.explain),
     ):
         if given:
-            what = shown(own if isinstance(own, str) else own.name)
-            raise UsageError(f"{option} is for chat models; the judge {what} does not use it")
-    if isinstance(own, str):
-        of_model: dict[str, Any] = {}
-        if runs_model(own):
-            of_model = {name: getattr(options, name) for name in OF_WEIGHTS}
-            of_model["on_notice"] = on_notice
+            raise UsageError(f"{option} is for chat models; the judge {shown(name)} is none")
+    if isinstance(judge, str):
+        weights = {option: getattr(options, option) for option in OF_WEIGHTS}
+        more = {**weights, "on_notice": on_notice} if runs_model(judge) else {}
         # It may load a model for minutes: Ctrl-C works meanwhile.
-        prepared = await in_thread(partial(load_judge, own, **of_model))
+        prepared = await in_thread(partial(load_judge, judge, **more))
     else:
-        prepared = own
+        prepared = prepare_judge(judge)
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
         yield OpenJudge(prepared, Meter(), concurrency, None, prepared, reasons)
@@ -128,14 +126,6 @@ async def open_judge(
 
 OF_WEIGHTS = ("device", "dtype", "revision")
 """The options of a judge whose model runs in this process."""
-
-
-def _check_options_of_weights(options: JudgeOptions, judge: object) -> None:
-    given = [name for name in OF_WEIGHTS if getattr(options, name) is not None]
-    if given and not runs_model(judge):
-        raise UsageError(
-            f"--{given[0]} is for a judge whose model runs in this process, such as --judge {NLI}"
-        )
 
 
 def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--base-url") -> None:
@@ -150,39 +140,46 @@ def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--ba
         return
     near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
     unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
-    ways = (
-        f"name a local server with {base_url}, or use the baseline with --judge lexical"
-        if base_url == "--base-url"
-        else f"or name a local server with {base_url}"
+    raise UsageError(
+        f"{unknown if near else ''}no key: set OPENAI_API_KEY, or name a local server with "
+        f"{base_url}"
     )
-    raise UsageError(f"{unknown if near else ''}no key: set OPENAI_API_KEY, {ways}")
+
+
+@dataclass(frozen=True)
+class ChatModel:
+    """A chat model at an endpoint, and what it is asked with.
+
+    `offline` is the asker without a client; `endpoint` the name that is configured for `address`.
+    `reason` says why it is asked for `effort`, where the user did not say so; `thinks` whether it
+    reasons, as far as is documented.
+    """
+
+    asker: Asker
+    offline: Asker
+    name: str
+    address: str
+    endpoint: str | None
+    effort: str | None
+    reason: str
+    thinks: bool
 
 
 @asynccontextmanager
-async def _open_chat_model(
-    options: JudgeOptions,
-    model: str | None,
-    offline: bool,
-    reasons: tuple[str, ...],
-    on_notice: Callable[[str], None],
-) -> AsyncIterator[OpenJudge]:
-    prompts = load_prompts(options.prompts, explain=options.explain)
+async def open_chat_model(
+    options: JudgeOptions, model: str | None, *, offline: bool, on_notice: Callable[[str], None]
+) -> AsyncIterator[ChatModel]:
+    """Open a chat model, by default the endpoint's only one; its connections close with the block.
+
+    A notice says that the model ends soon, or has ended.
+    """
     base_url = endpoint_url(options.base_url)
     address = public_url(base_url)
-    endpoint = configured_names(CONFIG).get(address)
-    key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
-    judges = read_judges(CONFIG)
-    offline = offline and model is not None
-    if not offline:
-        check_key(options, model)
-    # What replaces the network is no service that ends a model.
-    watch = None if options.client else RetirementWatch(address, judges, on_notice)
     async with open_asker(
         base_url,
-        key,
-        watch=watch,
+        options.api_key or os.environ.get("OPENAI_API_KEY") or None,
         client=options.client,
-        offline=offline,
+        offline=offline and model is not None,
         cache=options.cache,
         max_cost=options.max_cost,
         on_notice=on_notice,
@@ -191,33 +188,53 @@ async def _open_chat_model(
         patience=max(300.0, 2 * options.timeout),
         max_concurrency=options.max_concurrency,
     ) as asker:
-        named = model or await asker.only_model("--judge")
-        entry = entry_for(named, address, judges)
-        effort, why = _effort(options, entry)
-        retired = watch.begin(named, offline=offline) if watch else ""
-        unpaid = Asker(None, asker.cache, base_url=base_url, meter=Meter(), explains_misses=False)
+        name = model or await asker.only_model("--judge")
+        entry = entry_for(name, address)
+        notice = ending(name, entry)
+        # What replaces the network is no service that ends a model.
+        if notice is not None and options.client is None:
+            on_notice(notice)
+        effort, reason = _effort(options, entry)
+        yield ChatModel(
+            asker,
+            asker.offline(),
+            name,
+            address,
+            configured_names(CONFIG).get(address),
+            effort,
+            reason,
+            thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
+        )
+
+
+@asynccontextmanager
+async def _open_chat_judge(
+    options: JudgeOptions,
+    model: str | None,
+    offline: bool,
+    reasons: tuple[str, ...],
+    on_notice: Callable[[str], None],
+) -> AsyncIterator[OpenJudge]:
+    prompts = load_prompts(options.prompts, explain=options.explain)
+    if model is None or not offline:
+        check_key(options, model)
+    async with open_chat_model(options, model, offline=offline, on_notice=on_notice) as chat:
         judge, cached = (
             LLMJudge(
-                each,
-                named,
+                asker,
+                chat.name,
                 prompts,
-                base_url=address,
-                endpoint=endpoint,
-                reasoning=effort,
+                base_url=chat.address,
+                endpoint=chat.endpoint,
+                reasoning=chat.effort,
                 concurrency=captions_at_once(options.max_concurrency),
                 on_notice=on_notice,
             )
-            for each in (asker, unpaid)
+            for asker in (chat.asker, chat.offline)
         )
+        reasons = (*reasons, chat.reason) if chat.reason else reasons
         yield OpenJudge(
-            judge,
-            asker.meter,
-            judge.concurrency,
-            prompts,
-            cached,
-            tuple(reason for reason in (*reasons, why) if reason),
-            retired,
-            thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
+            judge, chat.asker.meter, judge.concurrency, prompts, cached, reasons, chat.thinks
         )
 
 
@@ -226,10 +243,8 @@ def _effort(options: JudgeOptions, entry: JudgeModel | None) -> tuple[str | None
     if options.reasoning is not None:
         return (None if options.reasoning == MODELS_OWN else options.reasoning), ""
     least = entry.least_effort if entry else None
-    if least is None:
-        return None, ""
     # With "none" a temperature is accepted; "minimal" leaves the least to chance.
-    return least, "the least effort that it takes (--reasoning sets another)"
+    return least, "the least effort that it takes (--reasoning sets another)" if least else ""
 
 
 def captions_at_once(calls: int) -> int:
@@ -274,7 +289,8 @@ class JudgingEstimate:
     def __add__(self, other: JudgingEstimate) -> JudgingEstimate:
         stages = {
             stage: self.stages.get(stage, Usage()) + other.stages.get(stage, Usage())
-            for stage in sorted({**self.stages, **other.stages}, key=_STAGES.index)
+            for stage in _STAGES
+            if stage in {**self.stages, **other.stages}
         }
         known = self.cost is not None and other.cost is not None
         cost = (self.cost or 0.0) + (other.cost or 0.0) if known else None
@@ -294,6 +310,7 @@ async def estimate(
     if opened.offline is None or opened.prompts is None:
         result.cost = 0.0
         return result
+    stages = dict.fromkeys(_STAGES, Usage())
     for annotation, caption in work:
         await asyncio.sleep(0)  # Ctrl-C is noticed between captions
         for repeat in range(0 if caption.is_empty else repeats):
@@ -302,13 +319,12 @@ async def estimate(
                 await opened.offline.judge(annotation, caption.caption, repeat=repeat, tally=tally)
             except CacheMiss:
                 expected = _expected(annotation, caption.caption, opened.prompts)
-                for stage in _STAGES[_STAGES.index(tally.stage) if tally.stage in _STAGES else 0 :]:
-                    before = result.stages.get(stage, Usage())
-                    result.stages[stage] = before + expected[stage]
+                for stage in _STAGES[_STAGES.index(cast(Stage, tally.stage)) :]:
+                    stages[stage] += expected[stage]
             except CapevalError:
                 # A stored failure: its cost is unknown, and it is requested again anyway.
                 continue
-    result.stages = {stage: result.stages[stage] for stage in _STAGES if stage in result.stages}
+    result.stages = {stage: usage for stage, usage in stages.items() if usage.calls}
     price = opened.meter.price(opened.judge.name)
     if not result.stages:
         result.cost = 0.0

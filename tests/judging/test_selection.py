@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from capeval.errors import InputError, UsageError
 from capeval.judging.default_judge import is_configured
 from capeval.judging.options import JudgeOptions
-from capeval.judging.run import JudgingWork, judge_caption
+from capeval.judging.run import JudgingWork
 from capeval.judging.selection import estimate, open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
@@ -63,7 +61,7 @@ def test_a_key_is_not_shown() -> None:
             UsageError,
             "--prompts is for chat models",
         ),
-        (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v1"),
+        (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v2"),
     ],
 )
 async def test_what_makes_no_judge_is_told(
@@ -98,7 +96,7 @@ async def test_the_environment_names_the_endpoint(monkeypatch: pytest.MonkeyPatc
             assert (opened.judge.name, opened.judge.base_url) == ("some-model", server.url)
 
 
-@pytest.mark.parametrize("choice", [{}, {"explain": True}], ids=str)
+@pytest.mark.parametrize("choice", [{}, {"explain": True}, {"prompts": "tuna-cap-v1"}], ids=str)
 async def test_the_estimate_counts_what_is_left_to_pay(choice: dict[str, Any]) -> None:
     client = ScriptedClient(right)
     async with open_judge(JudgeOptions({}, client=client, **choice)) as opened:
@@ -125,38 +123,6 @@ async def test_the_estimate_counts_what_is_left_to_pay(choice: dict[str, Any]) -
         assert 0.6 < second.usage.output_tokens / spent.output_tokens < 2
 
 
-@pytest.mark.parametrize("attempts", [1, 3])
-async def test_stored_replies_that_fail_a_newer_rule_are_asked_again(
-    attempts: int, tmp_path: Path
-) -> None:
-    """The last of so many stored replies was accepted by an older version."""
-
-    def older(request: ChatRequest) -> str:
-        return f"{right(request)}\nScratch that."
-
-    def prepared(path: Path, client: ScriptedClient) -> JudgeOptions:
-        return JudgeOptions({}, client=client, cache=path)
-
-    path = tmp_path / "replies.sqlite"
-    async with open_judge(prepared(path, ScriptedClient(older))) as opened:
-        judgment = await judge_caption(opened.judge, *WORK[0], repeats=1)
-        assert "text follows the answer" in str(judgment.reason)
-    with closing(sqlite3.connect(path)) as db, db:
-        first = "SELECT key FROM replies ORDER BY rowid LIMIT ?"
-        db.execute(f"DELETE FROM replies WHERE key NOT IN ({first})", (attempts,))
-        db.execute("UPDATE replies SET state = 'refused'")
-        last = "SELECT max(rowid) FROM replies"
-        db.execute(f"UPDATE replies SET state = 'validated' WHERE rowid = ({last})")
-    client = ScriptedClient(right)
-    async with open_judge(prepared(path, client)) as opened:
-        expected = await estimate(WORK[:1], opened, repeats=1)
-        assert expected.usage.calls == 3
-        judgment = await judge_caption(opened.judge, *WORK[0], repeats=1)
-        assert isinstance(judgment, Scored)
-        assert len(client.requests) == 3
-        assert (await estimate(WORK[:1], opened, repeats=1)).usage.calls == 0
-
-
 @pytest.mark.parametrize(("unreadable", "is_reported"), [(11, True), (10, False)])
 async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
     unreadable: int, is_reported: bool
@@ -172,9 +138,10 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
         for repeats in (1, 2, 3):
             await execute(JudgingWork(source, opened, repeats=repeats))
     assert len(client.requests) > 40
-    found = [notice for notice in notices if "because they are not JSON alone" in notice]
+    found = [notice for notice in notices if "because of their form" in notice]
     assert len(found) == is_reported
     assert all("11 of the first 20 replies of gpt-4o" in notice for notice in found)
+    assert all("--reasoning-parser" in notice for notice in found)
 
 
 async def test_an_empty_caption_is_expected_to_cost_nothing() -> None:
@@ -243,7 +210,7 @@ def configure(content: str) -> None:
 
 
 def stored(folder: RunFolder) -> Path:
-    return folder.judge("gpt-4o-2024-08-06", "tuna-cap-v1").judgments
+    return folder.judge("gpt-4o-2024-08-06", "tuna-cap-v2").judgments
 
 
 async def test_a_server_that_moves_is_the_same_judge(tmp_path: Path) -> None:
@@ -302,7 +269,7 @@ async def test_what_failed_is_tried_again(tmp_path: Path) -> None:
 async def test_a_torn_last_line_is_judged_again(tmp_path: Path) -> None:
     folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
     await run(folder, client)
-    path = folder.judge("gpt-4o-2024-08-06", "tuna-cap-v1").judgments
+    path = folder.judge("gpt-4o-2024-08-06", "tuna-cap-v2").judgments
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
     plan, _ = await run(folder, client)
