@@ -8,55 +8,57 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from capeval.llm.finish import contradiction, ending
-from capeval.llm.retry import BadAnswerError
+from capeval.llm.retry import CallFailed
 from capeval.llm.thinking import after_thinking
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
-from capeval.text import Loss, one_line
+from capeval.text import Loss, one_line, storable
+
+SERVER_ADVICE = (
+    "set the reasoning parser of the server to the model's (vLLM and SGLang: --reasoning-parser; "
+    "llama.cpp: --reasoning-format), or switch reasoning off"
+)
+"""What to do about a model whose replies cannot be separated from its reasoning."""
+
+# The limit includes reasoning; without room for it there would be no visible reply.
+HIDDEN_REASONING_TOKENS = 8192
+# OpenAI's guide to reasoning advises to reserve this much until it is known how much is needed.
+MUCH_REASONING_TOKENS = 25_000
+MUCH_REASONING = ("high", "xhigh", "max")
+MOST_TOKENS = 100_000_000
+LONGEST_NAME = 200
+# Parameters that a request can do without.
+OPTIONAL = ("temperature", "seed", "max_tokens", "max_completion_tokens", "response_format")
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """How requests to one model are sent."""
+    """How requests to one model are sent; it `thinks` if it needs room to reason first."""
 
     temperature: bool = True
     seed: bool = True
     length: Literal["max_tokens", "max_completion_tokens", "none"] = "max_tokens"
     format: Literal["json_schema", "json_object", "none"] = "json_schema"
     thinks: bool = False
-    """It reasons before it answers, and needs room for that."""
-
-    @property
-    def sent(self) -> tuple[str, ...]:
-        """Names of the parameters that it can still give up."""
-        names = ["temperature"] * self.temperature + ["seed"] * self.seed
-        names += [self.length] * (self.length != "none")
-        names += ["response_format"] * (self.format != "none")
-        return tuple(names)
 
     @property
     def left_off(self) -> tuple[str, ...]:
         """Requested parameters that this plan omits; "json_schema" if it sends only JSON mode."""
-        names = ["temperature"] * (not self.temperature) + ["seed"] * (not self.seed)
-        names += ["max_tokens"] * (self.length == "none")
-        names += {"json_schema": [], "json_object": ["json_schema"], "none": ["response_format"]}[
-            self.format
-        ]
-        return tuple(names)
+        omitted = {
+            "temperature": not self.temperature,
+            "seed": not self.seed,
+            "max_tokens": self.length == "none",
+            "json_schema": self.format == "json_object",
+            "response_format": self.format == "none",
+        }
+        return tuple(name for name, is_omitted in omitted.items() if is_omitted)
 
     def weaker(self, parameter: str) -> dict[str, Any]:
         """Return the change that gives up `parameter`, or takes the next best form of it."""
-        changes: dict[str, dict[str, Any]] = {
-            "temperature": {"temperature": False},
-            "seed": {"seed": False},
-            "max_tokens": {"length": "max_completion_tokens"},
-            "max_completion_tokens": {"length": "none"},
-            "response_format": {
-                "format": "json_object" if self.format == "json_schema" else "none"
-            },
-        }
-        return changes[parameter]
+        if parameter == "response_format":
+            return {"format": "json_object" if self.format == "json_schema" else "none"}
+        lengths = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "none"}
+        return {"length": lengths[parameter]} if parameter in lengths else {parameter: False}
 
 
 class Negotiation:
@@ -104,21 +106,6 @@ class Negotiation:
         )
 
 
-SERVER_ADVICE = (
-    "set the reasoning parser of the server to the model's (vLLM and SGLang: --reasoning-parser; "
-    "llama.cpp: --reasoning-format), or switch reasoning off"
-)
-"""What to do about a model whose replies cannot be separated from its reasoning."""
-
-# The limit includes reasoning; without room for it there would be no visible reply.
-HIDDEN_REASONING_TOKENS = 8192
-# OpenAI's guide to reasoning advises to reserve this much until it is known how much is needed.
-MUCH_REASONING_TOKENS = 25_000
-MUCH_REASONING = ("high", "xhigh", "max")
-MOST_TOKENS = 100_000_000
-LONGEST_NAME = 200
-
-
 def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     """Return the JSON body for `request`, without what `plan` leaves off."""
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
@@ -135,61 +122,76 @@ def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     if plan.seed:
         body["seed"] = request.repeat
     if request.schema is not None and plan.format == "json_schema":
-        body["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {
-                "name": request.schema.name,
-                "schema": request.schema.schema,
-                "strict": True,
-            },
-        }
+        schema = {"name": request.schema.name, "schema": request.schema.schema, "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif request.schema is not None and plan.format == "json_object":
         body["response_format"] = {"type": "json_object"}
     return body
 
 
 def parse_json(status: int, content_type: str, content: bytes) -> Mapping[str, Any]:
-    """Return the JSON object of a response; raises `BadAnswerError`."""
+    """Return the JSON object of a response; raises `CallFailed`."""
     try:
         payload = json.loads(content)
     except (ValueError, RecursionError):
-        start = content[:200].decode("utf-8", "replace").strip()
-        kind = "HTML" if is_html(content_type, start) else one_line(content_type, 60) or "no type"
-        raise BadAnswerError(status, f"the response is not JSON ({kind})", start) from None
+        is_page = "html" in content_type.lower() or content.lstrip().startswith(b"<")
+        kind = "HTML" if is_page else one_line(content_type, 60) or "no type"
+        raise CallFailed(status, f"the response is not JSON ({kind})") from None
     if not isinstance(payload, dict):
-        raise BadAnswerError(status, "the response is not a JSON object")
+        raise CallFailed(status, "the response is not a JSON object")
     return payload
 
 
-def is_html(content_type: str, start: str) -> bool:
-    """Return whether a body is a web page."""
-    head = start.lstrip().lower()
-    return "html" in content_type.lower() or head.startswith(("<!doctype", "<html"))
+Ending = Literal["complete", "cut", "declined", "failed"]
+# OpenAI's own reasons, and those of models and servers behind routers: Anthropic's, Gemini's,
+# Cohere's, Mistral's, Text Generation Inference's. What is in no list is a failure: every server
+# has its own words for one.
+_ENDINGS: dict[Ending, str] = {
+    "complete": "stop stop_sequence stop_token eos eos_token end_turn end_of_turn endoftext "
+    "complete completed done finished normal success ok null none tool_call tool_calls tool_use "
+    "function_call",
+    "cut": "length max_length model_length max_tokens max_output_tokens max_new_tokens token_limit "
+    "model_context_window_exceeded",
+    "declined": "content_filter content_filtered refusal safety image_safety sensitive recitation "
+    "prohibited_content blocklist spii guardrail_intervened error_toxic",
+}
+_ENDING_OF = {name: ending for ending, names in _ENDINGS.items() for name in names.split()}
+_FAILURE = re.compile(
+    "error|fail|abort|cancel|time_?out|exception|overload|incomplete|insufficient"
+)
+
+
+def ending(reason: object) -> Ending:
+    """Return how a reply with this finish reason ended; without any it is taken to be complete.
+
+    >>> ending("STOP"), ending(None), ending("content_filter: RECITATION"), ending("server_error")
+    ('complete', 'complete', 'declined', 'failed')
+    """
+    if not isinstance(reason, str):
+        return "complete" if reason is None else "failed"
+    # Gemini's compatible endpoint adds its own reason: "content_filter: RECITATION".
+    name = re.sub(r"[\s-]+", "_", reason.partition(":")[0].strip().lower())
+    return _ENDING_OF.get(name, "failed") if name else "complete"
 
 
 def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]) -> ChatReply:
-    """Read a chat completion, tolerant of what servers leave out; raises `BadAnswerError`."""
+    """Read a chat completion, tolerant of what servers leave out; raises `CallFailed`."""
     choices = payload.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise _failed(payload, _error(payload), "the response has no choices")
+        raise _failed(_error(payload), "the response has no choices")
     # What a failed call has written so far may look like a whole reply.
     error = _error(payload) or choice.get("error") or message.get("error")
     finish = _finish(payload, choice)
     if error or ending(finish) == "failed":
-        raise _failed(
-            payload, error, f"the reply is marked as failed ({one_line(str(finish), 60)})"
-        )
-    role = str(message.get("role")).strip().lower()
-    if role in _ROLES_OF_REQUESTS:
-        raise _failed(payload, None, f"the reply is marked as a message of the {role}")
+        raise _failed(error, f"the reply is marked as failed ({one_line(str(finish), 60)})")
     text, refusal = _text(message.get("content")), _text(message.get("refusal"))
     if refusal:
         text, finish = refusal, "refusal"
     return ChatReply(
         # An unpaired surrogate can be neither printed nor stored.
-        text=text.encode("utf-8", "replace").decode("utf-8"),
+        text=text if text.isascii() else storable(text),
         finish_reason=one_line(finish, LONGEST_NAME) if isinstance(finish, str) else None,
         model=_name(payload.get("model")) or asked,
         fingerprint=_name(payload.get("system_fingerprint")),
@@ -198,18 +200,14 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     )
 
 
-_ROLES_OF_REQUESTS = {"user", "system", "developer", "tool", "function"}
-
-
 def _error(payload: Mapping[str, Any]) -> object:
     """Return the error that is anywhere at the top of a response, if there is one."""
-    errors = payload.get("errors")
-    if error := payload.get("error") or (errors[0] if errors and type(errors) is list else errors):
-        return error
+    if error := payload.get("error") or payload.get("errors"):
+        return error[0] if isinstance(error, list) else error
     codes = [str(payload.get(key)) for key in ("code", "status")]
-    failed = [int(code) for code in codes if re.fullmatch("[45][0-9][0-9]", code)]
+    failed = next((int(code) for code in codes if re.fullmatch("[45][0-9][0-9]", code)), None)
     if failed or "error" in (payload.get("object"), payload.get("type")):
-        return {**payload, "code": failed[0] if failed else None}
+        return {**payload, "code": failed}
     return None
 
 
@@ -226,20 +224,25 @@ def _finish(payload: Mapping[str, Any], choice: Mapping[str, Any]) -> object:
     ):
         return "content_filter"
     details = payload.get("incomplete_details")
-    remarks = [details.get("reason")] if isinstance(details, dict) else []
-    remarks += [payload.get("status"), choice.get("status"), choice.get("native_finish_reason")]
-    for remark in remarks:
-        found = contradiction(remark)
-        if found is not None:
-            return "length" if found == "cut" else remark
+    for remark in (
+        details.get("reason") if isinstance(details, dict) else None,
+        payload.get("status"),
+        choice.get("native_finish_reason"),
+    ):
+        # Such a remark has no fixed words, so an unknown one says nothing.
+        found = ending(remark)
+        if found == "cut":
+            return "length"
+        if found == "declined" or (isinstance(remark, str) and _FAILURE.search(remark.lower())):
+            return remark
     return finish
 
 
-def _failed(payload: Mapping[str, Any], error: object, reason: str) -> BadAnswerError:
+def _failed(error: object, reason: str) -> CallFailed:
     # Routers answer 200 and put the status of the model behind them into the body.
     code = error.get("code") if isinstance(error, dict) else None
     status = code if type(code) is int and 400 <= code <= 599 else 200
-    return BadAnswerError(status, reason, {**payload, "error": error} if error else None)
+    return CallFailed(status, "" if error else reason, error)
 
 
 def cut_while_thinking(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
@@ -262,18 +265,14 @@ def _has_reasoning(payload: Mapping[str, Any]) -> bool:
 def _text(content: object) -> str:
     if isinstance(content, str):
         return content
-    if isinstance(content, list):
-        return "".join(_part(part) for part in content)
-    return ""
-
-
-def _part(part: object) -> str:
-    if isinstance(part, str):
-        return part
+    parts = content if isinstance(content, list) else []
     # Parts of other types ("reasoning", "thinking") are not the reply.
-    if isinstance(part, dict) and part.get("type", "text") in {"text", "output_text"}:
-        return _string(part.get("text")) or ""
-    return ""
+    texts = [
+        part.get("text") if part.get("type", "text") in {"text", "output_text"} else None
+        for part in parts
+        if isinstance(part, dict)
+    ]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _usage(usage: object) -> Usage:
@@ -289,8 +288,6 @@ def _usage(usage: object) -> Usage:
 
 
 def _count(value: object) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
     # A number that no call can have consumed is ignored; the meter then estimates.
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
 
@@ -299,5 +296,12 @@ def _name(value: object) -> str | None:
     return one_line(value, LONGEST_NAME) if isinstance(value, str) and value.strip() else None
 
 
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+def model_ids(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids in an endpoint's list of models."""
+    listed = payload.get("data")
+    found = [
+        item.get("id") if isinstance(item, dict) else item
+        for item in (listed if isinstance(listed, list) else [])
+    ]
+    names = [name for name in found if isinstance(name, str) and name.strip() == name]
+    return tuple(name for name in dict.fromkeys(names) if name.isprintable() and name)

@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 
 from capeval.errors import UsageError
 from capeval.judging.nli.labels import read_labels
-from capeval.llm.transport import check_proxies
+from capeval.llm.proxies import check_proxies
 from capeval.local_models.checkpoint import Checkpoint, find_checkpoint
 from capeval.local_models.devices import native_precision, one_device
 from capeval.local_models.loading import check_complete, check_vocabulary, one_line_errors
