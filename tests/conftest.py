@@ -59,8 +59,7 @@ class Today:
 def today(monkeypatch: pytest.MonkeyPatch) -> Today:
     """A day on which no current judge is about to end."""
     found = Today()
-    for module in ("api.judge_listing", "judging.default_judge", "judging.retirement"):
-        monkeypatch.setattr(f"capeval.{module}.today", lambda: found.day)
+    monkeypatch.setattr("capeval.llm.judge_models.today", lambda: found.day)
     return found
 
 

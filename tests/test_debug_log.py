@@ -14,7 +14,7 @@ import pytest
 
 from capeval.debug_log import start_debug_log, stop_debug_log
 from capeval.errors import UsageError
-from capeval.llm.asker import Asker, CheckedClient
+from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
@@ -53,8 +53,7 @@ async def test_a_call_is_recorded_with_its_retries_and_the_cache(log: Path, tmp_
         LoopbackServer(lambda _: "a private answer", acts=acts) as server,
         OpenAIChatClient(server.url, KEY) as client,
     ):
-        meter = Meter()
-        asker = Asker(CheckedClient(client, meter), cache, base_url=server.url, meter=meter)
+        asker = Asker(client, cache, base_url=server.url, meter=Meter(), preflight=client.preflight)
         about(index="v1", stage="caption")
         for _ in range(2):
             await asker.ask(request, lambda reply: reply.text)

@@ -8,14 +8,13 @@ from capeval.api.run_options import JudgesOptions
 from capeval.api.sync_async import blocking
 from capeval.config import CONFIG
 from capeval.judging.listing import JudgeList, listed_judges, offered_judges, only
-from capeval.llm.judge_models import read_judges
-from capeval.llm.shutdown import today
+from capeval.llm.prices import read_prices
 from capeval.options import takes
 
 
 @takes(JudgesOptions)
 async def judges_async(options: JudgesOptions) -> JudgeList:
-    """List the judges of the catalogue and the installed ones, or the models of an endpoint.
+    """List the known chat models and the installed judges, or the models of an endpoint.
 
     Raises
     ------
@@ -28,19 +27,18 @@ async def judges_async(options: JudgesOptions) -> JudgeList:
     -------
     >>> import capeval
     >>> judge = capeval.judges("gpt-4o").judges[0]
-    >>> judge.name, str(judge.shutdown)
+    >>> judge.name, str(judge.entry.shutdown)
     ('gpt-4o-2024-08-06', '2027-01-14')
     """
-    catalogue = read_judges(CONFIG)
+    prices = read_prices(CONFIG)
     if options.base_url is None:
-        listed = listed_judges(catalogue, today())
+        listed = listed_judges(prices)
     else:
         from capeval.llm.client import OpenAIChatClient
 
         key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
         async with OpenAIChatClient(options.base_url, key, timeout=options.timeout) as client:
-            records = await client.model_records()
-            listed = offered_judges(records, client.base_url, catalogue, today())
+            listed = offered_judges(await client.models(), client.base_url, prices)
     return listed if options.name is None else only(listed, options.name)
 
 

@@ -177,14 +177,8 @@ class GradingSession:
         """Return what the model that reads replies is expected to cost; calls nothing."""
         if self.asker is None:
             return ReadingEstimate(0, Usage(), 0.0)
-        offline = Asker(
-            None,
-            self.asker.cache,
-            base_url=self.asker.base_url,
-            # What the estimate takes from the cache is not counted twice.
-            meter=self.asker.meter.unused(),
-            explains_misses=False,
-        )
+        # What the estimate takes from the cache is not counted twice.
+        offline = self.asker.offline()
         return await estimate_reading(self._todo, ModelReader(offline, self._o.llm or ""))
 
     async def _read(self, progress: Progress | None) -> None:

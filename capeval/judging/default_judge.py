@@ -6,15 +6,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from capeval.config import CONFIG
 from capeval.errors import UsageError
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import LEXICAL
-from capeval.judging.retirement import retired, what_remains
+from capeval.judging.retirement import entry_for, retired
 from capeval.llm.client import DEFAULT_URL, endpoint_url
-from capeval.llm.judge_models import read_judges
 from capeval.llm.redact import public_url
-from capeval.llm.shutdown import today
 
 DEFAULT_MODEL = "gpt-4o-2024-08-06"
 """The judge of the TUNA paper, by which every published score was made."""
@@ -66,11 +63,7 @@ def default_judge(
             )
     if options.client is None and public_url(endpoint_url(options.base_url)) != DEFAULT_URL:
         return DefaultJudge(None, "the only model of this endpoint")
-    if options.client is None:
-        judges = read_judges(CONFIG)
-        if gone := retired(DEFAULT_MODEL, DEFAULT_URL, judges, today()):
-            raise UsageError(
-                f"the default judge {DEFAULT_MODEL} was retired on {gone}: "
-                f"{what_remains(DEFAULT_MODEL, judges, today())}"
-            )
+    entry = entry_for(DEFAULT_MODEL, DEFAULT_URL)
+    if options.client is None and entry and entry.is_retired:
+        raise UsageError(f"no judge is named, and {retired(DEFAULT_MODEL, entry)}")
     return DefaultJudge(DEFAULT_MODEL, "the default, because it is the paper's judge")

@@ -29,11 +29,11 @@ from capeval.judging.registry import (
     runs_model,
 )
 from capeval.judging.reply_contract import EventToClassify
-from capeval.judging.retirement import RetirementWatch, entry_for
+from capeval.judging.retirement import ending, entry_for
 from capeval.judging.segments import size
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
-from capeval.llm.judge_models import JudgeModel, read_judges
+from capeval.llm.judge_models import JudgeModel
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
 from capeval.runs.folder import JudgeFolder, RunFolder
@@ -55,16 +55,13 @@ class OpenJudge:
     """The same judge without a client: it raises `CacheMiss` where a call would be paid for."""
     reasons: tuple[str, ...] = ()
     """Why it is this judge, where the user did not name it; for the beginning of a run."""
-    retired: str = ""
-    """That it is retired and may not answer, in words; for the beginning of a run."""
     thinks: bool = False
     """Whether it reasons, as far as is documented: that is paid for, and no part of an estimate."""
 
     @property
     def title(self) -> str:
         """The judge in words, and why it is this one."""
-        parts = (self.judge.title, *self.reasons, self.retired)
-        return "; ".join(part for part in parts if part)
+        return "; ".join((self.judge.title, *self.reasons))
 
     @property
     def prompt_name(self) -> str | None:
@@ -98,7 +95,7 @@ async def open_judge(
         judge, reasons = default.name, (default.reason,)
     _check_options_of_weights(options, judge)
     if judge is None or (isinstance(judge, str) and not is_registered(judge)):
-        async with _open_chat_model(options, judge, offline, reasons, on_notice) as opened:
+        async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
             yield opened
         return
     own = judge if isinstance(judge, str) else prepare_judge(judge)
@@ -159,31 +156,40 @@ def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--ba
     raise UsageError(f"{unknown if near else ''}no key: set OPENAI_API_KEY, {ways}")
 
 
+@dataclass(frozen=True)
+class ChatModel:
+    """A chat model at an endpoint, and what it is asked with.
+
+    `offline` is the asker without a client; `endpoint` the name that is configured for `address`.
+    `reason` says why it is asked for `effort`, where the user did not say so; `thinks` whether it
+    reasons, as far as is documented.
+    """
+
+    asker: Asker
+    offline: Asker
+    name: str
+    address: str
+    endpoint: str | None
+    effort: str | None
+    reason: str
+    thinks: bool
+
+
 @asynccontextmanager
-async def _open_chat_model(
-    options: JudgeOptions,
-    model: str | None,
-    offline: bool,
-    reasons: tuple[str, ...],
-    on_notice: Callable[[str], None],
-) -> AsyncIterator[OpenJudge]:
-    prompts = load_prompts(options.prompts, explain=options.explain)
+async def open_chat_model(
+    options: JudgeOptions, model: str | None, *, offline: bool, on_notice: Callable[[str], None]
+) -> AsyncIterator[ChatModel]:
+    """Open a chat model, by default the endpoint's only one; its connections close with the block.
+
+    A notice says that the model ends soon, or has ended.
+    """
     base_url = endpoint_url(options.base_url)
     address = public_url(base_url)
-    endpoint = configured_names(CONFIG).get(address)
-    key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
-    judges = read_judges(CONFIG)
-    offline = offline and model is not None
-    if not offline:
-        check_key(options, model)
-    # What replaces the network is no service that ends a model.
-    watch = None if options.client else RetirementWatch(address, judges, on_notice)
     async with open_asker(
         base_url,
-        key,
-        watch=watch,
+        options.api_key or os.environ.get("OPENAI_API_KEY") or None,
         client=options.client,
-        offline=offline,
+        offline=offline and model is not None,
         cache=options.cache,
         max_cost=options.max_cost,
         on_notice=on_notice,
@@ -192,33 +198,53 @@ async def _open_chat_model(
         patience=max(300.0, 2 * options.timeout),
         max_concurrency=options.max_concurrency,
     ) as asker:
-        named = model or await asker.only_model("--judge")
-        entry = entry_for(named, address, judges)
-        effort, why = _effort(options, entry)
-        retired = watch.begin(named, offline=offline) if watch else ""
-        unpaid = Asker(None, asker.cache, base_url=base_url, meter=Meter(), explains_misses=False)
+        name = model or await asker.only_model("--judge")
+        entry = entry_for(name, address)
+        notice = ending(name, entry)
+        # What replaces the network is no service that ends a model.
+        if notice is not None and options.client is None:
+            on_notice(notice)
+        effort, reason = _effort(options, entry)
+        yield ChatModel(
+            asker,
+            asker.offline(),
+            name,
+            address,
+            configured_names(CONFIG).get(address),
+            effort,
+            reason,
+            thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
+        )
+
+
+@asynccontextmanager
+async def _open_chat_judge(
+    options: JudgeOptions,
+    model: str | None,
+    offline: bool,
+    reasons: tuple[str, ...],
+    on_notice: Callable[[str], None],
+) -> AsyncIterator[OpenJudge]:
+    prompts = load_prompts(options.prompts, explain=options.explain)
+    if model is None or not offline:
+        check_key(options, model)
+    async with open_chat_model(options, model, offline=offline, on_notice=on_notice) as chat:
         judge, cached = (
             LLMJudge(
-                each,
-                named,
+                asker,
+                chat.name,
                 prompts,
-                base_url=address,
-                endpoint=endpoint,
-                reasoning=effort,
+                base_url=chat.address,
+                endpoint=chat.endpoint,
+                reasoning=chat.effort,
                 concurrency=captions_at_once(options.max_concurrency),
                 on_notice=on_notice,
             )
-            for each in (asker, unpaid)
+            for asker in (chat.asker, chat.offline)
         )
+        reasons = (*reasons, chat.reason) if chat.reason else reasons
         yield OpenJudge(
-            judge,
-            asker.meter,
-            judge.concurrency,
-            prompts,
-            cached,
-            tuple(reason for reason in (*reasons, why) if reason),
-            retired,
-            thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
+            judge, chat.asker.meter, judge.concurrency, prompts, cached, reasons, chat.thinks
         )
 
 
@@ -227,10 +253,8 @@ def _effort(options: JudgeOptions, entry: JudgeModel | None) -> tuple[str | None
     if options.reasoning is not None:
         return (None if options.reasoning == MODELS_OWN else options.reasoning), ""
     least = entry.least_effort if entry else None
-    if least is None:
-        return None, ""
     # With "none" a temperature is accepted; "minimal" leaves the least to chance.
-    return least, "the least effort that it takes (--reasoning sets another)"
+    return least, "the least effort that it takes (--reasoning sets another)" if least else ""
 
 
 def captions_at_once(calls: int) -> int:

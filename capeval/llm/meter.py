@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from decimal import Decimal
 
 from capeval.errors import BudgetReached, UsageError
-from capeval.llm.judge_models import Price
-from capeval.llm.prices import price_of
+from capeval.llm.prices import Price, price_of
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
 from capeval.files.prompts import filled, prompts_label, template
 from capeval.llm.asker import Asker
-from capeval.llm.judge_models import Price
+from capeval.llm.prices import Price
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.mcq.asked import Asked
 from capeval.mcq.strategies import MODEL_FAILED, AskModel, Decision

@@ -24,8 +24,8 @@ from capeval.errors import BudgetReached, EndpointRefused
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.judge_models import Price
 from capeval.llm.meter import Meter
+from capeval.llm.prices import Price
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema import Usage
 from tests.server import Hang, LoopbackServer, completion, failure, unauthorized

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from capeval.llm.request_identity import identify
 
 from capeval.errors import CacheMiss, ReplyError, RequestRefused, RetriesExhausted
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.meter import Meter
-from capeval.llm.request_identity import identify
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.schema.usage import Usage
 

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from capeval.llm.request_identity import RequestIdentity, identify
 
 from capeval.errors import InputError
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.meter import Meter
-from capeval.llm.request_identity import RequestIdentity, identify
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema
 from capeval.schema.usage import Usage
 

@@ -16,7 +16,7 @@ from capeval.errors import (
     RetriesExhausted,
     UsageError,
 )
-from capeval.llm.asker import CheckedClient
+from capeval.llm.asker import Asker
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema
@@ -559,17 +559,14 @@ async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait(
     ask_for: Requests,
 ) -> None:
     async with OpenAIChatClient("http://127.0.0.1:9/v1", attempts=1) as client:
-        checked = CheckedClient(client, Meter())
         made: list[str] = []
-        preflight = client.preflight
 
         async def counted(model: str, reasoning: str | None = None) -> ChatReply:
             made.append(model)
-            return await preflight(model, reasoning)
+            return await client.preflight(model, reasoning)
 
-        client.preflight = counted  # type: ignore[method-assign]
-        ended = await asyncio.gather(
-            *(checked.complete(ask_for(str(n))) for n in range(64)), return_exceptions=True
-        )
+        asker = Asker(client, None, base_url="http://judge/v1", meter=Meter(), preflight=counted)
+        asks = (asker.ask(ask_for(str(n)), lambda reply: reply.text) for n in range(64))
+        ended = await asyncio.gather(*asks, return_exceptions=True)
     assert {type(one) for one in ended} == {EndpointRefused}
     assert len(made) == 1

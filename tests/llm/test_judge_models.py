@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from capeval.llm.shutdown import shutdown_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from capeval.llm.judge_models import (
     read_judges,
 )
 from capeval.llm.prices import price_of, priced_on, read_prices
-from capeval.llm.shutdown import shutdown_of
 
 BEFORE = {
     # Prices as they were before the catalogue: stored runs keep their costs.

@@ -12,8 +12,7 @@ from markupsafe import Markup
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.html_page import policy_hash, script_json
-from capeval.llm.judge_models import Price
-from capeval.llm.prices import price_of, priced_on
+from capeval.llm.prices import Price, list_price, price_of
 from capeval.reporting.bridge_tables import bridged_headline, bridged_note
 from capeval.reporting.calibrated_tables import calibrated_sentence, main_estimate
 from capeval.reporting.numbers import (
@@ -219,12 +218,11 @@ def _cost(run: JudgedRun, prices: Mapping[str, Price] | None) -> dict[str, Any] 
     total = sum(usage.values(), Usage())
     model = run.identity.judge
     price = price_of(model, prices)
-    own = prices and price_of(model, {}) != price
     return {
         "stages": usage,
         "total": total,
         "dollars": money(price.cost(total)) if price else None,
-        "prices": "by the prices in capeval.toml"
-        if own
-        else f"by the list prices of {priced_on(model)}",
+        "prices": "by the list prices"
+        if price == list_price(model)
+        else "by the prices in capeval.toml",
     }

@@ -16,9 +16,8 @@ from capeval.judging.prompts import PromptSet, load_prompts, named_prompts
 from capeval.judging.protocol import Tally
 from capeval.judging.run import inputs_of, is_by
 from capeval.llm.asker import Asker
-from capeval.llm.cache import ReplyCache
+from capeval.llm.cache import ReplyCache, identify
 from capeval.llm.meter import Meter
-from capeval.llm.request_identity import identify
 from capeval.llm.types import ChatReply, ChatRequest, State
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Caption, Judgment, Scored

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from capeval.errors import UsageError
-from capeval.llm.judge_models import Price
+from capeval.llm.prices import Price
 from capeval.reporting.numbers import p_value, percent, points
 from capeval.reporting.report.page import MARK, report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
