@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import ipaddress
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from capeval.errors import UsageError
 
+_ADVICE = "set it to http://HOST:PORT, or unset it"
+
 
 def check_proxies() -> None:
     """Raise `UsageError` for a proxy of the environment that cannot be one."""
-    from urllib.request import getproxies
+    for scheme, address in _proxies().items():
+        if scheme in {"http", "https", "all"}:
+            _checked(scheme, address)
 
-    from httpx2 import InvalidURL, Proxy
 
-    for scheme, address in getproxies().items():
-        if scheme not in {"http", "https", "all"}:
-            continue
-        try:
-            Proxy(address if "://" in address else f"http://{address}")
-        except (ValueError, InvalidURL):
-            # Its value may contain a password.
-            raise UsageError(
-                f"{scheme.upper()}_PROXY: is not the address of a proxy; set it to "
-                "http://HOST:PORT, or unset it"
-            ) from None
+def proxy_for(url: str) -> str | None:
+    """Return the address of the environment's proxy for a URL; raises `UsageError`.
+
+    A server on this machine gets none: captions stay local.
+    """
+    from urllib.request import proxy_bypass
+
+    parts, proxies = urlsplit(url), _proxies()
+    scheme = parts.scheme if parts.scheme in proxies else "all"
+    if scheme not in proxies or is_local(url) or proxy_bypass(parts.netloc):
+        return None
+    with suppress(ValueError):
+        # urllib compares names only.
+        host = ipaddress.ip_address(parts.hostname or "")
+        networks = [each.strip() for each in proxies.get("no", "").split(",") if "/" in each]
+        if any(host in ipaddress.ip_network(each, strict=False) for each in networks):
+            return None
+    address = _checked(scheme, proxies[scheme])
+    if address.startswith("socks"):
+        raise UsageError(f"{scheme.upper()}_PROXY: SOCKS proxies are not supported; {_ADVICE}")
+    return address
 
 
 def is_local(url: str) -> bool:
@@ -39,3 +53,26 @@ def is_local(url: str) -> bool:
     except ValueError:
         return host == "localhost"
     return address.is_loopback or address.is_unspecified
+
+
+def _proxies() -> dict[str, str]:
+    # It imports http and email, which most commands do not need.
+    from urllib.request import getproxies
+
+    return getproxies()
+
+
+def _checked(scheme: str, address: str) -> str:
+    from httpx2 import InvalidURL, Proxy
+
+    address = address if "://" in address else f"http://{address}"
+    # What desktops write for SOCKS, which other libraries understand.
+    known = address.replace("socks://", "socks5://").replace("socks4", "socks5")
+    try:
+        Proxy(known)
+    except (ValueError, InvalidURL):
+        # Its value may contain a password.
+        raise UsageError(
+            f"{scheme.upper()}_PROXY: is not the address of a proxy; {_ADVICE}"
+        ) from None
+    return address

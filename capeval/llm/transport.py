@@ -19,7 +19,7 @@ from aiohttp import ClientError
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAioHttpClient
 
 from capeval.errors import UsageError
-from capeval.llm.proxies import check_proxies, is_local
+from capeval.llm.proxies import proxy_for
 from capeval.llm.redact import Endpoint
 from capeval.llm.retry import CallFailed
 from capeval.llm.wire import parse_json
@@ -72,9 +72,7 @@ class Connection:
             "User-Agent": f"capeval/{__version__}",
         }
         self._headers = [(name.encode(), value.encode()) for name, value in own.items()]
-        uses_proxies = not is_local(endpoint.url)
-        if uses_proxies:
-            check_proxies()
+        proxy = proxy_for(endpoint.url)
         self._client = AsyncOpenAI(
             api_key=key or "none",
             base_url=endpoint.url,
@@ -87,9 +85,10 @@ class Connection:
                 pool=min(2 * CONNECT_SECONDS, timeout),
             ),
             http_client=DefaultAioHttpClient(
-                # Without it, SSL_CERT_FILE is not read either: the certificates are passed.
-                trust_env=uses_proxies,
-                verify=_trusted(uses_tls=uses_proxies or endpoint.url.startswith("https:")),
+                # Then SSL_CERT_FILE is not read either: the certificates are passed.
+                trust_env=False,
+                proxy=proxy,
+                verify=_trusted(uses_tls=endpoint.url.startswith("https:") or proxy is not None),
                 # A redirect would take the captions, and perhaps the key, to another host.
                 follow_redirects=False,
                 # Servers close idle connections after five seconds or more.

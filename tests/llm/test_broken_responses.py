@@ -69,10 +69,13 @@ async def test_every_response_has_its_outcome(
             assert ending(reply.finish_reason) == ends
             assert reply.text == "good" or outcome == "declined"
     if outcome == "retried":
-        async with asyncio.timeout(10), serving(response) as url:
-            async with client_of(url, attempts=2, patience=3) as client:
-                with pytest.raises(RetriesExhausted):
-                    await client.complete(ask_for())
+        async with (
+            asyncio.timeout(10),
+            serving(response) as url,
+            client_of(url, attempts=2, patience=3) as client,
+        ):
+            with pytest.raises(RetriesExhausted):
+                await client.complete(ask_for())
 
 
 def test_the_table_is_long_enough() -> None:

@@ -93,9 +93,11 @@ async def test_the_pause_that_the_endpoint_asks_for_is_kept(
     ask_for: Requests,
     naps: Naps,
 ) -> None:
-    async with LoopbackServer(acts=[rate_limited(**headers)]) as server:
-        async with client_of(server.url) as client:
-            await client.complete(ask_for())
+    async with (
+        LoopbackServer(acts=[rate_limited(**headers)]) as server,
+        client_of(server.url) as client,
+    ):
+        await client.complete(ask_for())
     assert least - 0.5 <= naps.seconds[0] <= most
 
 
@@ -144,13 +146,15 @@ async def test_after_twenty_lost_calls_in_a_row_the_endpoint_is_down(
 async def test_one_refused_request_stops_no_other_once_the_endpoint_has_answered(
     client_of: Clients, ask_for: Requests
 ) -> None:
-    async with LoopbackServer(acts=["fine", failure(403)]) as server:
-        async with client_of(server.url) as client:
+    async with (
+        LoopbackServer(acts=["fine", failure(403)]) as server,
+        client_of(server.url) as client,
+    ):
+        await client.complete(ask_for())
+        with pytest.raises(RequestRefused, match="it broke") as caught:
             await client.complete(ask_for())
-            with pytest.raises(RequestRefused, match="it broke") as caught:
-                await client.complete(ask_for())
-            assert caught.value.kind == "status 403"
-            assert (await client.complete(ask_for("hi"))).text == "hi"
+        assert caught.value.kind == "status 403"
+        assert (await client.complete(ask_for("hi"))).text == "hi"
 
 
 @pytest.mark.parametrize(
@@ -201,14 +205,16 @@ async def test_the_refused_parameter_is_found_in_a_message(
     message: str, named: str | None, client_of: Clients, ask_for: Requests
 ) -> None:
     param = "max_tokens" if named == "max_tokens" else None
-    async with LoopbackServer(acts=[failure(400, message, param=param)]) as server:
-        async with client_of(server.url) as client:
-            if named is None:
-                with pytest.raises(RequestRefused, match="logprobs"):
-                    await client.complete(ask_for(schema=SCHEMA))
-            else:
+    async with (
+        LoopbackServer(acts=[failure(400, message, param=param)]) as server,
+        client_of(server.url) as client,
+    ):
+        if named is None:
+            with pytest.raises(RequestRefused, match="logprobs"):
                 await client.complete(ask_for(schema=SCHEMA))
-            assert (named in client.left_off("judge-model")) is (named == "json_schema")
+        else:
+            await client.complete(ask_for(schema=SCHEMA))
+        assert (named in client.left_off("judge-model")) is (named == "json_schema")
     assert named != "max_tokens" or "max_completion_tokens" in server.requests[-1]
 
 
@@ -226,9 +232,11 @@ async def test_a_model_that_thinks_first_gets_more_room(
 ) -> None:
     cut = completion("<think>A dog", finish_reason="length", completion_tokens=100)
     notices: list[str] = []
-    async with LoopbackServer(acts=[cut]) as server:
-        async with client_of(server.url, on_notice=notices.append) as client:
-            reply = await client.complete(ask_for("hi"))
+    async with (
+        LoopbackServer(acts=[cut]) as server,
+        client_of(server.url, on_notice=notices.append) as client,
+    ):
+        reply = await client.complete(ask_for("hi"))
     assert (reply.text, reply.usage.calls) == ("hi", 2)
     assert [request["max_tokens"] for request in server.requests] == [100, 100 + 8192]
     assert "thinks before it answers" in notices[0]
@@ -237,10 +245,12 @@ async def test_a_model_that_thinks_first_gets_more_room(
 async def test_reasoning_is_never_an_answer(client_of: Clients, ask_for: Requests) -> None:
     notices: list[str] = []
     hidden = completion(None, reasoning_content='{"events": ["A dog runs."]}')
-    async with LoopbackServer(lambda _: hidden) as server:
-        async with client_of(server.url, on_notice=notices.append) as client:
-            for _ in range(2):
-                assert (await client.complete(ask_for())).text == ""
+    async with (
+        LoopbackServer(lambda _: hidden) as server,
+        client_of(server.url, on_notice=notices.append) as client,
+    ):
+        for _ in range(2):
+            assert (await client.complete(ask_for())).text == ""
     assert len(notices) == 1
     assert "--reasoning-parser" in notices[0]
 
@@ -252,10 +262,13 @@ async def test_reasoning_is_never_an_answer(client_of: Clients, ask_for: Request
         (lambda: unknown_model("gpt-4"), r"does not know the model gpt-4 .*gpt-4o-7$"),
         (lambda: failure(402, "pay"), r"refused the account or the key \(402: pay\)"),
         (lambda: failure(404, "no such page"), r"OpenAI-compatible .* end in /v1\?"),
-        (lambda: not_json(), r"OpenAI-compatible .* end in /v1\?"),
+        (not_json, r"OpenAI-compatible .* end in /v1\?"),
         (lambda: failure(307), "redirects elsewhere"),
         (lambda: failure(500), "does not answer .*it broke"),
-        (lambda: failure(400, "messages are wrong"), "refuses any request: 400: messages are wrong"),
+        (
+            lambda: failure(400, "messages are wrong"),
+            "refuses any request: 400: messages",
+        ),
         (lambda: Drop(mid_body=False), "cannot reach .*dropped; is the server running"),
         (Hang, "cannot reach .*timed out"),
     ],
@@ -279,17 +292,21 @@ async def test_preflight_finds_out_what_the_model_takes(client_of: Clients) -> N
 
 
 async def test_an_effort_that_is_refused_is_named(client_of: Clients) -> None:
-    async with LoopbackServer(lambda _: failure(400, "no reasoning_effort")) as server:
-        async with client_of(server.url) as client:
-            with pytest.raises(EndpointRefused, match="--reasoning high: choose another"):
-                await client.preflight("judge-model", "high")
+    async with (
+        LoopbackServer(lambda _: failure(400, "no reasoning_effort")) as server,
+        client_of(server.url) as client,
+    ):
+        with pytest.raises(EndpointRefused, match="--reasoning high: choose another"):
+            await client.preflight("judge-model", "high")
 
 
 async def test_preflight_without_a_key_says_where_it_goes() -> None:
-    async with LoopbackServer(lambda _: unauthorized()) as server:
-        async with OpenAIChatClient(server.url) as client:
-            with pytest.raises(EndpointRefused, match="set OPENAI_API_KEY"):
-                await client.preflight("judge-model")
+    async with (
+        LoopbackServer(lambda _: unauthorized()) as server,
+        OpenAIChatClient(server.url) as client,
+    ):
+        with pytest.raises(EndpointRefused, match="set OPENAI_API_KEY"):
+            await client.preflight("judge-model")
 
 
 async def test_models_are_listed(client_of: Clients) -> None:
