@@ -345,6 +345,9 @@ class OpenAIChatClient:
 
     def _unusable(self, decision: RetryDecision) -> str:
         reason, status = redact(decision.reason), decision.status
+        if status is None and (proxy := self._connection and self._connection.proxied_by):
+            where = f"{self.base_url} through the proxy of {proxy}"
+            return f"cannot reach {where}: {reason}; correct or unset it, or start the server"
         if status is None:
             what = "is the server running?"
             if not is_local(self.base_url):

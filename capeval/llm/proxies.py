@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -13,19 +14,19 @@ _ADVICE = "set it to http://HOST:PORT, or unset it"
 
 def check_proxies() -> None:
     """Raise `UsageError` for a proxy of the environment that cannot be one."""
-    for scheme, address in _proxies().items():
+    for scheme, address in _settings().items():
         if scheme in {"http", "https", "all"}:
             _checked(scheme, address)
 
 
-def proxy_for(url: str) -> str | None:
-    """Return the address of the environment's proxy for a URL; raises `UsageError`.
+def proxy_for(url: str) -> tuple[str, str] | None:
+    """Return the proxy's address for a URL, and the variable that names it; raises `UsageError`.
 
     A server on this machine gets none: captions stay local.
     """
     from urllib.request import proxy_bypass
 
-    parts, proxies = urlsplit(url), _proxies()
+    parts, proxies = urlsplit(url), _settings()
     scheme = parts.scheme if parts.scheme in proxies else "all"
     if scheme not in proxies or is_local(url) or proxy_bypass(parts.netloc):
         return None
@@ -37,8 +38,8 @@ def proxy_for(url: str) -> str | None:
             return None
     address = _checked(scheme, proxies[scheme])
     if address.startswith("socks"):
-        raise UsageError(f"{scheme.upper()}_PROXY: SOCKS proxies are not supported; {_ADVICE}")
-    return address
+        raise UsageError(f"{_variable(scheme)}: SOCKS proxies are not supported; {_ADVICE}")
+    return address, _variable(scheme)
 
 
 def is_local(url: str) -> bool:
@@ -55,24 +56,27 @@ def is_local(url: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def _proxies() -> dict[str, str]:
+def _settings() -> dict[str, str]:
     # It imports http and email, which most commands do not need.
     from urllib.request import getproxies
 
     return getproxies()
 
 
-def _checked(scheme: str, address: str) -> str:
-    from httpx2 import InvalidURL, Proxy
+def _variable(scheme: str) -> str:
+    name = f"{scheme}_proxy"
+    return next((each for each in os.environ if each.lower() == name), "the system's proxy")
 
+
+def _checked(scheme: str, address: str) -> str:
     address = address if "://" in address else f"http://{address}"
-    # What desktops write for SOCKS, which other libraries understand.
-    known = address.replace("socks://", "socks5://").replace("socks4", "socks5")
     try:
-        Proxy(known)
-    except (ValueError, InvalidURL):
+        parts = urlsplit(address)
+        is_known = parts.scheme in {"http", "https"} or parts.scheme.startswith("socks")
+        is_address = is_known and parts.hostname and parts.port != 0
+    except ValueError:  # no number for a port, or a missing bracket
+        is_address = False
+    if not is_address:
         # Its value may contain a password.
-        raise UsageError(
-            f"{scheme.upper()}_PROXY: is not the address of a proxy; {_ADVICE}"
-        ) from None
+        raise UsageError(f"{_variable(scheme)}: is not the address of a proxy; {_ADVICE}")
     return address

@@ -59,7 +59,7 @@ for _library in ("httpx2", "openai"):
 class Connection:
     """The connections to one endpoint; without a key it sends "none".
 
-    Raises `UsageError` where the environment makes a connection impossible.
+    `proxied_by` is the variable of the environment that names the proxy, if there is one. Raises `UsageError` where the environment makes a connection impossible.
     """
 
     def __init__(self, endpoint: Endpoint, key: str, *, timeout: float, connections: int) -> None:
@@ -72,7 +72,7 @@ class Connection:
             "User-Agent": f"capeval/{__version__}",
         }
         self._headers = [(name.encode(), value.encode()) for name, value in own.items()]
-        proxy = proxy_for(endpoint.url)
+        proxy, self.proxied_by = proxy_for(endpoint.url) or (None, None)
         self._client = AsyncOpenAI(
             api_key=key or "none",
             base_url=endpoint.url,
