@@ -61,7 +61,7 @@ async def test_a_call_is_recorded_with_its_retries_and_the_cache(log: Path, tmp_
     names = [event["event"] for event in events(log)]
     assert names == [
         *("start", "cache miss", "preflight", "request", "reply"),
-        *("request", "call failed", "throttled", "wait", "request", "call failed", "wait"),
+        *("request", "call failed", "wait", "request", "call failed", "wait"),
         *("request", "reply", "cache hit"),
     ]
     asked = named(log, "request")[-1]

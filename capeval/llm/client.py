@@ -6,7 +6,6 @@ import asyncio
 import difflib
 import json
 import os
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
@@ -20,21 +19,14 @@ from capeval.errors import (
 )
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.proxies import is_local
-from capeval.llm.redact import (
-    HIDDEN,
-    SHORTEST_IN_REPLIES,
-    parse_endpoint,
-    redact,
-    remember_secrets,
-)
-from capeval.llm.retry import CallFailed, Effort, GaveUp, RetryDecision, decide
+from capeval.llm.redact import parse_endpoint, redact, remember_secrets
+from capeval.llm.retry import CallFailed, Effort, RetryDecision, decide
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
     OPTIONAL,
     Negotiation,
     body_of,
     cut_while_thinking,
-    misplaced_answer,
     model_ids,
     reply_from,
 )
@@ -100,7 +92,6 @@ class OpenAIChatClient:
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
         self._notify = on_notice or (lambda _: None)
         self._negotiation = Negotiation(self._found)
-        self._rng = random.Random()  # noqa: S311 - jitter, not security
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
@@ -141,10 +132,10 @@ class OpenAIChatClient:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one call, however many attempts it takes; raises `EndpointError`."""
-        effort = Effort(self._attempts, self._patience, self._rng)
+        effort = Effort(self._attempts, self._patience)
         try:
             reply = await self._persist(request, effort)
-        except GaveUp as failure:
+        except CallFailed as failure:
             self._failed_in_a_row += 1
             self._last_failure = redact(failure.decision.reason)
             raise RetriesExhausted(
@@ -163,11 +154,11 @@ class OpenAIChatClient:
             model, PREFLIGHT, max_tokens=16, schema=PREFLIGHT_SCHEMA, reasoning=reasoning
         )
         patience = min(self._timeout, self._patience)
-        effort = Effort(PREFLIGHT_ATTEMPTS, patience, self._rng, longest=1.0)
+        effort = Effort(PREFLIGHT_ATTEMPTS, patience, longest=1.0)
         try:
             return await self._persist(request, effort, is_first=True)
-        except GaveUp as failure:
-            raise EndpointRefused(self._unusable(failure.decision)) from None
+        except CallFailed as failure:
+            raise EndpointRefused(self._explained(failure.decision, model)) from None
         except RequestRefused as error:
             # It is never left off: with another effort, the judge would be another.
             advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
@@ -181,15 +172,12 @@ class OpenAIChatClient:
         try:
             return model_ids(await self._connected().get("/models", self._timeout))
         except CallFailed as error:
-            decision = decide(error)
-            refused = decision.action in {"refuse_access", "stop_run"} and not decision.about_model
-            message = self._refusal(decision, "") if refused else self._unusable(decision)
-            raise EndpointRefused(message) from None
+            raise EndpointRefused(self._explained(decide(error))) from None
 
     async def _persist(
         self, request: ChatRequest, effort: Effort, *, is_first: bool = False
     ) -> ChatReply:
-        """Attempt a call until it is answered or refused; raises `GaveUp` when effort is over."""
+        """Attempt a call until it is answered or refused; raises `CallFailed` at the end."""
         from tenacity import AsyncRetrying, retry_if_exception
 
         self._connected()
@@ -204,7 +192,7 @@ class OpenAIChatClient:
         )
         try:
             reply: ChatReply = await retrying(self._attempt, request, effort)
-        except GaveUp as failure:
+        except CallFailed as failure:
             decision = failure.decision
             if decision.action == "wait":
                 raise
@@ -215,7 +203,7 @@ class OpenAIChatClient:
             raise RequestRefused(reason, kind="" if decision.about_content else kind)
         if decision.action == "refuse_access" and self._has_answered and not is_first:
             raise RequestRefused(f"the endpoint refuses this request ({reason})", kind=kind)
-        message = self._refusal(decision, request.model)
+        message = self._explained(decision, request.model)
         if is_first and decision.about_model:
             message += await self._nearest(request.model)
         refusal = EndpointRefused(message)
@@ -238,11 +226,10 @@ class OpenAIChatClient:
             trace("request", url=self.base_url, calls=self.limiter.in_flight, **described(request))
             try:
                 reply = await self._negotiate(request, effort)
-            except GaveUp as failure:
+            except CallFailed as failure:
                 effort.failed(failure.decision)
                 if failure.decision.throttled:
                     slot.throttled()
-                    trace("throttled", calls_at_most=self.limiter.limit)
                 raise
             finally:
                 effort.spent += clock() - started
@@ -260,7 +247,7 @@ class OpenAIChatClient:
             return reply
 
     async def _negotiate(self, request: ChatRequest, effort: Effort) -> ChatReply:
-        """Ask with one parameter less as long as the endpoint refuses one; raises `GaveUp`."""
+        """Ask with one parameter less as long as the endpoint refuses one; raises `CallFailed`."""
         discarded = Usage()
         while True:
             plan = self._negotiation.plan(request.model, request.reasoning)
@@ -273,7 +260,7 @@ class OpenAIChatClient:
                 )
                 reply = reply_from(payload, request.model, plan.left_off)
             except CallFailed as error:
-                decision = decide(error, [name for name in OPTIONAL if name in body])
+                error.decision = decision = decide(error, [one for one in OPTIONAL if one in body])
                 reason = redact(decision.reason)
                 trace(
                     "call failed",
@@ -283,7 +270,7 @@ class OpenAIChatClient:
                     parameter=decision.parameter,
                 )
                 if decision.parameter is None:
-                    raise GaveUp(decision) from None
+                    raise
                 self._negotiation.give_up(request, decision.parameter, plan, reason)
                 continue
             if cut_while_thinking(reply, payload) and self._negotiation.found_thinking(
@@ -291,20 +278,7 @@ class OpenAIChatClient:
             ):
                 discarded = discarded + reply.usage
                 continue
-            if misplaced_answer(reply, payload):
-                self._negotiation.found_misplaced_answer(request.model)
-            return self._hidden(replace(reply, usage=discarded + reply.usage))
-
-    def _hidden(self, reply: ChatReply) -> ChatReply:
-        # A proxy that logs what it is sent may echo the key; replies are stored and shown.
-        if len(self._key) < SHORTEST_IN_REPLIES:
-            return reply
-        return replace(
-            reply,
-            text=reply.text.replace(self._key, HIDDEN),
-            model=reply.model.replace(self._key, HIDDEN),
-            fingerprint=reply.fingerprint and reply.fingerprint.replace(self._key, HIDDEN),
-        )
+            return replace(reply, usage=discarded + reply.usage)
 
     def _connected(self) -> Connection:
         """Return the connections; opened before the clock of a call starts, as that takes time."""
@@ -329,37 +303,35 @@ class OpenAIChatClient:
         shown = list(dict.fromkeys(near or known))[:NEAREST_MODELS]
         return f"; it has {', '.join(shown)}" if shown else "; it lists none"
 
-    def _refusal(self, decision: RetryDecision, model: str) -> str:
-        reason, status = redact(decision.reason), decision.status or 0
-        if status == 401 and not self._key and not self._endpoint.basic:
-            return f"{self.base_url} wants a key: {self._key_help} ({reason})"
-        if status == 401:
-            return f"{self.base_url} refused the key ({reason})"
-        if decision.about_model:
-            return f"{self.base_url} does not know the model {model} ({reason})"
-        if status in {404, 405, 410}:
-            return self._unusable(decision)
-        if 300 <= status < 400:
-            return f"{self.base_url} redirects elsewhere ({reason}): give that as the base URL"
-        return f"{self.base_url} refused the account or the key ({reason})"
-
-    def _unusable(self, decision: RetryDecision) -> str:
-        reason, status = redact(decision.reason), decision.status
-        if status is None and (proxy := self._connection and self._connection.proxied_by):
-            where = f"{self.base_url} through the proxy of {proxy}"
-            return f"cannot reach {where}: {reason}; correct or unset it, or start the server"
+    def _explained(self, decision: RetryDecision, model: str = "") -> str:
+        """Return the message about a failure after which no call is made."""
+        url, reason, status = self.base_url, redact(decision.reason), decision.status
         if status is None:
-            what = "is the server running?"
-            if not is_local(self.base_url):
+            if proxy := self._connection and self._connection.proxied_by:
+                url += f" through the proxy of {proxy}"
+                what = "correct or unset it, or start the server"
+            elif is_local(url):
+                what = "is the server running?"
+            else:
                 what = "check the address, the network and the proxy settings"
-            return f"cannot reach {self.base_url}: {reason}; {what}"
-        if status < 300 or status in {404, 405, 410}:
+            return f"cannot reach {url}: {reason}; {what}"
+        if status == 401 and not self._key and not self._endpoint.basic:
+            return f"{url} wants a key: {self._key_help} ({reason})"
+        if status == 401:
+            return f"{url} refused the key ({reason})"
+        if decision.about_model and model:
+            return f"{url} does not know the model {model} ({reason})"
+        if 300 <= status < 400:
+            return f"{url} redirects elsewhere ({reason}): give that as the base URL"
+        if status in {404, 405, 410} or (status < 300 and decision.action == "wait"):
             return (
-                f"{self.base_url} did not answer as an OpenAI-compatible endpoint ({reason}); "
+                f"{url} did not answer as an OpenAI-compatible endpoint ({reason}); "
                 "does the base URL end in /v1?"
             )
-        return f"{self.base_url} does not answer ({reason})"
+        if decision.action == "wait":
+            return f"{url} does not answer ({reason})"
+        return f"{url} refused the account or the key ({reason})"
 
 
 def _can_wait(error: BaseException) -> bool:
-    return isinstance(error, GaveUp) and error.decision.action == "wait"
+    return isinstance(error, CallFailed) and error.decision.action == "wait"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from contextlib import suppress
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from capeval.errors import UsageError
@@ -19,8 +20,15 @@ def check_proxies() -> None:
             _checked(scheme, address)
 
 
-def proxy_for(url: str) -> tuple[str, str] | None:
-    """Return the proxy's address for a URL, and the variable that names it; raises `UsageError`.
+class Proxy(NamedTuple):
+    """The address of a proxy, and the variable that names it."""
+
+    address: str
+    variable: str
+
+
+def proxy_for(url: str) -> Proxy | None:
+    """Return the environment's proxy for a URL; raises `UsageError`.
 
     A server on this machine gets none: captions stay local.
     """
@@ -39,7 +47,7 @@ def proxy_for(url: str) -> tuple[str, str] | None:
     address = _checked(scheme, proxies[scheme])
     if address.startswith("socks"):
         raise UsageError(f"{_variable(scheme)}: SOCKS proxies are not supported; {_ADVICE}")
-    return address, _variable(scheme)
+    return Proxy(address, _variable(scheme))
 
 
 def is_local(url: str) -> bool:

@@ -14,8 +14,6 @@ from capeval.errors import UsageError
 HIDDEN = "[hidden]"
 # Local servers take any "key": a very short one would blank out ordinary words.
 SHORTEST = 6
-# Keys of real services are longer; below this, a word of a caption could be someone's "key".
-SHORTEST_IN_REPLIES = 16
 
 # The lengths are limited, so that a hostile text cannot make matching slow.
 _PATTERNS = (

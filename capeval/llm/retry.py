@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import time
 from collections.abc import Collection, Mapping
@@ -20,12 +19,9 @@ Action = Literal["wait", "renegotiate", "stop_run", "refuse_access", "refuse_req
 
 # An endpoint that recovers is used again within this time.
 LONGEST_WAIT = 30.0
-NO_MONEY = {
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "account_deactivated",
-}
+NO_MONEY = re.compile(
+    "insufficient_quota|billing_hard_limit_reached|billing_not_active|account_deactivated"
+)
 FILTERED = re.compile(
     r"content[_ ]?(filter|policy|management)|responsibleai|moderation|flagged|safety system",
     re.IGNORECASE,
@@ -71,38 +67,36 @@ class RetryDecision:
 class CallFailed(Exception):
     """A call that brought no chat completion; `status` is None where no response came.
 
-    `body` is the error in the response: JSON values, or text.
+    `body` is the error in the response: JSON values, or text. `decision` is made later.
     """
+
+    decision: RetryDecision
 
     def __init__(
         self,
         status: int | None,
-        reason: str = "",
+        reason: str,
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(reason)
-        self.status, self.reason, self.body = status, reason, body
-        self.headers = {} if headers is None else headers
+        self.status, self.reason, self.body, self.headers = status, reason, body, headers or {}
 
 
 def decide(error: CallFailed, sent: Collection[str] = ()) -> RetryDecision:
     """Classify a failure of a call that sent the parameters `sent`."""
-    status, body = error.status, error.body
+    status, message = error.status, _message(error)
     if status is None:
-        return RetryDecision("wait", error.reason)
-    fields: Mapping[str, Any] = body if isinstance(body, dict) else {}
-    text = _message(error)
+        return RetryDecision("wait", message)
     # Azure and gateways nest the reason deeper than the message.
-    everything = f"{text} {json.dumps(body, default=str)[:4000]}"
+    everything = f"{message} {json.dumps(error.body)[:4000]}"
     no_model = status in {400, 404, 422} and bool(NO_MODEL.search(everything))
 
     def decision(action: Action, **more: Any) -> RetryDecision:
-        reason = f"{status}: {text}" if text else f"HTTP status {status}"
+        reason = f"{status}: {message}" if message else f"HTTP status {status}"
         return RetryDecision(action, reason, status, **more)
 
-    codes = {str(fields.get(key)).lower() for key in ("code", "type")}
-    if codes & NO_MONEY or status in {401, 402}:
+    if status in {401, 402} or (status < 500 and NO_MONEY.search(everything)):
         return decision("stop_run")
     if status in {400, 403, 413, 422} and FILTERED.search(everything):
         return decision("refuse_request", about_content=True)
@@ -111,38 +105,37 @@ def decide(error: CallFailed, sent: Collection[str] = ()) -> RetryDecision:
     if status in {408, 409, 425, 429} or status >= 500 or status < 300:
         throttled = status in {429, 503, 529}
         return decision("wait", after=retry_after(error.headers), throttled=throttled)
-    too_long = status == 413 or bool(TOO_LONG.search(everything))
-    if status in {400, 422} and not too_long:
-        named = _parameter(everything, fields.get("param"), sent)
-        if named is not None:
-            return decision("renegotiate", parameter=named)
-        if no_model:
-            return decision("refuse_access", about_model=True)
-    return decision("refuse_request", about_content=too_long)
+    if status == 413 or TOO_LONG.search(everything):
+        return decision("refuse_request", about_content=True)
+    if status in {400, 422} and (named := _parameter(everything, error.body, sent)):
+        return decision("renegotiate", parameter=named)
+    if no_model:
+        return decision("refuse_access", about_model=True)
+    return decision("refuse_request")
 
 
 def _message(error: CallFailed) -> str:
     """Return what an endpoint says about a failure, in whatever field it does."""
     body: Any = error.body
     if isinstance(body, dict):
-        body = next((body[key] for key in ("message", "detail", "error") if body.get(key)), "")
-    if isinstance(body, dict | list) and body:
-        return json.dumps(body, default=str)[:2000]
-    if isinstance(body, str) and body.strip() and not error.reason:
-        return "a web page" if body.lstrip().startswith("<") else body[:2000]
-    return error.reason
+        body = next((body[key] for key in ("message", "detail", "error") if body.get(key)), body)
+    if isinstance(body, str) and body.lstrip().startswith("<"):
+        return "a web page"
+    return error.reason or (body if isinstance(body, str) else json.dumps(body))[:2000]
 
 
-def _parameter(text: str, param: object, sent: Collection[str]) -> str | None:
+def _parameter(text: str, body: object, sent: Collection[str]) -> str | None:
     """Return the parameter of `sent` that an error is about; its own field outweighs its text."""
+    param = body.get("param") if isinstance(body, dict) else None
     if isinstance(param, str) and param.split(".")[0] in sent:
         return param.split(".")[0]
+    names = {name: ALSO_NAMED.get(name, name) for name in sent}
     found = {
-        name: match.start()
-        for name in sent
-        if (match := re.search(rf"\b({ALSO_NAMED.get(name, name)})\b", text[:1000], re.IGNORECASE))
+        match.start(): name
+        for name, words in names.items()
+        if (match := re.search(rf"\b({words})\b", text[:1000], re.IGNORECASE))
     }
-    return min(found, key=found.__getitem__) if found else None
+    return found[min(found)] if found else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -161,25 +154,15 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, date.timestamp() - time.time())
 
 
-class GaveUp(Exception):
-    """An attempt ended with this decision."""
-
-    def __init__(self, decision: RetryDecision) -> None:
-        super().__init__(decision.reason)
-        self.decision = decision
-
-
 class Effort:
     """The attempts and seconds that one call may still use: when tenacity stops, and its pauses."""
 
-    def __init__(
-        self, attempts: int, patience: float, rng: random.Random, longest: float = LONGEST_WAIT
-    ) -> None:
-        self.spent = 0.0
-        self.tried = 0
-        self._failures = 0
-        self._attempts, self._patience, self._rng = attempts, patience, rng
-        self._longest = longest
+    def __init__(self, attempts: int, patience: float, longest: float = LONGEST_WAIT) -> None:
+        from tenacity import wait_random_exponential
+
+        self.spent, self.tried, self._failures = 0.0, 0, 0
+        self._attempts, self._patience = attempts, patience
+        self._growing = wait_random_exponential(0.5, longest)
 
     def bounded(self, timeout: float) -> float:
         """Return the seconds that the next attempt may take."""
@@ -190,23 +173,19 @@ class Effort:
         self.tried += 1
         self._failures += not decision.throttled
 
-    def is_over(self, state: RetryCallState) -> bool:
+    def is_over(self, _: RetryCallState) -> bool:
         """Return whether the attempt was the last."""
-        del state
         return self._failures >= self._attempts or self.spent >= self._patience
 
     def pause(self, state: RetryCallState) -> float:
         """Return the seconds to wait before the next attempt."""
         failure = state.outcome.exception() if state.outcome else None
-        after = failure.decision.after if isinstance(failure, GaveUp) else None
-        grown = min(self._longest, 0.5 * 2.0 ** min(self.tried - 1, 16))
-        if after is None:
-            seconds = self._rng.uniform(0.0, grown)
-        else:
+        after = failure.decision.after if isinstance(failure, CallFailed) else None
+        seconds = self._growing(state)
+        if after is not None:
             # Calls are spread over the time after the second that the endpoint named. If it
             # throttles again at that time, they are spread further.
-            spread = min(0.1 * after, 1.0) if self.tried < 3 else grown
-            seconds = after + self._rng.uniform(0.0, spread)
+            seconds = after + (min(seconds, 0.1 * after) if self.tried < 3 else seconds)
         return min(seconds, max(self._patience - self.spent, 0.0))
 
     def waiting(self, state: RetryCallState) -> None:

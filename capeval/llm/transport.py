@@ -59,7 +59,7 @@ for _library in ("httpx2", "openai"):
 class Connection:
     """The connections to one endpoint; without a key it sends "none".
 
-    `proxied_by` is the variable of the environment that names the proxy, if there is one. Raises `UsageError` where the environment makes a connection impossible.
+    Raises `UsageError` where the environment makes a connection impossible.
     """
 
     def __init__(self, endpoint: Endpoint, key: str, *, timeout: float, connections: int) -> None:
@@ -72,7 +72,9 @@ class Connection:
             "User-Agent": f"capeval/{__version__}",
         }
         self._headers = [(name.encode(), value.encode()) for name, value in own.items()]
-        proxy, self.proxied_by = proxy_for(endpoint.url) or (None, None)
+        proxy = proxy_for(endpoint.url)
+        self.proxied_by = proxy and proxy.variable
+        """The variable of the environment that names the proxy, if one is used."""
         self._client = AsyncOpenAI(
             api_key=key or "none",
             base_url=endpoint.url,
@@ -87,7 +89,7 @@ class Connection:
             http_client=DefaultAioHttpClient(
                 # Then SSL_CERT_FILE is not read either: the certificates are passed.
                 trust_env=False,
-                proxy=proxy,
+                proxy=proxy and proxy.address,
                 verify=_trusted(uses_tls=endpoint.url.startswith("https:") or proxy is not None),
                 # A redirect would take the captions, and perhaps the key, to another host.
                 follow_redirects=False,

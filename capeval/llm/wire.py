@@ -33,32 +33,27 @@ OPTIONAL = ("temperature", "seed", "max_tokens", "max_completion_tokens", "respo
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """How requests to one model are sent; it `thinks` if it needs room to reason first."""
+    """How requests to one model are sent.
 
-    temperature: bool = True
-    seed: bool = True
-    length: Literal["max_tokens", "max_completion_tokens", "none"] = "max_tokens"
-    format: Literal["json_schema", "json_object", "none"] = "json_schema"
+    `refused` are the parameters that it refused; `response_format` has two forms, of which JSON
+    mode is the second. It `thinks` if it needs room to reason before it answers.
+    """
+
+    refused: tuple[str, ...] = ()
     thinks: bool = False
 
     @property
     def left_off(self) -> tuple[str, ...]:
         """Requested parameters that this plan omits; "json_schema" if it sends only JSON mode."""
+        formats = self.refused.count("response_format")
         omitted = {
-            "temperature": not self.temperature,
-            "seed": not self.seed,
-            "max_tokens": self.length == "none",
-            "json_schema": self.format == "json_object",
-            "response_format": self.format == "none",
+            "temperature": "temperature" in self.refused,
+            "seed": "seed" in self.refused,
+            "max_tokens": "max_completion_tokens" in self.refused,
+            "json_schema": formats == 1,
+            "response_format": formats > 1,
         }
         return tuple(name for name, is_omitted in omitted.items() if is_omitted)
-
-    def weaker(self, parameter: str) -> dict[str, Any]:
-        """Return the change that gives up `parameter`, or takes the next best form of it."""
-        if parameter == "response_format":
-            return {"format": "json_object" if self.format == "json_schema" else "none"}
-        lengths = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "none"}
-        return {"length": lengths[parameter]} if parameter in lengths else {parameter: False}
 
 
 class Negotiation:
@@ -67,7 +62,6 @@ class Negotiation:
     def __init__(self, on_notice: Callable[[str], None]) -> None:
         # What a model takes may depend on how much it reasons.
         self._plans: dict[tuple[str, str | None], RequestPlan] = {}
-        self._misplaced: set[str] = set()
         self._on_notice = on_notice
 
     def plan(self, model: str, reasoning: str | None = None) -> RequestPlan:
@@ -83,24 +77,13 @@ class Negotiation:
         self._on_notice(one_line(f"{model} thinks before it answers: its replies get more room"))
         return True
 
-    def found_misplaced_answer(self, model: str) -> None:
-        """Record that the server puts the answers of `model` among its reasoning."""
-        if model not in self._misplaced:
-            self._misplaced.add(model)
-            notice = (
-                f"{model} left the content of a reply empty beside its reasoning, which is "
-                f"never read as an answer; {SERVER_ADVICE}"
-            )
-            self._on_notice(Loss(one_line(notice)))
-
     def give_up(self, request: ChatRequest, parameter: str, used: RequestPlan, reason: str) -> None:
         """Record that the model refused `parameter` in a call made by the plan `used`."""
         model, reasoning = request.model, request.reasoning
         now = self.plan(model, reasoning)
-        changed = used.weaker(parameter)
-        if any(getattr(now, aspect) != getattr(used, aspect) for aspect in changed):
+        if now.refused.count(parameter) != used.refused.count(parameter):
             return  # another call has discovered it meanwhile
-        self._plans[model, reasoning] = replace(now, **changed)
+        self._plans[model, reasoning] = replace(now, refused=(*now.refused, parameter))
         self._on_notice(
             Loss(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
         )
@@ -111,20 +94,21 @@ def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
     much = request.reasoning in MUCH_REASONING
     room = MUCH_REASONING_TOKENS if much else HIDDEN_REASONING_TOKENS
-    if plan.length == "max_tokens":
+    if "max_tokens" not in plan.refused:
         body["max_tokens"] = request.max_tokens + room * (plan.thinks or much)
-    elif plan.length == "max_completion_tokens":
+    elif "max_completion_tokens" not in plan.refused:
         body["max_completion_tokens"] = request.max_tokens + room
     if request.reasoning is not None:
         body["reasoning_effort"] = request.reasoning
-    if plan.temperature and request.temperature is not None:
+    if "temperature" not in plan.refused and request.temperature is not None:
         body["temperature"] = request.temperature
-    if plan.seed:
+    if "seed" not in plan.refused:
         body["seed"] = request.repeat
-    if request.schema is not None and plan.format == "json_schema":
+    formats = plan.refused.count("response_format")
+    if request.schema is not None and formats == 0:
         schema = {"name": request.schema.name, "schema": request.schema.schema, "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    elif request.schema is not None and plan.format == "json_object":
+    elif request.schema is not None and formats == 1:
         body["response_format"] = {"type": "json_object"}
     return body
 
@@ -179,12 +163,13 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     choices = payload.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
+    error = payload.get("error") or payload.get("errors")
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise _failed(_error(payload), "the response has no choices")
+        raise _failed(error, "the response has no choices")
     # What a failed call has written so far may look like a whole reply.
-    error = _error(payload) or choice.get("error") or message.get("error")
-    finish = _finish(payload, choice)
-    if error or ending(finish) == "failed":
+    error = error or choice.get("error") or message.get("error")
+    finish = _finish(choice)
+    if error or payload.get("object") == "error" or ending(finish) == "failed":
         raise _failed(error, f"the reply is marked as failed ({one_line(str(finish), 60)})")
     text, refusal = _text(message.get("content")), _text(message.get("refusal"))
     if refusal:
@@ -200,18 +185,7 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     )
 
 
-def _error(payload: Mapping[str, Any]) -> object:
-    """Return the error that is anywhere at the top of a response, if there is one."""
-    if error := payload.get("error") or payload.get("errors"):
-        return error[0] if isinstance(error, list) else error
-    codes = [str(payload.get(key)) for key in ("code", "status")]
-    failed = next((int(code) for code in codes if re.fullmatch("[45][0-9][0-9]", code)), None)
-    if failed or "error" in (payload.get("object"), payload.get("type")):
-        return {**payload, "code": failed}
-    return None
-
-
-def _finish(payload: Mapping[str, Any], choice: Mapping[str, Any]) -> object:
+def _finish(choice: Mapping[str, Any]) -> object:
     """Return the finish reason, or a worse one that is given beside it."""
     finish = choice.get("finish_reason")
     if ending(finish) == "cut":
@@ -223,19 +197,12 @@ def _finish(payload: Mapping[str, Any], choice: Mapping[str, Any]) -> object:
         isinstance(found, dict) and found.get("filtered") is True for found in filters.values()
     ):
         return "content_filter"
-    details = payload.get("incomplete_details")
-    for remark in (
-        details.get("reason") if isinstance(details, dict) else None,
-        payload.get("status"),
-        choice.get("native_finish_reason"),
-    ):
-        # Such a remark has no fixed words, so an unknown one says nothing.
-        found = ending(remark)
-        if found == "cut":
-            return "length"
-        if found == "declined" or (isinstance(remark, str) and _FAILURE.search(remark.lower())):
-            return remark
-    return finish
+    # A router's own reason, whose words are not fixed: an unknown one says nothing.
+    native = choice.get("native_finish_reason")
+    found = ending(native)
+    if found == "failed":
+        return native if isinstance(native, str) and _FAILURE.search(native.lower()) else finish
+    return {"cut": "length", "declined": native}.get(found, finish)
 
 
 def _failed(error: object, reason: str) -> CallFailed:
@@ -249,17 +216,9 @@ def cut_while_thinking(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
     """Return whether a model used up its tokens before it began its answer."""
     if reply.finish_reason != "length":
         return False
-    return _has_reasoning(payload) or not after_thinking(reply.text)
-
-
-def misplaced_answer(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
-    """Return whether a reply was completed with reasoning alone."""
-    return reply.finish_reason != "length" and not reply.text.strip() and _has_reasoning(payload)
-
-
-def _has_reasoning(payload: Mapping[str, Any]) -> bool:
     message = payload["choices"][0]["message"]
-    return any(message.get(name) for name in ("reasoning_content", "reasoning"))
+    has_reasoning = bool(message.get("reasoning_content") or message.get("reasoning"))
+    return has_reasoning or not after_thinking(reply.text)
 
 
 def _text(content: object) -> str:
@@ -299,9 +258,6 @@ def _name(value: object) -> str | None:
 def model_ids(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the ids in an endpoint's list of models."""
     listed = payload.get("data")
-    found = [
-        item.get("id") if isinstance(item, dict) else item
-        for item in (listed if isinstance(listed, list) else [])
-    ]
-    names = [name for name in found if isinstance(name, str) and name.strip() == name]
-    return tuple(name for name in dict.fromkeys(names) if name.isprintable() and name)
+    records = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    names = dict.fromkeys(record.get("id") for record in records)
+    return tuple(name for name in names if isinstance(name, str) and name and name.isprintable())
