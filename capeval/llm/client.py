@@ -307,9 +307,9 @@ class OpenAIChatClient:
         """Return the message about a failure after which no call is made."""
         url, reason, status = self.base_url, redact(decision.reason), decision.status
         if status is None:
-            if proxy := self._connection and self._connection.proxied_by:
-                url += f" through the proxy of {proxy}"
-                what = "correct or unset it, or start the server"
+            if self._connection and self._connection.proxy:
+                url += " through the proxy that the environment names"
+                what = "correct or unset HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"
             elif is_local(url):
                 what = "is the server running?"
             else:

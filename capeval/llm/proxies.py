@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 from contextlib import suppress
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from capeval.errors import UsageError
@@ -20,15 +18,8 @@ def check_proxies() -> None:
             _checked(scheme, address)
 
 
-class Proxy(NamedTuple):
-    """The address of a proxy, and the variable that names it."""
-
-    address: str
-    variable: str
-
-
-def proxy_for(url: str) -> Proxy | None:
-    """Return the environment's proxy for a URL; raises `UsageError`.
+def proxy_for(url: str) -> str | None:
+    """Return the address of the environment's proxy for a URL; raises `UsageError`.
 
     A server on this machine gets none: captions stay local.
     """
@@ -46,8 +37,8 @@ def proxy_for(url: str) -> Proxy | None:
             return None
     address = _checked(scheme, proxies[scheme])
     if address.startswith("socks"):
-        raise UsageError(f"{_variable(scheme)}: SOCKS proxies are not supported; {_ADVICE}")
-    return Proxy(address, _variable(scheme))
+        raise UsageError(f"{scheme.upper()}_PROXY: SOCKS proxies are not supported; {_ADVICE}")
+    return address
 
 
 def is_local(url: str) -> bool:
@@ -71,11 +62,6 @@ def _settings() -> dict[str, str]:
     return getproxies()
 
 
-def _variable(scheme: str) -> str:
-    name = f"{scheme}_proxy"
-    return next((each for each in os.environ if each.lower() == name), "the system's proxy")
-
-
 def _checked(scheme: str, address: str) -> str:
     address = address if "://" in address else f"http://{address}"
     try:
@@ -86,5 +72,5 @@ def _checked(scheme: str, address: str) -> str:
         is_address = False
     if not is_address:
         # Its value may contain a password.
-        raise UsageError(f"{_variable(scheme)}: is not the address of a proxy; {_ADVICE}")
+        raise UsageError(f"{scheme.upper()}_PROXY: is not the address of a proxy; {_ADVICE}")
     return address

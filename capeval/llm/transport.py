@@ -72,9 +72,8 @@ class Connection:
             "User-Agent": f"capeval/{__version__}",
         }
         self._headers = [(name.encode(), value.encode()) for name, value in own.items()]
-        proxy = proxy_for(endpoint.url)
-        self.proxied_by = proxy and proxy.variable
-        """The variable of the environment that names the proxy, if one is used."""
+        self.proxy = proxy_for(endpoint.url)
+        is_encrypted = endpoint.url.startswith("https:") or self.proxy is not None
         self._client = AsyncOpenAI(
             api_key=key or "none",
             base_url=endpoint.url,
@@ -87,10 +86,11 @@ class Connection:
                 pool=min(2 * CONNECT_SECONDS, timeout),
             ),
             http_client=DefaultAioHttpClient(
-                # Then SSL_CERT_FILE is not read either: the certificates are passed.
+                # Then SSL_CERT_FILE is not read either: the certificates are passed. Loading them
+                # takes 50 ms; a context without any trusts none.
                 trust_env=False,
-                proxy=proxy and proxy.address,
-                verify=_trusted(uses_tls=endpoint.url.startswith("https:") or proxy is not None),
+                proxy=self.proxy,
+                verify=_trusted() if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
                 # A redirect would take the captions, and perhaps the key, to another host.
                 follow_redirects=False,
                 # Servers close idle connections after five seconds or more.
@@ -125,9 +125,7 @@ class Connection:
         request.headers = httpx2.Headers([*kept, *self._headers])
 
 
-def _trusted(*, uses_tls: bool) -> ssl.SSLContext:
-    if not uses_tls:  # loading the certificates takes 50 ms; this one trusts none
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def _trusted() -> ssl.SSLContext:
     try:
         return httpx2.create_ssl_context()
     except OSError as error:

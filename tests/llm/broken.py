@@ -65,6 +65,8 @@ BODY = json.dumps(GOOD).encode()
 HTML = "Content-Type: text/html"
 PAGE = b"<!doctype html><title>502 Bad Gateway</title>"
 
+NOT_COMPLETIONS: list[Any] = [None, [], "good", 7, {}, {"choices": None}, {"choices": []}]
+
 CASES: list[tuple[str, str, bytes]] = [
     # Statuses
     *((f"status {n} without a body", "retried", http(n)) for n in (408, 409, 425, 429, 500)),
@@ -109,8 +111,8 @@ CASES: list[tuple[str, str, bytes]] = [
     ("a web page", "retried", http(200, PAGE, HTML)),
     ("a page called JSON", "retried", http(200, PAGE)),
     ("half a body", "retried", http(200, BODY[:40])),
-    *((f"the JSON {value}", "retried", http(200, value))
-      for value in (None, [], "good", 7, {}, {"choices": None}, {"choices": []}, {"choices": {}})),
+    *((f"the JSON {json.dumps(value)}", "retried", http(200, value))
+      for value in NOT_COMPLETIONS),
     ("a choice that is null", "retried", http(200, {"choices": [None]})),
     ("a choice that is a text", "retried", http(200, {"choices": ["good"]})),
     ("a choice without a message", "retried", choice(message=None)),
