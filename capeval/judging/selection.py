@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from capeval.config import CONFIG, read_config
 from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
@@ -93,12 +93,16 @@ async def open_judge(
     if judge is None:
         default = default_judge(options, is_sample=is_sample, offline=offline)
         judge, reasons = default.name, (default.reason,)
-    _check_options_of_weights(options, judge)
+    for option in OF_WEIGHTS:
+        if getattr(options, option) is not None and not runs_model(judge):
+            raise UsageError(
+                f"--{option} is for a judge whose model runs in this process, such as --judge {NLI}"
+            )
     if judge is None or (isinstance(judge, str) and not is_registered(judge)):
         async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
             yield opened
         return
-    own = judge if isinstance(judge, str) else prepare_judge(judge)
+    name = judge if isinstance(judge, str) else prepare_judge(judge).name
     for option, given in (
         ("--reasoning", options.reasoning is not None),
         ("--base-url", options.base_url),
@@ -106,17 +110,14 @@ async def open_judge(
         ("--explain", options.explain),
     ):
         if given:
-            what = shown(own if isinstance(own, str) else own.name)
-            raise UsageError(f"{option} is for chat models; the judge {what} does not use it")
-    if isinstance(own, str):
-        of_model: dict[str, Any] = {}
-        if runs_model(own):
-            of_model = {name: getattr(options, name) for name in OF_WEIGHTS}
-            of_model["on_notice"] = on_notice
+            raise UsageError(f"{option} is for chat models; the judge {shown(name)} is none")
+    if isinstance(judge, str):
+        weights = {option: getattr(options, option) for option in OF_WEIGHTS}
+        more = {**weights, "on_notice": on_notice} if runs_model(judge) else {}
         # It may load a model for minutes: Ctrl-C works meanwhile.
-        prepared = await in_thread(partial(load_judge, own, **of_model))
+        prepared = await in_thread(partial(load_judge, judge, **more))
     else:
-        prepared = own
+        prepared = prepare_judge(judge)
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
         yield OpenJudge(prepared, Meter(), concurrency, None, prepared, reasons)
@@ -126,14 +127,6 @@ async def open_judge(
 
 OF_WEIGHTS = ("device", "dtype", "revision")
 """The options of a judge whose model runs in this process."""
-
-
-def _check_options_of_weights(options: JudgeOptions, judge: object) -> None:
-    given = [name for name in OF_WEIGHTS if getattr(options, name) is not None]
-    if given and not runs_model(judge):
-        raise UsageError(
-            f"--{given[0]} is for a judge whose model runs in this process, such as --judge {NLI}"
-        )
 
 
 def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--base-url") -> None:
@@ -148,12 +141,10 @@ def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--ba
         return
     near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
     unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
-    ways = (
-        f"name a local server with {base_url}, or use the baseline with --judge lexical"
-        if base_url == "--base-url"
-        else f"or name a local server with {base_url}"
+    raise UsageError(
+        f"{unknown if near else ''}no key: set OPENAI_API_KEY, or name a local server with "
+        f"{base_url}"
     )
-    raise UsageError(f"{unknown if near else ''}no key: set OPENAI_API_KEY, {ways}")
 
 
 @dataclass(frozen=True)
@@ -299,7 +290,8 @@ class JudgingEstimate:
     def __add__(self, other: JudgingEstimate) -> JudgingEstimate:
         stages = {
             stage: self.stages.get(stage, Usage()) + other.stages.get(stage, Usage())
-            for stage in sorted({**self.stages, **other.stages}, key=_STAGES.index)
+            for stage in _STAGES
+            if stage in {**self.stages, **other.stages}
         }
         known = self.cost is not None and other.cost is not None
         cost = (self.cost or 0.0) + (other.cost or 0.0) if known else None
@@ -319,6 +311,7 @@ async def estimate(
     if opened.offline is None or opened.prompts is None:
         result.cost = 0.0
         return result
+    stages = dict.fromkeys(_STAGES, Usage())
     for annotation, caption in work:
         await asyncio.sleep(0)  # Ctrl-C is noticed between captions
         for repeat in range(0 if caption.is_empty else repeats):
@@ -327,13 +320,12 @@ async def estimate(
                 await opened.offline.judge(annotation, caption.caption, repeat=repeat, tally=tally)
             except CacheMiss:
                 expected = _expected(annotation, caption.caption, opened.prompts)
-                for stage in _STAGES[_STAGES.index(tally.stage) if tally.stage in _STAGES else 0 :]:
-                    before = result.stages.get(stage, Usage())
-                    result.stages[stage] = before + expected[stage]
+                for stage in _STAGES[_STAGES.index(cast(Stage, tally.stage)) :]:
+                    stages[stage] += expected[stage]
             except CapevalError:
                 # A stored failure: its cost is unknown, and it is requested again anyway.
                 continue
-    result.stages = {stage: result.stages[stage] for stage in _STAGES if stage in result.stages}
+    result.stages = {stage: usage for stage, usage in stages.items() if usage.calls}
     price = opened.meter.price(opened.judge.name)
     if not result.stages:
         result.cost = 0.0

@@ -26,11 +26,15 @@ from capeval.schema.usage import Usage
 from capeval.text import Loss, one_line
 from capeval.tracing import trace
 
-SCHEMA = """
+LAYOUT = 2
+SCHEMA = f"""
+BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY, state TEXT NOT NULL, model TEXT NOT NULL,
     messages TEXT NOT NULL, request TEXT NOT NULL, reply TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS replies_by_messages ON replies (messages);
+PRAGMA user_version = {LAYOUT};
+COMMIT;
 """
 # Another process writes for milliseconds, and all calls of this one wait meanwhile.
 BUSY_SECONDS = 0.5
@@ -252,7 +256,7 @@ class ReplyCache:
             self._report(f"cannot be used: {error}; calls go on without it")
         else:
             begun = f"it is now {aside.name}, and a new one is begun"
-            self._report(f"is damaged ({error}): {begun}; its replies are paid for again")
+            self._report(f"cannot be used ({error}): {begun}; its replies are paid for again")
 
     def _files(self) -> list[Path]:
         return [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm")]
@@ -275,11 +279,15 @@ def _open(path: Path, seconds: float) -> sqlite3.Connection:
     if is_fixed:
         return db
     try:
+        (layout,) = db.execute("PRAGMA user_version").fetchone()
+        if layout not in (0, LAYOUT):
+            raise sqlite3.DatabaseError(f"its layout is {layout}, not {LAYOUT}")
         with suppress(sqlite3.OperationalError):  # another process is just doing it
             db.execute("PRAGMA journal_mode = WAL")
         # Written through to the system at each commit: a killed process loses nothing.
         db.execute("PRAGMA synchronous = NORMAL")
-        db.executescript(SCHEMA)
+        if layout == 0:
+            db.executescript(SCHEMA)
     except BaseException:
         db.close()
         raise

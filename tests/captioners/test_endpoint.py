@@ -9,7 +9,6 @@ import io
 import sqlite3
 import weakref
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -168,17 +167,6 @@ async def test_a_caption_that_is_cut_off_is_kept_with_a_warning(endpoint: Endpoi
     assert isinstance(outcome, Captioned)
     assert (outcome.text, outcome.warnings) == ("A dog runs and", ("cut off at 1024 tokens",))
     assert endpoint.server.calls == 1
-
-
-async def test_a_stored_reply_without_a_clear_caption_is_asked_again(endpoint: Endpoint) -> None:
-    await endpoint.ask(says("Okay.\n<think>A first guess: a cat."), request())
-    # As an older version left it, which took this for a caption.
-    endpoint.cache.close()
-    with closing(sqlite3.connect(endpoint.cache.path)) as db, db:
-        db.execute("UPDATE replies SET state = 'validated'")
-    (outcome,) = await endpoint.ask(says("A dog runs."), request())
-    assert isinstance(outcome, Captioned)
-    assert (outcome.text, endpoint.server.calls) == ("A dog runs.", 1)
 
 
 async def test_the_same_frames_are_paid_for_once(endpoint: Endpoint) -> None:

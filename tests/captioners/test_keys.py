@@ -32,7 +32,7 @@ async def key_sent(server: LoopbackServer, model: str | None, **choice: str) -> 
     chosen = GenerateOptions(model, cache="cache.sqlite", **choice)  # type: ignore[arg-type]
     async with open_captioner(chosen) as opened:
         asker = opened.captioner.asker  # type: ignore[attr-defined]
-        await asker.client._client.preflight("judge-model")
+        await asker.client.preflight("judge-model")
     return server.headers[-1]["Authorization"].removeprefix("Bearer ")
 
 

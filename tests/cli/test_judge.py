@@ -313,8 +313,8 @@ def test_a_cap_below_the_cost_of_a_video_says_that_replies_are_cached(
     ran = work.judge("--max-cost", str(whole / 24))
     assert (ran.code, endpoint.calls() > 0) == (3, True)
     assert "No caption has a verdict yet. The replies so far are cached." in ran.out
-    tiny = work.judge("--max-cost", "0.000001")
-    assert "the cost cap of $0.000001 leaves no room" in tiny.err
+    tiny = work.judge("--max-cost", "0.0001")
+    assert "the cost cap of $0.0001 leaves no room" in tiny.err
 
 
 def test_a_cost_cap_wants_a_price(work: Workspace, endpoint: Endpoint) -> None:

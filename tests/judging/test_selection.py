@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +10,9 @@ from typing import Any
 import pytest
 
 from capeval.errors import InputError, UsageError
-from capeval.files.jsonl import dumps
-from capeval.files.judgments import short_hash
 from capeval.judging.default_judge import is_configured
 from capeval.judging.options import JudgeOptions
-from capeval.judging.prompts import load_prompts
-from capeval.judging.run import JudgingWork, judge_caption
+from capeval.judging.run import JudgingWork
 from capeval.judging.selection import estimate, open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
@@ -127,38 +121,6 @@ async def test_the_estimate_counts_what_is_left_to_pay(choice: dict[str, Any]) -
         spent = opened.meter.usage
         assert 0.7 < second.usage.input_tokens / spent.input_tokens < 1.3
         assert 0.6 < second.usage.output_tokens / spent.output_tokens < 2
-
-
-@pytest.mark.parametrize("attempts", [1, 3])
-async def test_stored_replies_that_fail_a_newer_rule_are_asked_again(
-    attempts: int, tmp_path: Path
-) -> None:
-    """The last of so many stored replies was accepted by an older version."""
-
-    def older(request: ChatRequest) -> str:
-        return f"{right(request)}\nScratch that."
-
-    def prepared(path: Path, client: ScriptedClient) -> JudgeOptions:
-        return JudgeOptions({}, client=client, cache=path)
-
-    path = tmp_path / "replies.sqlite"
-    async with open_judge(prepared(path, ScriptedClient(older))) as opened:
-        judgment = await judge_caption(opened.judge, *WORK[0], repeats=1)
-        assert "text follows the answer" in str(judgment.reason)
-    with closing(sqlite3.connect(path)) as db, db:
-        first = "SELECT key FROM replies ORDER BY rowid LIMIT ?"
-        db.execute(f"DELETE FROM replies WHERE key NOT IN ({first})", (attempts,))
-        db.execute("UPDATE replies SET state = 'refused'")
-        last = "SELECT max(rowid) FROM replies"
-        db.execute(f"UPDATE replies SET state = 'validated' WHERE rowid = ({last})")
-    client = ScriptedClient(right)
-    async with open_judge(prepared(path, client)) as opened:
-        expected = await estimate(WORK[:1], opened, repeats=1)
-        assert expected.usage.calls == 3
-        judgment = await judge_caption(opened.judge, *WORK[0], repeats=1)
-        assert isinstance(judgment, Scored)
-        assert len(client.requests) == 3
-        assert (await estimate(WORK[:1], opened, repeats=1)).usage.calls == 0
 
 
 @pytest.mark.parametrize(("unreadable", "is_reported"), [(11, True), (10, False)])
@@ -288,41 +250,6 @@ async def test_a_broken_table_of_endpoints_is_named(content: str, said: str) -> 
         async with open_judge(JudgeOptions({}, client=ScriptedClient(right))):
             pytest.fail("it opened")
     assert said in str(caught.value)
-
-
-def as_older_versions_stored(path: Path, base_url: str) -> None:
-    """Give stored verdicts the identity that held the address, and drop what is recorded since."""
-    prompts = load_prompts()
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    for line in lines:
-        line["inputs"]["judge"] = short_hash(("gpt-4o-2024-08-06", base_url, prompts.hash))
-        line["provenance"]["base_url"] = base_url
-        del line["provenance"]["baseline"]
-    path.write_text("".join(f"{dumps(line)}\n" for line in lines), encoding="utf-8")
-
-
-async def test_verdicts_of_older_versions_still_count(tmp_path: Path) -> None:
-    folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
-    await run(folder, client, choice={"base_url": HERE})
-    as_older_versions_stored(stored(folder), HERE)
-    before = stored(folder).read_bytes()
-    for base_url in (HERE, THERE):
-        plan, _ = await run(folder, client, choice={"base_url": base_url})
-        assert (len(plan.kept), len(plan.todo), plan.stale) == (6, 0, {})
-    assert stored(folder).read_bytes() == before
-    plan, _ = await run(folder, client)
-    assert plan.stale == {"endpoint": 6}
-    as_older_versions_stored(stored(folder), "https://api.openai.com/v1")
-    plan, _ = await run(folder, client)
-    assert (len(plan.kept), plan.stale) == (6, {})
-    prompts = load_prompts()
-    text = stored(folder).read_text("utf-8")
-    wrong = short_hash(("gpt-4o-2024-08-06", "https://api.openai.com/v1", "0" * 64))
-    right_one = short_hash(("gpt-4o-2024-08-06", "https://api.openai.com/v1", prompts.hash))
-    label = f"{prompts.name}@000000"
-    stored(folder).write_text(text.replace(right_one, wrong).replace(prompts.label, label))
-    plan, _ = await run(folder, client)
-    assert plan.stale == {"prompts": 6}
 
 
 async def test_what_failed_is_tried_again(tmp_path: Path) -> None:

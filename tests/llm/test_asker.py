@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from capeval.llm.request_identity import identify
 
-from capeval.errors import CacheMiss, ReplyError, RequestRefused, RetriesExhausted
+from capeval.errors import AllRefused, CacheMiss, ReplyError, RequestRefused, RetriesExhausted
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.meter import Meter
-from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused
+from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.schema.usage import Usage
 
 Askers = Callable[..., Asker]
@@ -79,20 +78,6 @@ async def test_a_conversation_that_fails_tells_its_cost_and_is_asked_anew(
     assert (await asker_of(client).ask(ask_for(), check)).value == 7
 
 
-@pytest.mark.parametrize("text", ["1" * 200_001, "[x]" * 600_000, "\ufdfa" * 20_000])
-async def test_a_reply_that_is_far_too_long_is_never_read(
-    text: str, asker_of: Askers, ask_for: Requests
-) -> None:
-    client = ScriptedClient([text, "1" * 999])
-
-    def read(reply: ChatReply) -> int:
-        assert len(reply.text) == 999
-        return 1
-
-    answer = await asker_of(client).ask(ask_for(), read)
-    assert "the reply is far too long" in answer.complaints[0]
-
-
 async def test_a_cut_off_reply_is_never_checked_and_gets_more_room(
     asker_of: Askers, ask_for: Requests
 ) -> None:
@@ -103,12 +88,22 @@ async def test_a_cut_off_reply_is_never_checked_and_gets_more_room(
     assert client.requests[1].max_tokens == 100 + 2048
 
 
-@pytest.mark.parametrize("text", ["", " \n"])
-async def test_an_empty_reply_is_asked_again(
-    text: str, asker_of: Askers, ask_for: Requests
+@pytest.mark.parametrize(
+    ("reply", "complaint"),
+    [
+        (said(""), "the reply is empty"),
+        (said(" \n"), "the reply is empty"),
+        (said("1" * 200_001), "the reply is far too long (200,001 characters)"),
+        (said("5", "server_error"), "the reply is marked as failed (server_error)"),
+        (said("5", "MAX_TOKENS"), "the reply was cut off at 7 tokens"),
+    ],
+    ids=["empty", "space", "long", "failed", "cut off"],
+)
+async def test_a_reply_of_no_use_is_never_checked_and_asked_again(
+    reply: ChatReply, complaint: str, asker_of: Askers, ask_for: Requests
 ) -> None:
-    client = ScriptedClient([text, "5"])
-    assert (await asker_of(client).ask(ask_for(), check)).complaints == ("the reply is empty",)
+    answer = await asker_of(ScriptedClient([reply, said("7", "EOS")])).ask(ask_for(), check)
+    assert (answer.value, answer.complaints) == (7, (complaint,))
 
 
 @pytest.mark.parametrize(
@@ -127,29 +122,6 @@ async def test_a_model_that_declines_is_not_asked_again(
     assert isinstance(caught.value, ReplyRefused)
     assert caught.value.usage.calls == 2
     assert states(cache) == {"exhausted": 2}
-
-
-async def test_a_reply_that_an_older_version_stored_of_a_failed_call_is_asked_for_again(
-    asker_of: Askers, ask_for: Requests, cache: ReplyCache
-) -> None:
-    asked = identify(ask_for(), "http://judge/v1")
-    cache.put(asked, said("5", "server_error"), "validated")
-    with pytest.raises(CacheMiss, match="do not meet the rules"):
-        await asker_of(None).ask(ask_for(), check)
-    for client in (ScriptedClient(["7"]), ScriptedClient([])):
-        assert (await asker_of(client).ask(ask_for(), check)).value == 7
-    assert states(cache) == {"validated": 1}
-
-
-async def test_a_client_may_mark_a_reply_as_failed_or_cut_off(
-    asker_of: Askers, ask_for: Requests
-) -> None:
-    client = ScriptedClient([said("5", "server_error"), said("6", "MAX_TOKENS"), said("7", "EOS")])
-    answer = await asker_of(client).ask(ask_for(), check)
-    assert answer.complaints == (
-        "the reply is marked as failed (server_error)",
-        "the reply was cut off at 7 tokens",
-    )
 
 
 async def test_a_conversation_that_was_interrupted_goes_on_where_it_stopped(
@@ -200,28 +172,16 @@ class Slow(ScriptedClient):
         return reply
 
 
-@pytest.mark.parametrize("kept", [True, False])
 async def test_identical_questions_at_once_make_one_call(
-    kept: bool, asker_of: Askers, ask_for: Requests, cache: ReplyCache
+    asker_of: Askers, ask_for: Requests
 ) -> None:
     client = Slow(["a", "3"])
-    asker = asker_of(client, cache=cache if kept else None)
+    asker = asker_of(client)
     answers = await asyncio.gather(*(asker.ask(ask_for(), check) for _ in range(20)))
     assert {answer.value for answer in answers} == {3}
     assert len(client.requests) == 2
     assert len({answer.complaints for answer in answers}) == 1
     assert (asker.meter.calls, asker.meter.cached_calls) == (2, 38)
-
-
-async def test_identical_questions_at_once_share_a_failure(
-    asker_of: Askers, ask_for: Requests
-) -> None:
-    client = Slow(["a", "b", "c"])
-    asker = asker_of(client)
-    asks = (asker.ask(ask_for(), check) for _ in range(5))
-    ends = await asyncio.gather(*asks, return_exceptions=True)
-    assert all(isinstance(end, ReplyBroken) and end.usage.calls == 3 for end in ends)
-    assert len(client.requests) == 3
 
 
 async def test_a_cancelled_question_is_taken_over_by_its_twin(
@@ -246,12 +206,12 @@ async def test_repeats_are_questions_of_their_own(asker_of: Askers, ask_for: Req
 @pytest.mark.parametrize(
     ("stored", "asked", "reason"),
     [
-        ({}, {"text": "other"}, "1 replies are stored for judge-model, none for these messages"),
-        ({}, {"model": "m2"}, "with model judge-model"),
-        ({}, {"model": "m2", "text": "other"}, "nothing is stored for m2"),
+        ({}, {"text": "other"}, "nothing is stored for these messages"),
+        ({}, {"model": "m2"}, "the same messages are stored, but with model judge-model"),
         ({"temperature": 0.5}, {}, "with temperature 0.5"),
         ({}, {"repeat": 1}, "with repeat 0"),
         ({}, {"max_tokens": 5}, "with max_tokens 100"),
+        ({}, {"schema": ReplySchema("s", {"type": "object"})}, "with another schema"),
     ],
 )
 async def test_offline_a_miss_says_why(
@@ -261,17 +221,17 @@ async def test_offline_a_miss_says_why(
     asker_of: Askers,
     ask_for: Requests,
 ) -> None:
-    await asker_of(ScriptedClient(["1"])).ask(ask_for(**stored), check)
+    asker = asker_of(ScriptedClient(["1"]))
+    await asker.ask(ask_for(**stored), check)
     with pytest.raises(CacheMiss, match=reason):
-        await asker_of(None).ask(ask_for(**asked), check)
+        await asker.offline().ask(ask_for(**asked), check)
 
 
 async def test_another_endpoint_is_another_question(asker_of: Askers, ask_for: Requests) -> None:
-    await asker_of(ScriptedClient(["1"]), base_url="http://Me:pw@judge:80/v1/").ask(
-        ask_for(), check
-    )
+    url = "http://Me:pw@judge:80/v1/"
+    await asker_of(ScriptedClient(["1"]), base_url=url).ask(ask_for(), check)
     await asker_of(None, base_url="http://judge/v1").ask(ask_for(), check)
-    with pytest.raises(CacheMiss, match="base URL http://judge/v1"):
+    with pytest.raises(CacheMiss, match="base_url http://judge/v1"):
         await asker_of(None, base_url="http://other/v1").ask(ask_for(), check)
 
 
@@ -282,13 +242,6 @@ async def test_offline_nothing_in_the_cache_changes(
     with pytest.raises(CacheMiss):
         await asker_of(None).ask(ask_for(), check)
     assert states(cache) == {"validated": 1}
-
-
-async def test_without_a_cache_and_a_client_all_is_missed(
-    asker_of: Askers, ask_for: Requests
-) -> None:
-    with pytest.raises(CacheMiss, match="no cache"):
-        await asker_of(None, cache=None).ask(ask_for(), check)
 
 
 async def test_stored_requests_can_be_read_but_hold_no_pictures(
@@ -312,3 +265,31 @@ async def test_calls_are_counted_on_the_meter(asker_of: Askers, ask_for: Request
     )
     await asker_of(ScriptedClient([reply]), meter=meter).ask(ask_for(model="gpt-4o"), check)
     assert meter.spent == pytest.approx(1.00001)
+
+
+@pytest.mark.parametrize(
+    ("ends", "stops"),
+    [
+        (["waf"] * 8, 8),
+        (["waf"] * 7 + ["ok"] + ["waf"] * 7, None),
+        (["waf"] * 7 + ["other"] + ["waf"] * 8, 16),
+        ([""] * 20, None),
+    ],
+    ids=["all", "a verdict between", "another refusal between", "the content"],
+)
+async def test_neighbours_refused_alike_end_the_run(
+    ends: list[str], stops: int | None, asker_of: Askers, ask_for: Requests
+) -> None:
+    def answer(request: ChatRequest) -> str | Exception:
+        kind = ends[int(request.messages[0]["content"])]
+        return "1" if kind == "ok" else RequestRefused("no", kind=kind)
+
+    asker = asker_of(ScriptedClient(answer))
+
+    async def caption(number: int) -> object:
+        with asker.one_caption():
+            return await asker.ask(ask_for(str(number)), check)
+
+    found = await asyncio.gather(*map(caption, range(len(ends))), return_exceptions=True)
+    stopped = [number for number, end in enumerate(found, 1) if isinstance(end, AllRefused)]
+    assert stopped[:1] == ([] if stops is None else [stops])
