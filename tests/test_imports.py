@@ -56,6 +56,8 @@ HEAVY = {
     "scipy",
     "numpy",
     "aiohttp",
+    "openai",
+    "tenacity",
     "transformers",
     "av",
     "matplotlib",

@@ -181,10 +181,10 @@ def _as_typed(message: str) -> str:
 
 def _complain(text: str) -> None:
     if "://" in text:
-        from capeval.llm.redact import Redactor
+        from capeval.llm.redact import redact
 
         # Such lines are pasted into bug reports.
-        text = Redactor()(text)
+        text = redact(text)
     # If stderr is closed too, the exit code remains.
     with suppress(BrokenPipeError):
         sys.stderr.write(f"capeval: {one_line(text, 600)}\n")

@@ -159,16 +159,15 @@ def test_what_no_call_can_overcome_is_one_line(
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("HTTPS_PROXY", "garbage.invalid", "through the proxy of HTTPS_PROXY: no such host"),
-        ("ALL_PROXY", "http://127.0.0.1:9", "the proxy of ALL_PROXY: connection refused"),
+        ("HTTPS_PROXY", "garbage.invalid", "proxy that the environment names: no such host"),
+        ("ALL_PROXY", "http://127.0.0.1:9", "proxy that the environment names: connection refused"),
         ("HTTPS_PROXY", "garbage://me:secret@x", "HTTPS_PROXY: is not the address of a proxy"),
         ("HTTPS_PROXY", "http://me:secret@[::1", "HTTPS_PROXY: is not the address of a proxy"),
-        ("https_proxy", "http://host:99999", "https_proxy: is not the address of a proxy"),
+        ("https_proxy", "http://host:99999", "HTTPS_PROXY: is not the address of a proxy"),
         ("ALL_PROXY", "http://me:secret@", "ALL_PROXY: is not the address of a proxy"),
         ("ALL_PROXY", "socks5://127.0.0.1:9", "ALL_PROXY: SOCKS proxies are not supported"),
-        ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_FILE: has no certificates that can be read"),
-        ("SSL_CERT_FILE", "captions.jsonl", "SSL_CERT_FILE: has no certificates"),
-        ("SSL_CERT_DIR", "nowhere", "SSL_CERT_DIR: has no certificates that can be read (No such"),
+        ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_DIR: no certificates can be read (No such"),
+        ("SSL_CERT_FILE", "captions.jsonl", "SSL_CERT_DIR: no certificates can be read"),
     ],
 )
 def test_a_variable_that_prevents_every_connection_is_named(
