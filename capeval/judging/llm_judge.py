@@ -15,7 +15,7 @@ from capeval.llm.asker import Asker
 from capeval.llm.replies import FormError, read_reply
 from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.llm.wire import SERVER_ADVICE
-from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_name, lacking
+from capeval.schema import Annotation, Relation, Verdict, endpoint_name, lacking
 from capeval.text import Loss, storable
 from capeval.tracing import about
 
@@ -44,17 +44,11 @@ class LLMJudge(PreparedJudge):
         self.asker, self.templates = asker, prompts
         self.name, self.prompts, self.concurrency = model, prompts.label, concurrency
         self.base_url, self.endpoint = base_url or None, endpoint
-        self._endpoint = endpoint or endpoint_name(base_url)
         self.readability = _Readability(model, on_notice)
         self.reasoning = reasoning
         effort = (f"reasoning {reasoning}",) if reasoning else ()
-        self.identity = (model, f"endpoint {self._endpoint}", prompts.hash, *effort)
-
-    def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
-        """Return the current identity, and that of older versions, which included the address."""
-        if self.reasoning or (made.base_url and made.endpoint_name != self._endpoint):
-            return (self.identity,)
-        return (self.identity, (self.name, made.base_url or "", self.templates.hash))
+        named = f"endpoint {endpoint or endpoint_name(base_url)}"
+        self.identity = (model, named, prompts.hash, *effort)
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally

@@ -15,7 +15,7 @@ from capeval.judging.lexical.matching import RULES, split_and_match, stemmer
 from capeval.judging.lexical.reference import prepare
 from capeval.judging.nli.windows import RULE, Pair, combined, encode
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.runs.threads import Threads
+from capeval.runs.concurrency import Threads
 from capeval.schema import Annotation, Relation, Verdict, lacking
 from capeval.text import describe, one_line, storable
 
