@@ -152,7 +152,7 @@ class JudgingSession:
             asked = [annotation.index for annotation, _ in finished.plan.todo]
             ended = [finished.done[index] for index in asked if index in finished.new]
             left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
-            folder, scores = work.folder, work.scores
+            folder, scores = work.store.folder, work.store.scores
             file = folder.scores if folder and folder.scores.is_file() else None
             if notice := snapshots_notice(source.name, scores.settings["models"]):
                 self._on_notice(notice)
@@ -170,9 +170,7 @@ class JudgingSession:
         self._reported.add(source.name)
         for changed, count in plan.stale.items():
             what = counted(count, "stored verdict")
-            self._on_notice(
-                Loss(f"{plan.name}: {what} will be replaced when judged again: {changed}")
-            )
+            self._on_notice(Loss(f"{plan.name}: {what} outdated ({changed}), to be judged again"))
         if source.run is None or not plan.todo:
             return
         own = self.opened.folder_in(source.run)

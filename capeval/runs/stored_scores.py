@@ -1,4 +1,4 @@
-"""`scores.json`, the export of a judge's scores: writing it, reading it, checking it.
+"""The files of a judge: its verdicts, and `scores.json`, the export of their scores.
 
 Commands compute scores from the verdicts. They read this file for bridged scores alone, which are
 made of several runs, and `capeval score --check` compares it with the verdicts.
@@ -10,8 +10,10 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,14 @@ from pydantic import ValidationError
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, write_atomic
+from capeval.files.judgments import load_judgments, write_judgments
 from capeval.files.reading import parse_json, read_bytes, read_text
 from capeval.runs.folder import JudgeFolder
+from capeval.runs.human_labels import labels_of, read_labels
 from capeval.runs.judged_run import JudgedRun
+from capeval.runs.sources import Source
+from capeval.runs.verdicts import summarise
+from capeval.schema import Judgment
 from capeval.scoring import Scores, Signature
 from capeval.scoring.result import Bridged
 from capeval.scoring.signature import VERSION, differing_parts
@@ -36,6 +43,48 @@ OTHER_JUDGE = (
 """The note on a file of which only the signature is compared."""
 
 _PLAIN = re.compile(r"[^\s.\"]+")
+
+
+class VerdictStore:
+    """Reads and writes the verdicts and scores of one judge; without a folder nothing is stored."""
+
+    def __init__(self, source: Source, folder: JudgeFolder | None) -> None:
+        self._source, self.folder = source, folder
+        self.lines: dict[str, Judgment] = {}
+        """What is stored, by index."""
+        self._judgments: list[Judgment] = []
+
+    def load(self) -> dict[str, Judgment]:
+        """Return the stored judgments by index."""
+        if self._source.run:
+            # Labels that cannot be read must stop the command before it spends anything.
+            read_labels(self._source.run)
+        self.lines = load_judgments(self.folder.judgments) if self.folder else {}
+        return self.lines
+
+    def finish(self, done: Mapping[str, Judgment]) -> None:
+        """Write all judgments in the order of the annotations, and the scores of those `done`.
+
+        Judgments of videos that are no longer captioned or annotated are kept at the end.
+        """
+        order = {one.index: place for place, one in enumerate(self._source.annotations)}
+        self._judgments = [done[index] for index in order if index in done]
+        if self.folder:
+            lines = sorted(self.lines.values(), key=lambda one: order.get(one.index, len(order)))
+            write_judgments(self.folder.judgments, lines)
+            write_scores(self.folder, self.scores)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """The scores of the judgments that were finished."""
+        source, run = self._source, self._source.run
+        captions = {caption.index: caption for caption in source.captions}
+        return summarise(
+            source.annotations,
+            self._judgments,
+            captioned=len(source.captions),
+            labels=labels_of(run, source.annotations, captions) if run else None,
+        )
 
 
 def write_scores(folder: JudgeFolder, scores: Scores) -> None:
