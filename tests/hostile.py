@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,10 +14,6 @@ class Unspeakable(Exception):
 
     def __str__(self) -> str:
         raise SystemExit(0)
-
-
-class Base(BaseException):
-    """No `except Exception` catches it."""
 
 
 class Text(str):
@@ -40,12 +35,8 @@ class Mute(Exception):
         return Text("a message")
 
 
-ERRORS: dict[str, tuple[BaseException, str]] = {
-    "exit": (SystemExit(0), "SystemExit: 0"),
-    "cancelled": (asyncio.CancelledError(), "CancelledError"),
+ERRORS: dict[str, tuple[Exception, str]] = {
     "future cancelled": (concurrent.futures.CancelledError(), "CancelledError"),
-    "closed": (GeneratorExit(), "GeneratorExit"),
-    "base": (Base("odd"), "Base: odd"),
     "huge": (ValueError("x\n" * 1_000_000), "ValueError: x x x"),
     "mute": (Mute(), "Mute: a message"),
     "unspeakable": (Unspeakable(), "Unspeakable: its message cannot be shown"),
@@ -53,7 +44,6 @@ ERRORS: dict[str, tuple[BaseException, str]] = {
         ExceptionGroup("many", [OSError("no\ndisk"), ValueError()]),
         "OSError: no disk (and 1 more)",
     ),
-    "exits": (BaseExceptionGroup("all", [SystemExit(0)]), "SystemExit: 0"),
 }
 """By a name: an exception, and how its description begins."""
 
