@@ -56,9 +56,7 @@ def judge(
         unestimated_reasoning,
     )
     from capeval.errors import CapevalError
-    from capeval.scoring.gates import CountOrShare
 
-    allowance = CountOrShare.read(declared["max_unscored"], "--max-unscored")
     session = Session(as_json=as_json, quiet=quiet)
     # The captions are the targets: several, and each loaded when it is judged.
     options = JudgeOptions(captions={}, **declared)
@@ -106,7 +104,7 @@ def judge(
                 raise failure
         complete = all(
             not result.stopped
-            and len(result.unscored) <= allowance.of(result.scores.counts.captioned)
+            and len(result.unscored) <= judging.allowance.of(result.scores.counts.captioned)
             for result in results
         )
         return DONE if complete else INCOMPLETE

@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from capeval.errors import InputError, RunLocked
 from capeval.files.captions import captions_hash, load_captions
 from capeval.files.jsonl import dumps, remove_empty, whole_lines, write_atomic, write_jsonl
+from capeval.files.judgments import load_judgments
 from capeval.files.reading import parse_json, read_text, reading
 from capeval.schema import Caption
 
@@ -76,8 +77,8 @@ class JudgeFolder:
         """
         owner = self.read_judge().get("hash")
         if owner is None and self.has_verdicts():
-            inputs = whole_lines(self.judgments)[0].get("inputs") or {}
-            owner = inputs.get("judge", "unknown")
+            first = next(iter(load_judgments(self.judgments).values()), None)
+            owner = first.inputs.judge if first and first.inputs else "unknown"
         return owner in (None, identity)
 
 

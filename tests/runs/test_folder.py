@@ -181,7 +181,7 @@ def test_judges_have_folders_of_their_own(run: RunFolder) -> None:
         for name, prompts, identity in judges:
             made.append(run.judge(name, prompts, identity=identity * 64))
             made[-1].path.mkdir(exist_ok=True)
-            made[-1].judgments.write_text("{}\n")
+            made[-1].judgments.write_text(UNSCORED)
             made[-1].write_judge({"judge": name, "hash": identity * 64, "repeats": 3})
         assert len({str(one.path).lower() for one in made}) == len(judges)
     assert {judge.path for judge in run.judges()} == {one.path for one in made}
@@ -191,13 +191,13 @@ def test_judges_have_folders_of_their_own(run: RunFolder) -> None:
 
 def test_verdicts_made_elsewhere_keep_their_folder(run: RunFolder) -> None:
     for line, is_own in (
-        ({"inputs": {"judge": "mine"}}, True),
-        ({"inputs": {"judge": "other"}}, False),
+        ({"inputs": {"judge": "mine", "caption": "", "reference": ""}}, True),
+        ({"inputs": {"judge": "other", "caption": "", "reference": ""}}, False),
         ({}, False),
     ):
         made = JudgeFolder(run.path / "m")
         made.path.mkdir(exist_ok=True)
-        made.judgments.write_text(json.dumps(line) + "\n")
+        made.judgments.write_text(json.dumps(json.loads(UNSCORED) | line) + "\n")
         assert (run.judge("m", None, identity="mine") == made) is is_own
 
 
