@@ -52,8 +52,13 @@ class JudgeFolder:
         return run if run.exists() else None
 
     def has_verdicts(self) -> bool:
-        """Return whether `judgments.jsonl` has content."""
-        return _is_file(self.judgments) and self.judgments.stat().st_size > 0
+        """Return whether `judgments.jsonl` has content, or may not be read: its reader says so."""
+        try:
+            return self.judgments.stat().st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
 
     def read_judge(self) -> dict[str, Any]:
         """Return what `judge.json` says; empty if there is none."""

@@ -188,9 +188,12 @@ def locate(
 
 def _is_there(path: Path) -> bool:
     try:
-        return os.path.lexists(path)
-    except ValueError:
+        path.lstat()
+    except PermissionError:
+        return True  # its reader says so
+    except (OSError, ValueError):
         return False
+    return True
 
 
 def _has_separator(text: str) -> bool:
@@ -244,7 +247,7 @@ def _is_judged(folder: Path) -> bool:
 
 def _judges_in(folder: Path) -> list[JudgeFolder]:
     alone = JudgeFolder(folder)
-    return [alone] if alone.has_verdicts() else RunFolder(folder).judges()
+    return RunFolder(folder).judges() or ([alone] if alone.has_verdicts() else [])
 
 
 def _is_json(path: Path) -> bool:
