@@ -80,12 +80,7 @@ class Source:
             }
         self.run.write_manifest(manifest)
         if self.origin is not None:
-            try:
-                self.run.store_captions(self.captions)
-            except OSError:
-                if not before:  # a full disk: nothing is left of a run that did not begin
-                    self.run.manifest.unlink(missing_ok=True)
-                raise
+            self.run.store_captions(self.captions)
 
 
 def annotations_file(path: str | Path) -> Path:
