@@ -180,8 +180,8 @@ class JudgingSession:
         asked = self._options
         is_named = asked.judge is not None and not self.opened.reasons
         is_named |= asked.prompts != DEFAULT_PROMPTS or asked.explain
-        # A judge that shares the name of another one may be meant as the same.
-        alike = any(own.path.name.startswith(name) for name in others)
+        # A judge whose folder has a hash shares the name of another one, and may be meant as it.
+        alike = own.path.name.rpartition("-")[0] in others
         if others and not own.has_verdicts() and (alike or not is_named):
             why = f" ({self.opened.reasons[0]})" if self.opened.reasons else ""
             notice = (
