@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,22 +9,13 @@ from typing import Any
 __all__ = ["ERRORS", "Raises"]
 
 
-class Base(BaseException):
-    """No `except Exception` catches it."""
-
-
-ERRORS: dict[str, tuple[BaseException, str]] = {
-    "exit": (SystemExit(0), "SystemExit: 0"),
-    "cancelled": (asyncio.CancelledError(), "CancelledError"),
+ERRORS: dict[str, tuple[Exception, str]] = {
     "future cancelled": (concurrent.futures.CancelledError(), "CancelledError"),
-    "closed": (GeneratorExit(), "GeneratorExit"),
-    "base": (Base("odd"), "Base: odd"),
     "huge": (ValueError("x\n" * 1_000_000), "ValueError: x x x"),
     "group": (
         ExceptionGroup("many", [OSError("no\ndisk"), ValueError()]),
         "OSError: no disk",
     ),
-    "exits": (BaseExceptionGroup("all", [SystemExit(0)]), "SystemExit: 0"),
 }
 """By a name: an exception, and how its description begins."""
 

@@ -85,6 +85,8 @@ class ScoreOptions:
     ----------
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
     human : Human labels of some captions, to calibrate the scores with; the run keeps them.
+    repeats : Use the first repeats of every video, so many. By default as many as were last asked
+        for.
     """
 
     run: FilePath = required(positional=True, metavar="RUN")
@@ -96,6 +98,7 @@ class ScoreOptions:
     human: FilePath | None = option(None, metavar="FILE")
     columns: Mapping[str, str] | None = columns_option()
     sheet: str | None = sheet_option()
+    repeats: int | None = option(None, metavar="N", min=1)
     seed: int = option(
         0, "Accepted for earlier scripts: nothing in a score is random.", min=0, metavar="N"
     )
@@ -111,9 +114,10 @@ class CheckOptions:
 
     Parameters
     ----------
-    file : The scores to check: a scores.json, or a run or judge's folder that contains one.
+    file : The scores.json to check.
     human : Human labels that calibrated scores are recomputed with. By default those that the run
         keeps.
+    repeats : As in `capeval.score`.
     """
 
     run: FilePath = required("As in `capeval.score`.", positional=True, metavar="RUN")
@@ -126,6 +130,7 @@ class CheckOptions:
     human: FilePath | None = option(None, metavar="FILE")
     columns: Mapping[str, str] | None = columns_option()
     sheet: str | None = sheet_option()
+    repeats: int | None = option(None, metavar="N", min=1)
     ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
 

@@ -83,7 +83,7 @@ def main() -> None:
             code = _internal_error(error)
     new = [thread for thread in threading.enumerate() if thread.daemon and thread not in before]
     if new:
-        from capeval.runs.threads import is_calling
+        from capeval.runs.concurrency import is_calling
 
         if any(map(is_calling, new)):
             # A model's libraries abort the process when Python is taken down under their threads.

@@ -21,7 +21,7 @@ from capeval.runs.drawn_videos import without_samples
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, run_around
-from capeval.runs.verdicts import judged_again, signature_of, stored_judgments
+from capeval.runs.verdicts import judged_by, signature_of, snapshots_notice, stored_judgments
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, AnnotationArrays, measures
 from capeval.text import counted, cut, listed
@@ -224,7 +224,7 @@ def gather(
         lambda judge: (judge, _scored(judge, annotations)), judges, on_notice
     ):
         _judged(sources, judge.path.name, judge.judgments, judgments, annotations or (), systems)
-        if notice := judged_again(judge.judgments, judge.path.parent.name):
+        if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
     for metric in _measured(runs, systems, on_notice, alone=not judges):
         sources.add(metric)

@@ -42,11 +42,11 @@ class LLMJudge(PreparedJudge):
         self.asker, self.templates = asker, prompts
         self.name, self.prompts, self.concurrency = model, prompts.label, concurrency
         self.base_url, self.endpoint = base_url or None, endpoint
-        self._endpoint = endpoint or endpoint_name(base_url)
         self.readability = _Readability(model, on_notice)
         self.reasoning = reasoning
         effort = (f"reasoning {reasoning}",) if reasoning else ()
-        self.identity = (model, f"endpoint {self._endpoint}", prompts.hash, *effort)
+        named = f"endpoint {endpoint or endpoint_name(base_url)}"
+        self.identity = (model, named, prompts.hash, *effort)
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally

@@ -30,7 +30,7 @@ from capeval.metrics.protocol import (
     Summary,
     Unscored,
 )
-from capeval.runs.threads import Threads
+from capeval.runs.concurrency import Threads
 from capeval.schema import Caption
 from capeval.text import counted
 

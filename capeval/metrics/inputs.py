@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,11 +40,11 @@ class Target:
         """The folder with one file of details for each metric, beside the file of values."""
         return None if self.out is None else self.out.with_name(f"{self.out.stem}.details")
 
-    def locked(self) -> AbstractContextManager[Callable[[], None]]:
+    def locked(self) -> AbstractContextManager[None]:
         """Lock the run, or the folder of details."""
         if self.source is not None and self.source.run is not None:
             return self.source.run.locked()
-        return RunFolder(self.details).locked() if self.details else nullcontext(lambda: None)
+        return RunFolder(self.details).locked() if self.details else nullcontext()
 
     def store(self) -> None:
         """Write the run's captions and manifest, if they are not there yet."""

@@ -153,7 +153,7 @@ def test_a_drawn_caption_that_changed_is_judged_again(judged: Workspace) -> None
     file.write_text("".join(json.dumps(one) + "\n" for one in captions))
     said = judged.run(*collecting(judged))
     assert said.code == 0, said
-    assert "1 stored verdict is outdated (the caption changed)" in said.err
+    assert "1 stored verdict outdated (another caption of this video was judged)" in said.err
     assert said.out.startswith("10 of 10 drawn verdicts collected, 2 of them now")
 
 
@@ -198,7 +198,7 @@ def test_a_cost_cap_stops_cleanly_and_counts_what_was_not_reached(judged: Worksp
         (("--seed", "7"), "its videos were drawn with seed 0; add --seed 0"),
         (
             ("--repeats", "3"),
-            "(the repeats changed); ask for the judge that made them, with --old-base-url, ",
+            "its judge was asked for 1 repeats; collect with --repeats 1",
         ),
         (("--old-prompts", "./own"), None),
     ],

@@ -126,7 +126,7 @@ def test_only_what_changed_is_judged_again(work: Workspace, endpoint: Endpoint) 
     (work.judged.parent / "captions.jsonl").write_text(text, encoding="utf-8")
     edited = work.judge("captions")
     assert (edited.code, endpoint.calls()) == (0, 39), edited.err
-    assert "1 stored verdict is outdated (the caption changed)" in edited.err
+    assert "1 stored verdict outdated (another caption of this video" in edited.err
     now = work.judgments()
     assert [index for index in VIDEOS if now[index] != stored[index]] == ["V005"]
     assert list(now) == VIDEOS

@@ -217,10 +217,10 @@ def test_nothing_scored_exits_with_the_reasons() -> None:
     assert "a is unscored: the judge refused" in done.err
 
 
-def test_captions_fewer_than_judgments_never_make_a_negative_count() -> None:
+def test_a_verdict_without_a_caption_does_not_count() -> None:
     (RUN / "captions.jsonl").write_text('{"index": "a", "caption": "A dog."}\n')
     counts = library(RUN).counts
-    assert (counts.captioned, counts.scored, counts.unscored) == (2, 2, 0)
+    assert (counts.captioned, counts.scored, counts.unscored) == (1, 1, 0)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ import pytest
 from capeval.errors import BudgetReached, EndpointRefused, RequestRefused, RetriesExhausted
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
-from capeval.judging.run import inputs_of, judge_caption, judge_captions, majority
+from capeval.judging.run import inputs_of, judge_caption, judge_captions
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
+from capeval.runs.verdicts import majority
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
 from tests.judge_responder import reply_to
 from tests.judging.conftest import annotation_of

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from capeval.errors import CapevalError, JudgeError, ModelDown
 from capeval.judging.lexical.matching import RULES, prepare, split_and_match, stemmer
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.runs.threads import Threads
+from capeval.runs.concurrency import Threads
 from capeval.schema import Annotation, Relation, Verdict
 from capeval.text import describe, storable
 
