@@ -36,13 +36,13 @@ if row == "lexical":
 elif row == "command":
     began = time.perf_counter()
     command = ["judge", captions, "--annotations", annotations, "--judge", "bench-judge"]
-    command += ["--base-url", url, "--run", name, "--prompts", "tuna-cap-v1", "--quiet"]
+    command += ["--base-url", url, "--run", name, "--quiet"]
     subprocess.run([sys.executable, "-m", "capeval", *command], check=True)
 else:
     import capeval
     began = time.perf_counter()
     capeval.judge(captions, annotations, judge="bench-judge", base_url=url, run=name,
-                  prompts="tuna-cap-v1", cache=f"{name}.sqlite", max_concurrency=64)
+                  cache=f"{name}.sqlite", max_concurrency=64)
 who = resource.RUSAGE_CHILDREN if row == "command" else resource.RUSAGE_SELF
 print(json.dumps([time.perf_counter() - began, resource.getrusage(who).ru_maxrss / 1024]))
 """

@@ -47,13 +47,9 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 def _rate(model: Path, dtype: str) -> float:
-    from capeval.judging.nli.checkpoint import open_checkpoint
     from capeval.judging.nli.cross_encoder import CrossEncoder
 
-    opened = open_checkpoint(
-        str(model), device="cpu", dtype=dtype, revision=None, on_notice=lambda _: None
-    )
-    encoder = CrossEncoder(opened)
+    encoder = CrossEncoder(str(model), device="cpu", dtype=dtype)
     draw = random.Random(0)
     pair: dict[str, Any] = {"attention_mask": [1] * _TOKENS}
     captions = [

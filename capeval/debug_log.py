@@ -10,29 +10,18 @@ import logging
 import os
 import platform
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
 
 from capeval.errors import UsageError
-from capeval.llm.redact import (
-    SHORTEST_REAL_KEY,
-    Redactor,
-    is_secret_name,
-    known_secrets,
-    public_command,
-    secrets_in,
-)
+from capeval.llm.redact import redact
 from capeval.runs.outputs import check_output, is_debug_log
 from capeval.text import one_line
 from capeval.tracing import LOG, trace
 from capeval.version import __version__
 
-_PACKAGES = ("aiohttp", "av", "numpy", "pydantic", "torch", "transformers", "typer")
-# Enough for any useful traceback or message; a hostile endpoint's may be megabytes.
-_MOST_CHARACTERS = 20_000
+_PACKAGES = {"aiohttp", "av", "numpy", "openai", "pydantic", "torch", "transformers", "typer"}
 
 
 def start_debug_log(path: Path) -> None:
@@ -56,8 +45,8 @@ def start_debug_log(path: Path) -> None:
         capeval=__version__,
         python=platform.python_version(),
         platform=platform.platform(),
-        packages=_versions(),
-        command=public_command(sys.argv),
+        packages={one.name: one.version for one in distributions() if one.name in _PACKAGES},
+        command=sys.argv,
     )
 
 
@@ -76,25 +65,21 @@ class _Handler(logging.Handler):
     def __init__(self, path: Path, descriptor: int) -> None:
         super().__init__()
         self._path, self._descriptor = path, descriptor
-        self._outer = {
-            value
-            for name, value in os.environ.items()
-            if is_secret_name(name) and len(value) >= SHORTEST_REAL_KEY
-        }
-        # Nothing is parsed yet: what was typed, and the environment's, may be in any message.
-        self._outer |= secrets_in(" ".join([*sys.argv, *os.environ.values()]))
-        self._redact, self._redacted = Redactor(self._outer, in_logs=True), -1
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._descriptor < 0:
             return
-        # Clients are opened, and their keys known, only after the log is.
-        known = known_secrets()
-        if len(known) != self._redacted:
-            self._redact = Redactor([*self._outer, *known], in_logs=True)
-            self._redacted = len(known)
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "event": record.getMessage(),
+            "process": record.process,
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["traceback"] = logging.Formatter().formatException(record.exc_info)
         try:
-            os.write(self._descriptor, self._line(record).encode("utf-8", "replace"))
+            text = redact(json.dumps(line, ensure_ascii=False, default=str))
+            os.write(self._descriptor, f"{text}\n".encode("utf-8", "replace"))
         except Exception as error:  # a full disk, or a value that cannot be shown
             self.close()
             why = getattr(error, "strerror", None) or type(error).__name__
@@ -106,36 +91,3 @@ class _Handler(logging.Handler):
             os.close(self._descriptor)
             self._descriptor = -1
         super().close()
-
-    def _line(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "event": record.getMessage(),
-            "process": record.process,
-            **getattr(record, "fields", {}),
-        }
-        if record.exc_info:
-            line["traceback"] = logging.Formatter().formatException(record.exc_info)
-        return json.dumps(self._hidden(line), ensure_ascii=False) + "\n"
-
-    def _hidden(self, value: Any, depth: int = 6) -> Any:
-        """Return JSON values with every secret hidden, before they are escaped."""
-        if value is None or isinstance(value, bool | int | float):
-            return value
-        if depth and isinstance(value, Mapping):
-            return {
-                self._redact(str(key)): self._hidden(item, depth - 1) for key, item in value.items()
-            }
-        if depth and isinstance(value, list | tuple):
-            return [self._hidden(item, depth - 1) for item in value]
-        return self._redact(str(value)[:_MOST_CHARACTERS])
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -1,6 +1,6 @@
 """Every exception that capeval raises on purpose.
 
-A user can cause all of these. Each becomes one line on stderr and an exit code.
+Each becomes one line on stderr and an exit code.
 
     CapevalError
     ├── InputError              a file or a value in it is not valid             exit 2
@@ -20,7 +20,7 @@ A user can cause all of these. Each becomes one line on stderr and an exit code.
     ├── BudgetReached           the cost cap is spent                            exit 3
     └── CacheMiss               an offline client has no stored reply            (dry run)
 
-Any other exception is a bug in capeval (exit 1).
+Any other exception is a bug (exit 1).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from capeval.text import one_line
 class CapevalError(Exception):
     """Base class; `exit_code` is the exit code of the command line.
 
-    Where an error stops a run and `lets_calls_finish` is True, the calls under way are awaited, as
-    they are paid for already; otherwise they are cancelled.
+    Where an error stops a run and `lets_calls_finish`, the calls under way are awaited, as they are
+    paid for already; otherwise they are cancelled.
     """
 
     exit_code = 1
@@ -85,17 +85,11 @@ class UsageError(CapevalError):
 
 
 class MissingExtra(UsageError):
-    """An optional dependency is not installed.
-
-    >>> str(MissingExtra("figures need matplotlib", "plot"))
-    "figures need matplotlib (not installed): pip install '.[plot]' in the clone of capeval"
-    """
+    """An optional dependency is not installed: `what_needs_what`, and the extra that has it."""
 
     def __init__(self, what_needs_what: str, extra: str = "generate", otherwise: str = "") -> None:
-        super().__init__(
-            f"{what_needs_what} (not installed): pip install '.[{extra}]' in the clone of capeval"
-            f"{otherwise}"
-        )
+        how = f"pip install '.[{extra}]' in the clone of capeval{otherwise}"
+        super().__init__(f"{what_needs_what} (not installed): {how}")
 
 
 class RunLocked(CapevalError):
@@ -111,12 +105,14 @@ class EndpointError(CapevalError):
 
 
 class EndpointRefused(EndpointError):
-    """The endpoint refuses the key, the model or the account: no further call can succeed."""
+    """The endpoint refuses the key, the model or the account: no further call can succeed.
+
+    `about_model` says that the endpoint has no such model.
+    """
 
     exit_code = 2
     lets_calls_finish = True
     about_model = False
-    """Whether the endpoint says that it has no such model."""
 
 
 class EndpointDown(EndpointError):

@@ -1,77 +1,38 @@
 """Registries: implementations packaged with capeval, and those of other packages by entry point.
 
 A registry lists names without importing anything. An implementation is imported when it is named,
-so that a broken plugin cannot stop a command that does not use it. Its code is only called within
-`blaming`, which turns whatever it raises into an error of that plugin.
+so that a broken plugin cannot stop a command that does not use it.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from capeval.errors import CapevalError, UsageError
 from capeval.text import describe, nearest, shown
-
-if TYPE_CHECKING:
-    import asyncio
 
 T = TypeVar("T")
 
 
 @contextmanager
 def blaming(
-    refusal: Callable[[BaseException], Exception],
+    refusal: Callable[[Exception], Exception],
     *,
     passing: tuple[type[Exception], ...] = (CapevalError,),
 ) -> Iterator[None]:
-    """Raise `refusal(error)` for whatever the block, which calls a plugin, raises.
-
-    That includes `SystemExit`, which would end the command, and a `CancelledError` that the plugin
-    raised, which would end the task unnoticed. These pass: Ctrl-C, the cancellation of the task
-    that runs the block, and those exceptions of `passing` whose exit code does not mean a bug.
-    """
-    task = current_task()
+    """Raise `refusal(error)` for what the block, which calls a plugin, raises besides `passing`."""
     try:
         yield
-    except KeyboardInterrupt:
+    except passing:
         raise
-    except BaseException as error:
-        is_bug = isinstance(error, CapevalError) and error.exit_code == CapevalError.exit_code
-        if isinstance(error, passing) and not is_bug:
-            raise
-        if isinstance(error, GeneratorExit) and current_task() is not task:
-            raise  # the coroutine with the block is being closed
-        if is_cancelled(task):
-            import asyncio
-
-            # Whatever a plugin makes of a cancellation, it stays one.
-            raise asyncio.CancelledError from error
+    except Exception as error:
         raise refusal(error) from error
-
-
-def current_task() -> asyncio.Task[Any] | None:
-    """Return the task that runs, or None outside of an event loop."""
-    # No loop runs before it is imported, which takes longer than the work of most commands.
-    loops = sys.modules.get("asyncio")
-    if loops is None:
-        return None
-    try:
-        task: asyncio.Task[Any] | None = loops.current_task()
-        return task
-    except RuntimeError:
-        return None
-
-
-def is_cancelled(task: asyncio.Task[Any] | None) -> bool:
-    """Return whether a task is being cancelled; code that it calls can raise the same exception."""
-    return task is not None and task.cancelling() > 0
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Plays the judge for `tests/server.py`: `--responder tests.judge_responder:answer`.
 
-It answers prompts of all three contracts by comparing words, always alike: `answer` without fault,
+It answers prompts of both contracts by comparing words, always alike: `answer` without fault,
 `flaky` malformed at first for some prompts, `hostile` at first with wrong verdicts that the reply
 itself takes back, and `moody` with the failures that a file names.
 """
@@ -137,32 +137,16 @@ def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
 
 
 def reply_to(prompt: str, seed: int = 0) -> str:
-    """Return the right reply to a prompt of a packaged set, or one in the benchmark's style."""
+    """Return the right reply to a prompt of the packaged set, or one in the benchmark's style."""
     if found := _BETWEEN["match_data"].search(prompt):
-        if found[1].startswith("Passage: "):
-            return _spans_relations(prompt, found[1], seed)
-        lines = [json.loads(line) for line in found[1].split("\n")]
-        parts = [(line["caption_part"], list(line["elements"].items())) for line in lines]
-        labels = [(name, _label(content, text, seed)) for text, es in parts for name, content in es]
-        return json.dumps({"relations": [{"id": n, "relation": label} for n, label in labels]})
+        return _spans_relations(prompt, found[1], seed)
     if found := _BETWEEN["candidate_events"].search(prompt):
         other = _BETWEEN["reference_events"].search(prompt)
         assert other is not None
-        if not found[1].startswith("{"):
-            events, references = (_texts(lines) for lines in (found[1], other[1]))
-            return _compact({"matches": list(enumerate(_match(events, references), start=1))})
-        events, references = (
-            [json.loads(line)["event"] for line in lines.split("\n")]
-            for lines in (found[1], other[1])
-        )
-        matches = enumerate(_match(events, references), start=1)
-        return json.dumps({"matches": [{"candidate": n, "reference": m} for n, m in matches]})
+        events, references = (_texts(lines) for lines in (found[1], other[1]))
+        return _compact({"matches": list(enumerate(_match(events, references), start=1))})
     found = _BETWEEN["caption"].search(prompt)
-    if found is None:
-        return _tuna_reply(prompt)
-    if found[1].startswith("1: "):
-        return _spans_starts(_texts(found[1]))
-    return json.dumps({"events": _split(json.loads(found[1]))}, ensure_ascii=False)
+    return _tuna_reply(prompt) if found is None else _spans_starts(_texts(found[1]))
 
 
 def _compact(value: object) -> str:

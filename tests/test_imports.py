@@ -57,6 +57,8 @@ HEAVY = {
     "numpy",
     "aiohttp",
     "genai_prices",
+    "openai",
+    "tenacity",
     "transformers",
     "av",
     "matplotlib",

@@ -77,7 +77,7 @@ async def test_llm_judge_scores_it_through_an_endpoint(tmp_path: Path) -> None:
     # nothing has nothing to classify.
     assert calls <= 4 * 3
     line = (
-        tmp_path / "runs" / "faithful" / "judge-model@tuna-cap-v2" / "judgments.jsonl"
+        tmp_path / "runs" / "faithful" / "judge-model@tuna-cap-v1" / "judgments.jsonl"
     ).read_text()
     assert '"status": "scored"' in line
     assert len(scores.videos["TUNA_0348"]) == 5

@@ -17,7 +17,7 @@ from capeval.files.judgments import judgment_lines
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.registry import JUDGES, is_registered
 from capeval.judging.run import JudgingWork
-from capeval.judging.selection import JudgingEstimate, OpenJudge, check_key, estimate
+from capeval.judging.selection import JudgingEstimate, OpenJudge, check_key
 from capeval.options import takes
 from capeval.runs.drawn_videos import DrawnVideos, is_sample
 from capeval.runs.engine import Progress
@@ -219,22 +219,20 @@ class Collection:
             raise UsageError(f"{target.name}: only the captions of a run can be collected for")
         folder = _folder(source.run, opened)
         drawn = draw_for(source, folder, o.videos, o.seed)
-        plan = JudgingWork(source, opened, repeats=o.repeats, only=drawn.indexes).plan()
-        # A caption or annotation that has changed is judged again; another judge is a mistake here.
-        if others := [what for what in plan.stale if what not in ("caption", "annotation")]:
-            changed = listed(f"the {what} changed" for what in others)
+        if folder.has_verdicts() and (folder.repeats or o.repeats) != o.repeats:
             raise UsageError(
-                f"{folder.path}: its verdicts would be replaced ({changed}); ask for the judge "
-                f"that made them, with --{side}-base-url, --{side}-prompts, --{side}-reasoning "
-                "and --repeats"
+                f"{folder.path}: its judge was asked for {folder.repeats} repeats; collect with "
+                f"--repeats {folder.repeats}"
             )
+        work = JudgingWork(source, opened, repeats=o.repeats, only=drawn.indexes)
+        plan = work.plan()
         scored = sum(isinstance(one, Scored) for one in plan.kept.values())
         # Of a judge that judges the whole run, a part is no sample; OLD's unfinished part is.
         whole = scored >= len(source.captions) or (
             side == "new" and folder.has_verdicts() and not is_sample(folder)
         )
         step = _Step(target, folder.path.name, drawn, len(plan.todo), record=not whole)
-        return step, await estimate(plan.todo, opened, repeats=o.repeats)
+        return step, await work.estimate(plan)
 
     def _record(self, step: _Step) -> None:
         """Record a draw whose videos are all judged already."""

@@ -80,6 +80,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
         published=o.published,
         exclude=tuple(o.exclude_system),
         columns=o.columns or {},
+        sheet=o.sheet,
         standardised=o.raters == "zmean",
         on_notice=o.on_notice,
     )

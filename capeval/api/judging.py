@@ -13,16 +13,11 @@ from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import reading
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
-from capeval.judging.run import Held, JudgingPlan, JudgingWork
-from capeval.judging.selection import (
-    JudgingEstimate,
-    OpenJudge,
-    estimate,
-    open_judge,
-)
+from capeval.judging.run import JudgingPlan, JudgingWork
+from capeval.judging.selection import JudgingEstimate, OpenJudge, open_judge
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
-from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_captions, is_taken, why_left_out
 from capeval.runs.sources import (
     SAMPLE,
@@ -33,6 +28,7 @@ from capeval.runs.sources import (
     run_name,
     sample_captions,
 )
+from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.gates import CountOrShare
@@ -58,7 +54,6 @@ class Judged:
     `file` is its scores.json, or None if these scores are not stored; `unscored` are the reasons of
     the captions that could not be judged; `stopped` says why judging ended early, and `not_reached`
     how many captions it had not judged then.
-    `held` says that the stored scores are still another judge's.
     """
 
     name: str
@@ -67,7 +62,6 @@ class Judged:
     unscored: dict[str, str]
     stopped: CapevalError | None
     not_reached: int = 0
-    held: bool = False
 
     def without_videos(self) -> Judged:
         """Return the same without the scores of single videos, if they are in the file."""
@@ -115,7 +109,7 @@ class JudgingSession:
         on_notice: Callable[[str], None],
     ) -> None:
         self._options, self._on_notice = options, on_notice
-        self._allowance = CountOrShare.read(options.max_unscored, "--max-unscored")
+        self.allowance = CountOrShare.read(options.max_unscored, "--max-unscored")
         self.opened, self.targets = opened, list(targets)
         self.left_out: list[str] = []
         self._reported: set[str] = set()
@@ -132,7 +126,8 @@ class JudgingSession:
             try:
                 with reading():
                     source = target.load()
-                    plan = self._work(source).plan()
+                    work = self._work(source)
+                    plan = work.plan()
             except (InputError, UsageError) as fault:
                 if target.named:
                     raise
@@ -140,7 +135,7 @@ class JudgingSession:
                 continue
             self._report(source, plan)
             todo[plan.name] = len(plan.todo)
-            total += await estimate(plan.todo, self.opened, repeats=self._options.repeats)
+            total += await work.estimate(plan)
         if faults and not todo:
             raise next(iter(faults.values()))
         self.left_out = [why_left_out(*fault) for fault in faults.items()]
@@ -159,86 +154,43 @@ class JudgingSession:
             asked = [annotation.index for annotation, _ in finished.plan.todo]
             ended = [finished.done[index] for index in asked if index in finished.new]
             left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
-            folder = work.store.folder
+            folder, scores = work.store.folder, work.store.scores
             file = folder.scores if folder and folder.scores.is_file() else None
-            held = work.held(finished.plan, finished.done) if folder else None
-            if held and folder:
-                self._report_held(source.name, held, folder)
-                file = None
-            scores = work.store.scores
-            yield Judged(
-                source.name,
-                scores,
-                file,
-                left,
-                finished.stopped,
-                len(asked) - len(ended),
-                held is not None,
-            )
+            if notice := snapshots_notice(source.name, scores.settings["models"]):
+                self._on_notice(notice)
+            missing = len(asked) - len(ended)
+            yield Judged(source.name, scores, file, left, finished.stopped, missing)
             if finished.stopped:
                 return
 
     def _work(self, source: Source) -> JudgingWork:
         o = self._options
-        return JudgingWork(
-            source,
-            self.opened,
-            repeats=o.repeats,
-            only=o.only,
-            limit=o.limit,
-            max_unscored=float(self._allowance.of(len(source.captions))),
-        )
+        return JudgingWork(source, self.opened, repeats=o.repeats, only=o.only, limit=o.limit)
 
     def _report(self, source: Source, plan: JudgingPlan) -> None:
-        """Announce once, before anything is called, what is judged anew and by whom."""
+        """Announce once, before anything is called, what is judged again, and by whom."""
         self._reported.add(source.name)
-        self._report_stale(plan)
-        self._report_others(source, plan)
-
-    def _report_stale(self, plan: JudgingPlan) -> None:
         for changed, count in plan.stale.items():
-            one = count == 1
-            notice = (
-                f"{plan.name}: {count:,} stored verdict{' is' if one else 's are'} outdated (the "
-                f"{changed} changed): {'its caption' if one else 'their captions'} will be judged "
-                "again" + (", and the stored verdicts count until all are" if plan.replaced else "")
-            )
-            self._on_notice(Loss(notice))
-
-    def _report_others(self, source: Source, plan: JudgingPlan) -> None:
-        """Announce another judge than those of a run, if the user has not named it.
-
-        One that is named may still have another effort than where it judged before.
-        """
-        if source.run is None or not plan.todo or not self.opened.reasons:
+            what = counted(count, "stored verdict")
+            self._on_notice(Loss(f"{plan.name}: {what} outdated ({changed}), to be judged again"))
+        if source.run is None or not plan.todo:
             return
-        own, named = self.opened.folder_in(source.run), None
-        if self._options.judge is not None:
-            named = f"{self.opened.judge.name}@{self.opened.prompt_name}"
-        others = [one.path.name for one in source.run.judges(named) if one.path != own.path]
-        if self._options.prompts != DEFAULT_PROMPTS or self._options.explain:
-            # With other prompts the same model is the other judge that the user asked for.
-            model = own.path.name.partition("@")[0]
-            others = [name for name in others if name.partition("@")[0] != model]
-        if others and not own.has_verdicts():
+        own = self.opened.folder_in(source.run)
+        others = [one.path.name for one in source.run.judges() if one.path != own.path]
+        asked = self._options
+        is_named = asked.judge is not None and not self.opened.reasons
+        is_named |= asked.prompts != DEFAULT_PROMPTS or asked.explain
+        # A judge whose folder has a hash shares the name of another one, and may be meant as it.
+        alike = own.path.name.rpartition("-")[0] in others
+        if others and not own.has_verdicts() and (alike or not is_named):
+            why = f" ({self.opened.reasons[0]})" if self.opened.reasons else ""
             notice = (
                 f"{source.name}: its verdicts so far are by {listed(others)}; "
-                f"{self.opened.judge.title} is another judge and judges it again "
-                f"({self.opened.reasons[0]}); the verdicts of both are kept"
+                f"{self.opened.judge.title} is another judge and judges it again{why}; the "
+                "verdicts of both are kept"
             )
             # The lexical baseline costs nothing.
             self._on_notice(notice if self.opened.prompts is None else Loss(notice))
-
-    def _report_held(self, name: str, held: Held, folder: JudgeFolder) -> None:
-        left = held.videos - held.scored
-        how = "run the same command again"
-        if left == held.unscored:
-            how += f", or accept the {left:,} unscored with --max-unscored {left}"
-        notice = (
-            f"{name}: {held.scored:,} of {counted(held.videos, 'caption')} are judged again, "
-            f"stored in {folder.next}; the earlier verdicts count until all are: {how}"
-        )
-        self._on_notice(Loss(notice))
 
 
 @asynccontextmanager

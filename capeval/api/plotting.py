@@ -168,6 +168,7 @@ def _of_humans(
             annotations=None if o.annotations is None else str(o.annotations),
             missing="drop",
             columns=o.columns or {},
+            sheet=o.sheet,
             on_notice=o.on_notice,
         )
     )

@@ -38,7 +38,7 @@ from capeval.rating.sheet import (
 )
 from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import distinct_names, load_judged
-from capeval.runs.outputs import check_output, run_files, write_output
+from capeval.runs.outputs import check_output, write_output
 from capeval.runs.resolve import attempt, find_run, is_taken
 from capeval.runs.sources import (
     SAMPLE,
@@ -95,7 +95,6 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     sources = _sources(o)
     first = sources[0]
     read = [annotations_file(source.annotations_path) for source in sources]
-    read += [file for source in sources if source.run for file in run_files(source.run.path)]
     for name in ("key.csv", "sheet.csv", "sheet.html"):
         check_output(folder / name, read)
     for source in sources[1:]:

@@ -18,7 +18,6 @@ from capeval.reporting.formats import FORM_OF_SUFFIX
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
 from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
-from capeval.runs.checking import why_stale
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.sources import default_videos
@@ -75,13 +74,12 @@ def report(o: ReportOptions) -> Report:
         file = first.file.with_name("report.html")
     check_output(file, [*files_behind(loaded.values()), *([o.human] if o.human else [])])
     _check_overwrite(file)
-    stale = _stale(loaded, o.on_notice)
     labels = None
     if o.human is not None:
-        labels = load_human_labels(Path(o.human), o.columns, loaded.values(), o.on_notice)
+        labels = load_human_labels(Path(o.human), o.columns, o.sheet, o.on_notice)
         _check_labels(labels, Path(o.human), loaded, o.on_notice)
     prices = read_prices(CONFIG)
-    page = report_html(loaded, human=labels, strips=_strips(first, o), prices=prices, stale=stale)
+    page = report_html(loaded, human=labels, strips=_strips(first, o), prices=prices)
     write_output(file, page)
     scores = {name: run.scores for name, run in loaded.items()}
     return Report(file, len(page.encode("utf-8")), scores)
@@ -98,22 +96,6 @@ def _check_overwrite(file: Path) -> None:
         start = stream.read(400)
     if start and MARK.encode("utf-8") not in start:
         raise InputError("exists and is not a report; name another file with --out", file=file)
-
-
-def _stale(runs: Mapping[str, JudgedRun], on_notice: Notices) -> dict[str, str]:
-    """Return how stored scores differ from their verdicts, for the runs where they do."""
-    stale = {}
-    for name, run in runs.items():
-        stored = run.file.with_name("scores.json")
-        if run.file.name != "judgments.jsonl" or not stored.is_file():
-            continue
-        if why := why_stale(stored, run.scores):
-            stale[name] = why
-            on_notice(
-                f"{stored}: does not match the verdicts next to it: {why}; the report uses the "
-                "verdicts; update the file with `capeval score` and --out"
-            )
-    return stale
 
 
 def _check_labels(

@@ -49,6 +49,9 @@ columns_option = partial(
     metavar="NAME=COLUMN",
     commas=True,
 )
+sheet_option = partial(
+    option, None, "Which sheet of a workbook to read. By default the first.", metavar="NAME"
+)
 # With fewer, no p-value could be .01.
 resamples_option = partial(option, None, metavar="N", min=99)
 seed_option = partial(option, 0, "The seed of the statistics.", min=0, metavar="N")
@@ -82,6 +85,8 @@ class ScoreOptions:
     ----------
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
     human : Human labels of some captions, to calibrate the scores with; the run keeps them.
+    repeats : Use the first repeats of every video, so many. By default as many as were last asked
+        for.
     """
 
     run: FilePath = required(positional=True, metavar="RUN")
@@ -92,6 +97,8 @@ class ScoreOptions:
     judge: str | None = judge_option()
     human: FilePath | None = option(None, metavar="FILE")
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
+    repeats: int | None = option(None, metavar="N", min=1)
     seed: int = option(
         0, "Accepted for earlier scripts: nothing in a score is random.", min=0, metavar="N"
     )
@@ -107,9 +114,10 @@ class CheckOptions:
 
     Parameters
     ----------
-    file : The scores to check: a scores.json, or a run or judge's folder that contains one.
+    file : The scores.json to check.
     human : Human labels that calibrated scores are recomputed with. By default those that the run
         keeps.
+    repeats : As in `capeval.score`.
     """
 
     run: FilePath = required("As in `capeval.score`.", positional=True, metavar="RUN")
@@ -121,6 +129,8 @@ class CheckOptions:
     judge: str | None = judge_option()
     human: FilePath | None = option(None, metavar="FILE")
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
+    repeats: int | None = option(None, metavar="N", min=1)
     ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
 
@@ -170,6 +180,7 @@ class ReportOptions:
     out: FilePath | None = out_option()
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
     frames: int | None = option(None, metavar="N", min=0, max=64)
     videos: FilePath | None = option(None, metavar="DIR")
     judge: str | None = judge_option()
@@ -201,6 +212,7 @@ class InspectOptions:
     prompts: FilePath | None = option(None, metavar="NAME")
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -258,6 +270,7 @@ class PlotOptions:
     width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
     judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
     seed: int = seed_option()
@@ -302,6 +315,7 @@ class CorrelateOptions:
     _: KW_ONLY
     metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
     columns: Mapping[str, str] | None = columns_option()
+    sheet: str | None = sheet_option()
     annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
         note="Or `Annotation`s."
     )

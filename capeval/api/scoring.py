@@ -8,11 +8,10 @@ from capeval.api.run_options import CheckOptions, ScoreOptions, check_has_human
 from capeval.api.sync_async import awaitable
 from capeval.files.jsonl import dumps
 from capeval.options import takes
-from capeval.runs.checking import Checked
-from capeval.runs.checking import check_scores as check_stored
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
 from capeval.runs.outputs import check_output, write_output
-from capeval.runs.resolve import find_scores
+from capeval.runs.stored_scores import Checked
+from capeval.runs.stored_scores import check_scores as check_stored
 from capeval.scoring import Scores
 from capeval.trust.bridge_stored import with_bridged
 from capeval.trust.human_labels import store_labels, with_labels
@@ -33,13 +32,14 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         seed=o.seed,
         ignore_unknown=o.ignore_unknown,
         labels=o.human is None,
+        repeats=o.repeats,
     )
     human = None if o.human is None else Path(o.human)
     if o.out is not None:
-        inputs = [*files_behind([judged], scores=False), *([human] if human else [])]
+        inputs = [*files_behind([judged]), *([human] if human else [])]
         check_output(Path(o.out), inputs, own="scores.json")
     if human is not None:
-        judged = with_labels(judged, human, o.columns, o.on_notice)
+        judged = with_labels(judged, human, o.columns, o.on_notice, o.sheet)
         for line in store_labels(judged):
             o.on_notice(line)
     judged, outdated = with_bridged(judged)
@@ -81,10 +81,11 @@ def check_scores(o: CheckOptions) -> Checked:
         annotations=o.annotations,
         ignore_unknown=o.ignore_unknown,
         labels=o.human is None,
+        repeats=o.repeats,
     )
     if o.human is not None:
-        judged = with_labels(judged, Path(o.human), o.columns)
-    return check_stored(judged, find_scores(o.file, Path(o.runs)))
+        judged = with_labels(judged, Path(o.human), o.columns, sheet=o.sheet)
+    return check_stored(judged, Path(o.file))
 
 
 score_async = awaitable(score)

@@ -15,7 +15,7 @@ from capeval.captioners.protocol import Captioner, CaptionRequest, Outcomes, Sim
 from capeval.errors import UsageError
 from capeval.files.jsonl import as_stored
 from capeval.plugins import Registry, blaming
-from capeval.runs.threads import in_thread
+from capeval.runs.concurrency import in_thread
 from capeval.text import describe, shown
 
 BACKENDS: Registry[Callable[..., Any]] = Registry(

@@ -26,7 +26,7 @@ from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.published import find_family
 from capeval.captioners.published.checkpoint import has_architecture
 from capeval.errors import UsageError
-from capeval.llm.transport import check_proxies
+from capeval.llm.proxies import check_proxies
 from capeval.local_models.checkpoint import Checkpoint, find_checkpoint
 from capeval.local_models.loading import check_complete, one_line_errors
 from capeval.local_models.weights_identity import folder_state

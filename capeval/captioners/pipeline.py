@@ -36,7 +36,7 @@ from capeval.errors import (
 )
 from capeval.files.jsonl import as_stored
 from capeval.plugins import blaming
-from capeval.runs.threads import in_thread
+from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
 from capeval.text import complaint, describe, one_line, shown
 from capeval.tracing import trace

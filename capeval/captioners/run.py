@@ -186,13 +186,13 @@ class GenerationWork:
     usage: Usage = field(default_factory=Usage)
 
     @contextmanager
-    def locked(self) -> Iterator[Callable[[], None]]:
+    def locked(self) -> Iterator[None]:
         """Lock the run, or its shard."""
         shard = self.wanted.shard
-        with self.run.locked(part=shard.label if shard else "") as check:
+        with self.run.locked(part=shard.label if shard else ""):
             if shard is None:
                 check_idle(parts_of(self.run.path), self.run)
-            yield check
+            yield
 
     def plan(self) -> GenerationPlan:
         """Merge shards that a killed process left, and compare what is stored with the videos."""

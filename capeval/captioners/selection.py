@@ -26,7 +26,7 @@ from capeval.config import CONFIG
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.meter import Meter
 from capeval.plugins import blaming
-from capeval.runs.threads import in_thread
+from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
 from capeval.text import describe, one_line, shown
 from capeval.video import FrameReader

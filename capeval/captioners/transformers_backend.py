@@ -29,7 +29,7 @@ from capeval.local_models.devices import (
     release,
     require_packages,
 )
-from capeval.runs.threads import in_thread
+from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
 from capeval.text import one_line
 

@@ -83,7 +83,7 @@ def main() -> None:
             code = _internal_error(error)
     new = [thread for thread in threading.enumerate() if thread.daemon and thread not in before]
     if new:
-        from capeval.runs.threads import is_calling
+        from capeval.runs.concurrency import is_calling
 
         if any(map(is_calling, new)):
             # A model's libraries abort the process when Python is taken down under their threads.
@@ -181,10 +181,10 @@ def _as_typed(message: str) -> str:
 
 def _complain(text: str) -> None:
     if "://" in text:
-        from capeval.llm.redact import Redactor
+        from capeval.llm.redact import redact
 
         # Such lines are pasted into bug reports.
-        text = Redactor()(text)
+        text = redact(text)
     # If stderr is closed too, the exit code remains.
     with suppress(BrokenPipeError):
         sys.stderr.write(f"capeval: {one_line(text, 600)}\n")

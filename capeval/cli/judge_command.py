@@ -56,9 +56,7 @@ def judge(
         unestimated_reasoning,
     )
     from capeval.errors import CapevalError
-    from capeval.scoring.gates import CountOrShare
 
-    allowance = CountOrShare.read(declared["max_unscored"], "--max-unscored")
     session = Session(as_json=as_json, quiet=quiet)
     # The captions are the targets: several, and each loaded when it is judged.
     options = JudgeOptions(captions={}, **declared)
@@ -106,7 +104,7 @@ def judge(
                 raise failure
         complete = all(
             not result.stopped
-            and len(result.unscored) <= allowance.of(result.scores.counts.captioned)
+            and len(result.unscored) <= judging.allowance.of(result.scores.counts.captioned)
             for result in results
         )
         return DONE if complete else INCOMPLETE
@@ -120,11 +118,10 @@ def _show(
     from capeval.cli.session import next_step
     from capeval.reporting.score_tables import print_scores, unscored_lines
 
-    # Nothing is to be said of a judge that has judged nothing yet, where another's scores remain.
-    shown = {r.name: r.scores for r in results if not r.held or r.scores.counts.scored}
     if as_json:
         _print_json(results)
     else:
+        shown = {result.name: result.scores for result in results}
         print_scores(shown, session.console, full=full, notes=_card_lines(results))
     for result in results:
         for line in unscored_lines(result.name, result.unscored):
@@ -195,12 +192,8 @@ def _print_json(results: list[Judged]) -> None:
     # Run by run from the files just written: all of them at once may not fit in memory.
     before = "{"
     for result in results:
-        if result.file or result.held:
-            text = (
-                result.file.read_text(encoding="utf-8").rstrip()
-                if result.file
-                else dumps(result.scores.model_dump(mode="json"), indent=1)
-            )
+        if result.file:
+            text = result.file.read_text(encoding="utf-8").rstrip()
             sys.stdout.write(printable_json(f"{before}\n{dumps(result.name)}: {text}"))
             before = ","
     sys.stdout.write("\n}\n" if before == "," else "{}\n")

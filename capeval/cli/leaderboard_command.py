@@ -51,7 +51,6 @@ def leaderboard(
     for line in board.notices:
         output.notice(line)
     for one in board.left_out:
-        reason = f"{one.path}: {one.reason}" if one.unfinished else one.reason
-        (output.notice if one.unfinished else output.error)(f"left out: {reason}")
-    if any(not one.unfinished for one in board.left_out):
+        output.error(f"left out: {one.reason}")
+    if board.left_out:
         raise typer.Exit(3)

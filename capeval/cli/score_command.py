@@ -21,7 +21,7 @@ def score(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Compare with this scores.json, or that of a run or judge's folder, instead.",
+            help="Compare with this scores.json instead.",
             show_default=False,
         ),
     ] = None,

@@ -273,7 +273,7 @@ def _lacking(data_sets: Sequence[DataSet], common: Sequence[_Way]) -> Iterator[s
     for one, other in combinations(names.values(), 2):
         pair = look_alike([name for name in one if name not in other], other)
         if pair and not alike:
-            alike = f"; {shown(pair.one)} and {shown(pair.other)} may be one metric"
+            alike = f"; {shown(pair[0])} and {shown(pair[1])} may be one metric"
     if not any(set.intersection(*(of[way] for of in metrics.values())) for way in common):
         first = names[data_sets[0].name]
         apart = next((one for one in data_sets if not {*first} & {*names[one.name]}), data_sets[-1])

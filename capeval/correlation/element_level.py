@@ -12,8 +12,7 @@ from capeval.correlation.joining import caption_names
 from capeval.correlation.result import ClassResult, Coefficient, ElementTable, number_of
 from capeval.correlation.video_level import Settings
 from capeval.errors import InputError
-from capeval.files.human_columns import IfMissing
-from capeval.files.ratings import Key, Keys, LabelTable
+from capeval.files.ratings import IfMissing, Key, Keys, LabelTable
 from capeval.schema import (
     COVERAGES,
     ELEMENT_TYPES,

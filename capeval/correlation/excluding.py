@@ -59,7 +59,7 @@ def without_systems(
             rater=[number[table.rater[row]] for row in rows],
             raters=tuple(table.raters[rater] for rater in used),
             labels=[table.labels[row] for row in rows],
-            lines=[table.lines[row] for row in rows],
+            places=[table.places[row] for row in rows],
             strata=table.strata and [table.strata[row] for row in rows],
         )
     ratings = table.ratings[:, rows]

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from capeval.correlation.metric_sources import (
     Sources,
     gather,
     judged_runs,
-    known_names,
 )
 from capeval.correlation.protocols import departure, for_design
 from capeval.correlation.result import PUBLISHED, Correlations, Elements
@@ -27,11 +25,17 @@ from capeval.correlation.steps import Steps
 from capeval.correlation.video_level import Settings, analyse, steps_of
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.columns import Choice, Known, check_all_found
-from capeval.files.human_columns import IfMissing
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores
-from capeval.files.ratings import Key, LabelTable, RatingTable, load_human
+from capeval.files.ratings import (
+    IfMissing,
+    Key,
+    LabelTable,
+    RatingTable,
+    check_all_found,
+    load_human,
+)
+from capeval.files.tables import ignored_columns
 from capeval.rating.human_scores import (
     annotated,
     check_rated,
@@ -58,9 +62,10 @@ class CorrelateRequest:
     exclude : systems of which the captions are left out
     published : whether to add the TUNA paper's rows for reference
     columns : the files' columns by capeval's names; each must be in one of the files
+    sheet : the sheet that is read of workbooks; by default the first
     standardised : read the Z-scores of direct assessments instead of the raw scores
     on_notice : called with a line for each run that cannot be read and is left out, and for each
-        file of which columns are read by another name or ignored
+        file of which columns are ignored
     """
 
     human: Path
@@ -73,6 +78,7 @@ class CorrelateRequest:
     published: bool = False
     exclude: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    sheet: str | None = None
     standardised: bool = False
     on_notice: Callable[[str], None] = lambda _: None
 
@@ -90,19 +96,15 @@ class CorrelationInputs:
 
 def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> CorrelationInputs:
     """Read the human file and every metric; `binary` as for `from_labels`."""
-    own_path = request.human.resolve()
     table = load_human(
         request.human,
         request.metric_columns,
-        choice=Choice(request.columns, lru_cache(1)(partial(_known, request))),
+        columns=request.columns,
+        sheet=request.sheet,
         missing=request.missing,
         standardised=request.standardised,
         others=bool(request.auto),
-        # A metric is the column of its name.
-        also_read=[name for name, path in request.auto if path.resolve() == own_path],
     )
-    for line in table.notices:
-        request.on_notice(line)
     table = without_systems(table, request.exclude)
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
     runs: list[Judged] = []
@@ -110,20 +112,29 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
         own = request.annotations is None
         runs = judged_runs(request.runs, systems, request.on_notice, annotated=own)
     annotations = _annotations(request, runs)
-    choice = Choice(
-        # A column of the human file that other files have too is that of human scores.
-        {
-            role: name
-            for role, name in request.columns.items()
-            if role in ("video_id", "system") or role not in table.columns
-        },
-        lambda: Known(frozenset(table.keys.videos), frozenset(table.keys.systems or ())),
-    )
-    read = {own_path: {*table.columns.values(), *request.metric_columns}}
+    # A column of the human file that other files have too is that of human scores.
+    columns = {
+        role: name
+        for role, name in request.columns.items()
+        if role in ("video_id", "system") or role not in table.columns
+    }
     sources = gather(
-        request.auto, runs, annotations, systems, request.on_notice, choice, read, request.only
+        request.auto,
+        runs,
+        annotations,
+        systems,
+        request.on_notice,
+        columns=columns,
+        sheet=request.sheet,
+        only=request.only,
     )
     check_all_found(request.columns, {request.human: table.header, **sources.headers})
+    sources.read.setdefault(request.human.resolve(), set()).update(
+        table.columns.values(), request.metric_columns
+    )
+    for path, header in {request.human: table.header, **sources.headers}.items():
+        for line in ignored_columns(path, header, sources.read[path.resolve()]):
+            request.on_notice(line)
     for name in request.metric_columns:
         if name in sources.metrics:
             raise UsageError(f"{name} is both a column and a name of --metric; rename one")
@@ -142,23 +153,15 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
     return CorrelationInputs(table, annotations, sources, scores, warnings)
 
 
-def _known(request: CorrelateRequest) -> Known:
-    annotations = request.annotations
-    if isinstance(annotations, str):
-        annotations = annotations_of(annotations)
-    every_run = not request.auto and not request.metric_columns
-    return known_names(request.auto, request.runs if every_run else None, annotations)
-
-
 def _check_annotated(table: LabelTable, annotations: Collection[str]) -> None:
     """Refuse labels of a video that is annotated under another form of its name."""
     unknown = [video for video in table.keys.videos if video not in annotations]
     if pair := look_alike(unknown, annotations):
-        row = list(table.keys.videos).index(pair.one)
+        row = list(table.keys.videos).index(pair[0])
         raise InputError(
-            f"{shown(pair.one)} has no annotation{hint_of(pair)}",
+            f"{shown(pair[0])} has no annotation{hint_of(pair)}",
             file=table.file,
-            where=table.place(row),
+            where=table.places[row],
             field=table.columns["video_id"],
         )
 

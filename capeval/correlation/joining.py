@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from capeval.errors import InputError
-from capeval.files.human_columns import IfMissing
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores
-from capeval.files.ratings import Key, Keys, RatingTable, caption_name
+from capeval.files.ratings import IfMissing, Key, Keys, RatingTable, caption_name
 from capeval.stats.design import Design, first_rows
 from capeval.stats.values import Floats, Ints
-from capeval.text import counted, listed, none_has, one_line, shown
+from capeval.text import counted, listed, one_line, shown
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ def _no_overlap(human: RatingTable, metric: MetricScores) -> str:
         reason = next(iter(metric.missing.values()), "it has no captions")
         return f"{metric.name} has no score of any caption ({reason})"
     return (
-        f"{none_has(len(human.keys), 'caption', f'a score of {metric.name}')} "
+        f"none of {counted(len(human.keys), 'caption')} has a score of {metric.name} "
         f"(rated: {shown(caption_name(human.keys[0]))}…; scored: {shown(caption_name(example))}…)"
         f"{_alike(list(human.keys), metric)}"
     )

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 from capeval.correlation.element_level import Verdicts
-from capeval.errors import CapevalError, InputError, UsageError
+from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
-from capeval.files.columns import Choice, Known, may_be
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.judgments import caption_hash
 from capeval.files.metrics import MetricFile, MetricScores, load_metrics, merge
 from capeval.files.ratings import Key
-from capeval.files.reading import first_line, json_records, parse_json, read_text
-from capeval.files.table_reading import read_table
-from capeval.files.workbook import is_workbook
+from capeval.files.reading import first_line, parse_json, read_text
+from capeval.files.tables import is_binary_table
 from capeval.runs.drawn_videos import without_samples
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, run_around
-from capeval.runs.verdicts import judged_again, signature_of, stored_judgments
+from capeval.runs.verdicts import judged_by, signature_of, snapshots_notice, stored_judgments
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, AnnotationArrays, measures
 from capeval.text import counted, cut, listed
@@ -40,11 +37,13 @@ class Sources:
     """Metrics by name, and the verdicts of the judges among them.
 
     `has_systems` is False if the human file does not say which system wrote a caption; `headers`
-    are the columns of each file of scores.
+    are the columns of each file of scores, and `read` those that are read of it, by its resolved
+    path.
     """
 
     metrics: dict[str, MetricScores] = field(default_factory=dict)
     headers: dict[Path, tuple[str, ...]] = field(default_factory=dict)
+    read: dict[Path, set[str]] = field(default_factory=dict)
     judges: dict[str, Verdicts] = field(default_factory=dict)
     has_systems: bool = True
 
@@ -203,16 +202,16 @@ def gather(
     annotations: Sequence[Annotation] | None,
     systems: Collection[str | None],
     on_notice: Callable[[str], None],
-    choice: Choice | None = None,
-    read_elsewhere: Mapping[Path, Collection[str]] | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    sheet: str | None = None,
     only: Mapping[tuple[str, Path], str] | None = None,
 ) -> Sources:
     """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
 
     Verdicts of these runs that cannot be read, or of which none is scored, are left out with a
-    notice. `choice` says which columns of files of scores are meant, and `read_elsewhere` which
-    columns of a file, by its resolved path, are read as something else. `only` is the one metric
-    that is meant of a metrics.jsonl that is named.
+    notice. `columns` are those of files of scores by capeval's names, `sheet` is that of workbooks,
+    and `only` the one metric that is meant of a metrics.jsonl that is named.
 
     Raises
     ------
@@ -225,30 +224,23 @@ def gather(
         lambda judge: (judge, _scored(judge, annotations)), judges, on_notice
     ):
         _judged(sources, judge.path.name, judge.judgments, judgments, annotations or (), systems)
-        if notice := judged_again(judge.judgments, judge.path.parent.name):
+        if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
     for metric in _measured(runs, systems, on_notice, alone=not judges):
         sources.add(metric)
-    files: dict[Path, list[MetricFile]] = {}
     for name, path in named:
         if _is_judged(path):
             judgments = _judgments(path, annotations)
             _judged(sources, name, path, judgments, annotations or (), systems)
         else:
-            read = load_metrics(path, name, choice)
+            read = load_metrics(path, name, columns, sheet)
             if any(one.captions for one in read.metrics) and (run := run_around(path)):
                 for one in read.metrics:
                     one.leave_out_changed(_captions_of(run))
             sources.headers[path] = read.header
-            files.setdefault(path, []).append(read)
+            sources.read.setdefault(path.resolve(), set()).update(read.read)
             for metric in _chosen(read, path, name, (only or {}).get((name, path))):
                 sources.add(metric)
-    for path, several in files.items():
-        also = {name for read in several for name in read.chosen.columns.values()}
-        also |= {*(read_elsewhere or {}).get(path.resolve(), ())}
-        lines = (line for read in several for line in read.notices_besides(also))
-        for line in dict.fromkeys(lines):
-            on_notice(line)
     return sources
 
 
@@ -306,47 +298,6 @@ def _chosen(read: MetricFile, path: Path, name: str, only: str | None) -> Sequen
     return found
 
 
-def known_names(
-    named: Sequence[tuple[str, Path]],
-    runs: Path | None,
-    annotations: Sequence[Annotation] | None,
-) -> Known:
-    """Return the videos and systems that the metrics have, to tell which columns name them.
-
-    `runs` is the folder whose judged runs are the metrics. What cannot be read is left out here;
-    reading it for its scores says why.
-    """
-    videos = {annotation.index for annotation in annotations or ()}
-    systems: set[str] = set()
-    folders = (
-        [one for one in RunFolder.all(runs) if one.judges() or (one.path / METRICS).is_file()]
-        if runs
-        else []
-    )
-    for path in (path for _, path in named):
-        with suppress(CapevalError):
-            if run := run_around(path):
-                folders.append(run)
-            elif _is_judged(path):
-                videos |= {
-                    index
-                    for _, record in json_records(path)
-                    if isinstance(record, dict) and isinstance(index := record.get("index"), str)
-                }
-            else:
-                table = read_table(path)
-                for name, cells in table.columns.items():
-                    texts = {cell.strip() for cell in cells if isinstance(cell, str)}
-                    videos |= texts if may_be(name, "video_id") else set()
-                    systems |= texts if may_be(name, "system") else set()
-    for run in folders:
-        with suppress(CapevalError):
-            systems |= {*_names(run)}
-            if not annotations:
-                videos |= {one.index for one in load_captions(run.captions, unfinished=True)}
-    return Known(frozenset(videos), frozenset(systems))
-
-
 # Keys that occur in TUNA result files, and in no file of scores.
 _OF_RESULTS = ('"relationship"', '"match_ids"', '"candidate_events"')
 
@@ -354,7 +305,7 @@ _OF_RESULTS = ('"relationship"', '"match_ids"', '"candidate_events"')
 def _is_judged(path: Path) -> bool:
     if path.is_dir():
         return True
-    if is_workbook(path):
+    if is_binary_table(path):
         return False
     first = first_line(path)
     if first.startswith("["):

@@ -53,7 +53,6 @@ def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
     def refused(error: BaseException) -> InputError:
         return InputError(f"{where} cannot read it: {describe(error)}", file=file)
 
-    # The validation too: what a plugin yields can raise when it is looked at.
     with blaming(refused):
         return validated_records(Annotation, _records_of(where, read, file), file=file)
 
@@ -77,16 +76,12 @@ def split_format(path: Path | str, formats: Registry[Any] = FORMATS) -> tuple[st
 
 
 def _records_of(where: str, read: AnnotationReader, file: Path) -> Iterator[tuple[str, Any]]:
-    found = False
     entries: Iterable[Any] = read(file)
     for entry in entries:
         if not (isinstance(entry, tuple) and len(entry) == 2):
             raise InputError(f"{where} must yield (place, record), not {shown(entry)}", file=file)
         place, record = entry
-        found = True
         yield str(place), record.model_dump() if isinstance(record, Annotation) else record
-    if not found:
-        raise InputError("has no records", file=file)
 
 
 def annotations_hash(annotations: Sequence[Annotation]) -> str:

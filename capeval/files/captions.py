@@ -13,7 +13,7 @@ from capeval.files.jsonl import dumps, numbered_lines
 from capeval.files.reading import json_records, parse_json, read_text
 from capeval.files.validation import validated_records
 from capeval.schema import Annotation, Caption
-from capeval.text import nearest, none_has, shown
+from capeval.text import nearest, shown
 
 
 def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Caption, ...]:
@@ -25,26 +25,20 @@ def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Captio
     if unfinished:
         lines = ((f"line {n}", value) for n, value in numbered_lines(path))
         return validated_records(Caption, lines, file=path)
-    return validated_records(Caption, _entries(path), file=path)
+    return validated_records(Caption, caption_records(path), file=path)
 
 
-def _entries(path: Path) -> Iterable[tuple[str, Any]]:
+def caption_records(path: Path) -> Iterable[tuple[str, Any]]:
+    """Return `(place, record)` for each caption of a file, in whichever layout it has."""
     text = read_text(path)
     first, _, rest = text.strip().partition("\n")
-    if not first.startswith("{"):
+    # Several objects, one per line, are JSON lines.
+    if not first.startswith("{") or (rest and first.rstrip().endswith("}")):
         return json_records(path)
-    try:
-        whole = parse_json(text, file=path)
-    except InputError:
-        # Several objects, one per line, are JSON lines.
-        if rest and first.rstrip().endswith("}"):
-            return json_records(path)
-        raise
+    whole = parse_json(text, file=path)
     # In a .jsonl file, `index` names the video of a line; in another, it may be a video's name.
     if "caption" in whole or (path.suffix == ".jsonl" and "index" in whole):
         return [("line 1", whole)]
-    if not whole:
-        raise InputError("has no captions", file=path)
     return [
         (f"entry {n}", {"index": index, "caption": caption})
         for n, (index, caption) in enumerate(whole.items(), start=1)
@@ -75,9 +69,8 @@ def known_captions(
     unknown = [caption.index for caption in captions if caption.index not in order]
     if len(unknown) == len(captions):
         raise InputError(
-            f"{none_has(len(captions), 'caption', 'an annotation')} "
-            f"(captions: {shown(unknown[0])}…; annotations: {shown(annotations[0].index)}…); "
-            "name the matching --annotations",
+            f"no caption has an annotation (captions: {shown(unknown[0])}…; annotations: "
+            f"{shown(annotations[0].index)}…); name the matching --annotations",
             file=file,
         )
     if unknown and not ignore_unknown:

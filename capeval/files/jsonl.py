@@ -126,33 +126,26 @@ class JsonlAppender:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._fd: int | None = None
+        self._fd = -1
         self._created: list[Path] = []
 
     def __enter__(self) -> Self:
         self._created = [p for p in (self._path, *self._path.parents) if not p.exists()]
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            size = os.fstat(self._fd).st_size
-            end = _end_of_last_line(self._fd, size)
-            if _is_whole(os.pread(self._fd, size - end, end)):
-                os.write(self._fd, b"\n")
-            else:
-                os.ftruncate(self._fd, end)
-        except OSError:
-            self.__exit__()
-            raise
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        data = self._path.read_bytes()
+        end = data.rfind(b"\n") + 1
+        if _is_whole(data[end:]):
+            os.write(self._fd, b"\n")
+        else:
+            os.ftruncate(self._fd, end)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._fd is not None:
-            status = os.fstat(self._fd)
-            os.close(self._fd)
-            self._fd = None
-            if status.st_size or not is_still(self._path, status):
-                return
-        remove_empty(self._created)
+        status = os.fstat(self._fd)
+        os.close(self._fd)
+        if not status.st_size and is_still(self._path, status):
+            remove_empty(self._created)
 
     def append(self, value: Any) -> None:
         """Write one line; the kernel has it before this returns, so `kill -9` cannot lose it.
@@ -163,27 +156,20 @@ class JsonlAppender:
             The file was moved, replaced or deleted since it was opened.
         """
         self.check()
-        descriptor = self._descriptor
         line = memoryview((dumps(value) + "\n").encode("utf-8"))
-        end = os.fstat(descriptor).st_size
+        end = os.fstat(self._fd).st_size
         try:
             while line:
-                line = line[os.write(descriptor, line) :]
+                line = line[os.write(self._fd, line) :]
         except OSError as error:
-            os.ftruncate(descriptor, end)
+            os.ftruncate(self._fd, end)
             error.filename = str(self._path)  # Else "no space left" names no file.
             raise
 
     def check(self) -> None:
         """Raise `InputError` if the file at this path is no longer the one that is written."""
-        if not is_still(self._path, os.fstat(self._descriptor)):
+        if not is_still(self._path, os.fstat(self._fd)):
             raise replaced(self._path)
-
-    @property
-    def _descriptor(self) -> int:
-        if self._fd is None:
-            raise ValueError("the appender is not open")
-        return self._fd
 
 
 def is_still(path: Path, status: os.stat_result) -> bool:
@@ -218,17 +204,6 @@ def _is_whole(line: bytes) -> bool:
         return False
 
 
-def _end_of_last_line(fd: int, size: int) -> int:
-    end = size
-    while end > 0:
-        start = max(0, end - 65536)
-        newline = os.pread(fd, end - start, start).rfind(b"\n")
-        if newline >= 0:
-            return start + newline + 1
-        end = start
-    return 0
-
-
 def write_atomic(path: Path, text: str | bytes) -> None:
     """Write a file so that readers see either the old content or the new, never a part.
 
@@ -255,15 +230,13 @@ def write_atomic(path: Path, text: str | bytes) -> None:
 
 def _file_at(path: Path) -> Path:
     """Return the target of a path; it must be a regular file or not exist."""
+    target = Path(os.path.realpath(path))
     try:
-        target = Path(os.path.realpath(path))
         mode = target.stat().st_mode
     except FileNotFoundError:
         return target
-    except (OSError, ValueError) as fault:
-        # ValueError: how Python puts it depends on its version.
-        reason = fault.strerror if isinstance(fault, OSError) else "its name has a NUL character"
-        raise InputError(f"cannot be written ({reason})", file=path) from None
+    except OSError as fault:
+        raise InputError(f"cannot be written ({fault.strerror})", file=path) from None
     if stat.S_ISDIR(mode):
         raise InputError("is a folder; name a file in it", file=path)
     if not stat.S_ISREG(mode):

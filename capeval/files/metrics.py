@@ -1,16 +1,14 @@
-"""Scores of metrics made elsewhere: CSV of `video_id,system?,score`, or a `metrics.jsonl`."""
+"""Scores of metrics made elsewhere: a table of `video_id,system?,score`, or a `metrics.jsonl`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from capeval.files.columns import Choice, Chosen, choose, folded, may_be
 from capeval.files.ratings import Key, Keys
-from capeval.files.table_reading import read_table
-from capeval.files.tables import InputTable
+from capeval.files.tables import Table, read_table
 from capeval.text import cut, shown
 
 
@@ -50,51 +48,37 @@ class MetricScores:
 
 @dataclass(frozen=True)
 class MetricFile:
-    """The metrics of a file, the names of all its columns, and those it reads.
-
-    `hint` is what to do about an ignored column; `usual` are names that need no notice.
-    """
+    """The metrics of a file, the names of all its columns, and of those that are read."""
 
     metrics: list[MetricScores]
     header: tuple[str, ...]
-    chosen: Chosen
-    hint: str
-    usual: tuple[str, ...]
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """Notices about synonyms that are read and columns that are ignored."""
-        return self.notices_besides(())
-
-    def notices_besides(self, also_read: Collection[str]) -> tuple[str, ...]:
-        """Return the notices of a file of which some columns are read as something else too."""
-        return self.chosen.notices(self.hint, also_read, self.usual)
+    read: frozenset[str]
 
 
-def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> MetricFile:
+def load_metrics(
+    path: Path | str,
+    name: str,
+    columns: Mapping[str, str] | None = None,
+    sheet: str | None = None,
+) -> MetricFile:
     """Read a file of metric scores.
 
-    A CSV or workbook has one metric, called `name`: the column of that name, else `score`. A
-    metrics.jsonl can have several: `name:metric` each.
+    A table has one metric, called `name`: the column of that name, else `score`. A metrics.jsonl
+    can have several: `name:metric` each. `columns` are the file's by capeval's names.
     """
-    choice = choice or Choice()
-    table = read_table(path, lambda header: _may_be_metric(header, name, choice.mapped))
-    stored = {"metric", "value"} <= {*map(folded, table.columns)}
-    chosen = _stored(table, choice) if stored else _one_metric(table, name, choice)
-    renamed = chosen.read()
-    keys = Keys.of_table(renamed)
-    if stored:
-        metrics = renamed.names("metric")
-        keyed = [(*key, metric) for key, metric in zip(keys, metrics, strict=True)]
-        renamed.check_unique(keyed, "video_id, system, metric")
-    else:
-        metrics = [name] * len(keys)
-        keys.check_unique(renamed)
-    values = renamed.numbers("value" if stored else "score", gaps=True).tolist()
-    none = [None] * len(keys)
-    reasons = renamed.columns.get("reason", none)
-    signatures = renamed.columns.get("signature", none)
-    hashes = renamed.columns.get("caption_hash", none)
+    table = read_table(path, sheet)
+    stored = {"metric", "value"} <= table.columns.keys()
+    chosen = _columns(table, name, dict(columns or {}), stored=stored)
+    keys = Keys.of_table(table, chosen)
+    metrics = table.names("metric") if stored else [name] * len(table)
+    keyed = [(*key, metric) for key, metric in zip(keys, metrics, strict=True)]
+    table.check_unique(keyed, "video_id, system, metric")
+    values = table.numbers(chosen["score"]).tolist()
+    none = [None] * len(table)
+    reasons, signatures, hashes = (
+        table.columns[chosen[column]] if column in chosen else none
+        for column in ("reason", "signature", "caption_hash")
+    )
     no_reason = "no value" if stored else "no score in the file"
     found = {metric: MetricScores(metric, sources=[str(path)]) for metric in dict.fromkeys(metrics)}
     for metric, key, value, reason, signature, caption in zip(
@@ -102,54 +86,30 @@ def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> M
     ):
         scores = found[metric]
         if math.isnan(value):
-            scores.missing[key] = reason if reason and isinstance(reason, str) else no_reason
+            scores.missing[key] = str(reason or no_reason)
         else:
             scores.scores[key] = value
-        if signature and isinstance(signature, str) and signature not in scores.signatures:
-            scores.signatures.append(signature)
-        if caption and isinstance(caption, str):
-            scores.captions[key] = caption
+        if signature and str(signature) not in scores.signatures:
+            scores.signatures.append(str(signature))
+        if caption:
+            scores.captions[key] = str(caption)
     for metric, scores in found.items():
         scores.own = metric if stored else None
         scores.name = name if len(found) == 1 else f"{name}:{metric}"
-    usual = ("index",) if stored else (name, "score")
-    hint = "" if stored else " (to read one as a metric: --metric COLUMN=FILE)"
-    return MetricFile([*found.values()], tuple(table.columns), chosen, hint, usual)
+    return MetricFile([*found.values()], tuple(table.columns), frozenset(chosen.values()))
 
 
-def _stored(table: InputTable, choice: Choice) -> Chosen:
-    return choose(
-        table,
-        ["video_id", "metric", "value"],
-        ["system", "reason", "signature", "caption_hash"],
-        choice,
-        equal={"video_id": ("index",)},
-    )
-
-
-def _one_metric(table: InputTable, name: str, choice: Choice) -> Chosen:
-    """Return the columns of a file with one metric, or with a column for each of several."""
-    mapped = dict(choice.mapped)
+def _columns(table: Table, name: str, mapped: dict[str, str], *, stored: bool) -> dict[str, str]:
+    """Return the file's columns by capeval's names."""
+    if not table.find("video_id", mapped):
+        mapped.setdefault("video_id", "index")
+    if stored:
+        mapped["score"] = "value"
+        more = ("system", "reason", "signature", "caption_hash")
+        return {**table.choose(["video_id", "score"], more, mapped), "metric": "metric"}
     if mapped.get("score") not in table.columns and name in table.columns:
         mapped["score"] = name
-    return choose(
-        table,
-        ["video_id", "score"],
-        ["system"],
-        replace(choice, mapped=mapped),
-        equal={"score": (name, "value")},
-        # A synonym of `score`, such as `rating`, is more likely to be a human score.
-        strict=("score",),
-        advice="; or name the metric like its column: --metric COLUMN=FILE",
-    )
-
-
-def _may_be_metric(header: Collection[str], name: str, mapped: Mapping[str, str]) -> bool:
-    """Return whether a sheet with these columns may be meant."""
-    values = {"score", "value", folded(name)}
-    return any(may_be(one, "video_id") or one == mapped.get("video_id") for one in header) and any(
-        folded(one) in values or one == mapped.get("score") for one in header
-    )
+    return table.choose(["video_id", "score"], ["system"], mapped)
 
 
 def merge(first: MetricScores, second: MetricScores) -> None:

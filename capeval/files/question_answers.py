@@ -51,12 +51,10 @@ def load_questions(source: Path | str | Mapping[str, Sequence[Any]]) -> Question
 
     Of a video that is listed twice, the last list counts, as in the authors' code.
     """
-    place = Path("qa") if isinstance(source, Mapping) else Path(source)
-    pairs = source.items() if isinstance(source, Mapping) else None
-    records = (
-        _of_file(place) if pairs is None else (("", {"index": i, "questions": q}) for i, q in pairs)
-    )
-    return _question_set(place, records)
+    if isinstance(source, Mapping):
+        given = (("", {"index": index, "questions": of}) for index, of in source.items())
+        return _question_set(Path("qa"), given)
+    return _question_set(Path(source), _of_file(Path(source)))
 
 
 def _question_set(place: Path, records: Iterable[tuple[str, dict[str, Any]]]) -> QuestionSet:
@@ -72,41 +70,29 @@ def _question_set(place: Path, records: Iterable[tuple[str, dict[str, Any]]]) ->
         found[one.index] = one
     if not found:
         raise InputError("has no questions", file=place)
-    videos = {
-        index: tuple(
-            (number, each)
-            for number, each in enumerate(one.questions, start=1)
-            if not each.is_blank
-        )
-        for index, one in found.items()
-    }
-    blank = [
-        (index, number)
-        for index, one in found.items()
-        for number, each in enumerate(one.questions, start=1)
-        if each.is_blank
-    ]
-    return QuestionSet(place, videos, (*_of_replaced(place, replaced), *_of_blank(place, blank)))
-
-
-def _of_replaced(place: Path, replaced: Sequence[str]) -> Iterator[str]:
+    numbered = {index: [*enumerate(one.questions, start=1)] for index, one in found.items()}
+    blank = [(index, n) for index, of in numbered.items() for n, one in of if one.is_blank]
+    notices = []
     if replaced:
         videos = [*dict.fromkeys(replaced)]
-        verb = "has" if len(videos) == 1 else "have"
-        yield (
-            f"{place}: {counted(len(videos), 'video')} (such as {shown(videos[0])}) {verb} two "
-            "different lists of questions; the last one counts"
+        notices.append(
+            f"{place}: different lists of questions for {counted(len(videos), 'video')} (such as "
+            f"{shown(videos[0])}); the last one counts"
         )
-
-
-def _of_blank(place: Path, blank: Sequence[tuple[str, int]]) -> Iterator[str]:
     if blank:
         index, number = blank[0]
-        verb = "has" if len(blank) == 1 else "have"
-        yield (
-            f"{place}: {counted(len(blank), 'question')} (such as {number} of {shown(index)}) "
-            f"{verb} no text or no answer, and will not be asked"
+        notices.append(
+            f"{place}: no text or no answer in {counted(len(blank), 'question')} (such as {number} "
+            f"of {shown(index)}), which will not be asked"
         )
+    return QuestionSet(
+        place,
+        {
+            index: tuple((n, one) for n, one in of if not one.is_blank)
+            for index, of in numbered.items()
+        },
+        tuple(notices),
+    )
 
 
 def _of_file(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

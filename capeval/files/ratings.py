@@ -1,4 +1,9 @@
-"""Human files: ratings of captions (long or wide) or labels of elements; the header decides."""
+"""Human files: ratings of captions (long or wide) or labels of elements; the header decides.
+
+Direct assessments are read as TRECVID Video-to-Text publishes them (`SYS,SID,RAW.SCR,Z.SCR,…`;
+Graham, Awad and Smeaton 2018): `RAW.SCR` is the mean of several raters, and `SID` the line of the
+system's file, from 1, which is the number of the video. A row with line 0 rates no caption.
+"""
 
 from __future__ import annotations
 
@@ -9,40 +14,34 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.files.columns import (
-    Choice,
-    check_all_found,
-    check_mapped,
-    choose,
-    folded,
-    is_unrated,
-)
-from capeval.files.direct_assessment import IGNORED, USUAL, is_direct_assessment, ratings_of
-from capeval.files.human_columns import (
-    HINT,
-    METRIC,
-    ROLES,
-    HumanRequest,
-    IfMissing,
-    has_labels,
-    may_be_human,
-    rated_rows,
-    read_columns,
-    wide_columns,
-)
-from capeval.files.table_reading import read_table
-from capeval.files.tables import InputTable
-from capeval.files.workbook import place
+from capeval.errors import UsageError
+from capeval.files.tables import Table, ignored_columns, is_missing, read_table
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
-from capeval.text import nearest, shown
+from capeval.text import counted, cut, listed, nearest, shown
 
 Key = tuple[str, str | None]
 """Video and system; None in a file without systems."""
+
+IfMissing = Literal["error", "drop"]
+"""What to do with rows without a rating, and with captions without a score of a metric."""
+
+ROLES = ("video_id", "system", "rater", "score", "element_id", "label")
+"""The columns of human files; a file with a column for each rater has human, human_2, …"""
+
+STRATUM_COLUMNS = ("stratum", "stratum_videos", "stratum_sampled")
+"""The group of videos that a video was sampled from, the number of videos in it, and how many of
+their captions by this system were sampled.
+"""
+
+_HUMAN = re.compile(r"human(_[0-9]+)?")
+_ASSESSED = {"video_id": "SID", "system": "SYS", "score": "RAW.SCR"}
+_STANDARDISED = "Z.SCR"
+_BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
 
 
 def caption_name(key: Key) -> str:
@@ -54,16 +53,9 @@ def caption_name(key: Key) -> str:
     return key[0] if key[1] is None else f"{key[0]} of {key[1]}"
 
 
-_Z_SCORES = ("zscr", "zscore", "z")
-_BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
-
-
 @dataclass(frozen=True)
 class Keys:
-    """Keys as columns: a million pairs would be a million small objects.
-
-    `systems` is None for a file without systems.
-    """
+    """Keys as columns; `systems` is None for a file without systems."""
 
     videos: Sequence[str]
     systems: Sequence[str] | None
@@ -75,10 +67,10 @@ class Keys:
         return cls(videos, None if systems[0] is None else systems)
 
     @classmethod
-    def of_table(cls, table: InputTable, videos: str = "video_id") -> Keys:
-        """Return the key of each row: the column `videos`, and `system` if there is one."""
-        systems = table.names("system") if "system" in table.columns else None
-        return cls(table.names(videos), systems)
+    def of_table(cls, table: Table, columns: Mapping[str, str]) -> Keys:
+        """Return the key of each row; `columns` are the file's for `video_id` and `system`."""
+        systems = table.names(columns["system"]) if "system" in columns else None
+        return cls(table.names(columns["video_id"]), systems)
 
     def __getitem__(self, row: int) -> Key:
         return self.videos[row], None if self.systems is None else self.systems[row]
@@ -103,20 +95,12 @@ class Keys:
     @cached_property
     def system(self) -> NDArray[np.int64]:
         """The number of each key's system, from 0 in the order of first appearance: (n,)."""
-        if self.systems is None:
-            return np.zeros(len(self), dtype=np.int64)
-        return _numbers(self.systems)
-
-    def check_unique(self, table: InputTable) -> None:
-        """Refuse a table in which two rows have the same key."""
-        cells = np.sort(self.video * (self.system.max(initial=0) + 1) + self.system)
-        if (cells[1:] == cells[:-1]).any():
-            table.check_unique(list(self), "video_id, system")
+        return _numbers(self.systems or [""] * len(self))
 
 
-def _numbers(names: Sequence[Hashable]) -> NDArray[np.int64]:
+def _numbers(names: Iterable[Hashable]) -> NDArray[np.int64]:
     number: dict[Hashable, int] = defaultdict(count().__next__)
-    return np.fromiter(map(number.__getitem__, names), np.int64, len(names))
+    return np.array([number[name] for name in names], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -130,7 +114,6 @@ class RatingTable:
     ratings : (raters, captions), NaN for a caption that a rater did not rate
     metrics : the columns that were named as metrics, (captions,) each; NaN for an empty cell
     warnings : what is wrong with the data, and what was left out
-    notices : which columns are read by another name, and which are ignored
     columns : the file's own column by the name that capeval has for it
     header : the names of all columns of the file
     name : the kind of human score: "score" for ratings; "covered", "recall", "precision" or "f1"
@@ -141,27 +124,24 @@ class RatingTable:
     keys: Keys
     raters: tuple[str, ...]
     ratings: NDArray[np.float64]
-    metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    metrics: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     header: tuple[str, ...] = ()
     name: str = "score"
 
-
-STRATUM_COLUMNS = ("stratum", "stratum_videos", "stratum_sampled")
-"""The group of videos that a video was sampled from, the number of videos in it, and how many of
-their captions by this system were sampled.
-"""
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """A notice of the columns that are not read, if there are any."""
+        return ignored_columns(self.file, self.header, self.columns.values())
 
 
 @dataclass(frozen=True)
 class LabelTable:
     """Labels of elements, (n,) each; `rater` has positions in `raters`, which are names.
 
-    `strata` are the values of `STRATUM_COLUMNS`, None in a file that does not have them.
-    `warnings`, `notices`, `columns` and `header` are as in `RatingTable`; `sheet` is that of a
-    workbook, of which `lines` are the numbers of the rows.
+    `places` are the labels' places in messages. `strata` are the values of `STRATUM_COLUMNS`, None
+    in a file that does not have them. `warnings`, `columns` and `header` are as in `RatingTable`.
     """
 
     file: Path
@@ -171,233 +151,283 @@ class LabelTable:
     raters: tuple[str, ...]
     labels: Sequence[str]
     scale: LabelScale
-    lines: Sequence[int]
+    places: Sequence[str]
     strata: Sequence[tuple[str, int, int]] | None = None
     warnings: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     header: tuple[str, ...] = ()
-    sheet: str | None = None
 
-    def place(self, row: int) -> str:
-        """Return the place of a label in messages."""
-        return place(self.sheet, self.lines[row])
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """A notice of the columns that are not read, if there are any."""
+        return ignored_columns(self.file, self.header, self.columns.values())
 
 
 def load_human(
     path: Path | str,
     metric_columns: Sequence[str] = (),
     *,
-    choice: Choice | None = None,
+    columns: Mapping[str, str] | None = None,
+    sheet: str | None = None,
     missing: IfMissing = "error",
     standardised: bool = False,
     others: bool = False,
-    also_read: Sequence[str] = (),
 ) -> RatingTable | LabelTable:
     """Read a human file.
 
     Parameters
     ----------
     metric_columns : columns with scores of metrics
-    choice : which columns are meant, where their names differ from capeval's
+    columns : the file's columns by capeval's names, where they differ
+    sheet : which sheet of a workbook is read; by default the first
     missing : whether a row without a rating is an error, or left out with a warning
     standardised : read the Z-scores of direct assessments instead of the raw scores
     others : whether a mapped column may be absent, because another file may have it
-    also_read : columns that are read as something else, so that no notice says they are ignored
 
     Raises
     ------
     InputError, UsageError
         The file or the mapping of its columns is not valid.
     """
-    asked = HumanRequest(metric_columns, choice or Choice(), missing, standardised, also_read)
-    mapped = asked.choice.mapped
-    check_mapped(mapped, ROLES)
-    table = read_table(path, lambda header: may_be_human(_renamed(header, mapped)))
+    mapped = dict(columns or {})
+    check_mapped(mapped)
+    table = read_table(path, sheet)
     if not others:
         check_all_found(mapped, {table.file: table.columns})
-    header = tuple(table.columns)
-    if has_labels(table, mapped):
+    for name in metric_columns:
+        if name not in table.columns:
+            near = nearest(name, [*table.columns])
+            names = listed(map(shown, table.columns), 10)
+            raise table.error(f"has no column {shown(name)}{near}; it has {names}")
+    if table.find("element_id", mapped) and table.find("label", mapped):
         if metric_columns:
             raise table.error("has labels of elements; --metric-columns needs ratings of captions")
-        return replace(_labels(table, asked), header=header)
-    table.require(metric_columns, typed=True)
-    if is_direct_assessment(table, mapped):
-        return replace(_direct_assessment(table, asked), header=header)
-    wide = wide_columns(table, asked)
-    found = _wide(table, asked, wide) if wide else _long(table, asked)
-    found = replace(found, header=header)
-    more = _not_standardised(found) if standardised else ()
-    return replace(found, warnings=(*found.warnings, *more))
-
-
-def _renamed(header: Collection[str], mapped: Mapping[str, str]) -> set[str]:
-    """Return the columns of a sheet, and capeval's names of those among them that are mapped."""
-    return {*header, *(role for role, name in mapped.items() if name in header)}
-
-
-def _wide(table: InputTable, asked: HumanRequest, wide: Mapping[str, str]) -> RatingTable:
-    choice = replace(asked.choice, mapped={**asked.choice.mapped, **wide})
-    humans = [*wide]
-    chosen = choose(table, ["video_id", *humans], ["system"], choice, asked.metric_columns)
-    renamed = read_columns(chosen, asked)
-    table, warnings = rated_rows(renamed, asked, humans)
-    keys = Keys.of_table(table)
-    keys.check_unique(table)
-    if asked.missing == "drop":
-        gapless = {
-            name: [None if is_unrated(cell) else cell for cell in table.columns[name]]
-            for name in humans
-        }
-        table = replace(table, columns={**table.columns, **gapless})
-    ratings = np.stack([table.numbers(name, gaps=len(humans) > 1) for name in humans])
-    rated = [at for at, given in enumerate(ratings) if not np.isnan(given).all()]
-    names = [table.named.get(name, name) for name in humans]
-    left_out = [
-        f"{table.file}: the column {shown(name)} is empty in every row: this rater is left out"
-        for at, name in enumerate(names)
-        if at not in rated
-    ]
-    return RatingTable(
-        table.file,
-        keys,
-        tuple(names[at] for at in rated),
-        ratings if len(rated) == len(humans) else ratings[rated],
-        {name: table.numbers(METRIC + name, gaps=True) for name in asked.metric_columns},
-        (*warnings, *left_out),
-        chosen.notices(HINT, [*asked.metric_columns, *asked.also_read]),
-        chosen.columns,
-    )
-
-
-def _long(table: InputTable, asked: HumanRequest) -> RatingTable:
-    chosen = choose(
-        table, ["video_id", "score"], ["system", "rater"], asked.choice, asked.metric_columns
-    )
-    table, warnings = rated_rows(read_columns(chosen, asked), asked, ["score"])
+        return _labels(table, mapped, missing)
+    warnings: tuple[str, ...] = ()
+    left: Table = table
+    if table.columns.keys() >= {*_ASSESSED.values()} and not {*mapped} - {"score"}:
+        left, warnings = _assessments(table)
+        mapped = _assessed_columns(table, mapped, standardised=standardised)
+    if wide := _wide_columns(table, mapped):
+        chosen = table.choose(["video_id", *wide], ["system"], {**mapped, **wide})
+    else:
+        chosen = table.choose(["video_id", "score"], ["system", "rater"], mapped)
+    _check_metrics(table, chosen, metric_columns)
+    left, unrated = _rated(left, [chosen[name] for name in wide or ("score",)], missing)
+    read = _wide if wide else _long
+    found = read(left, chosen, metric_columns)
+    if standardised and len(found.raters) == 1 and chosen.get("score") != _STANDARDISED:
+        warning = (
+            f"{table.file}: --raters zmean needs the ratings of several raters; here one score of "
+            "each caption is standardised as a whole, which changes no correlation"
+        )
+        warnings = (*warnings, warning)
     return replace(
-        _ratings(table, asked),
-        warnings=warnings,
-        notices=chosen.notices(HINT, [*asked.metric_columns, *asked.also_read]),
-        columns=chosen.columns,
+        found,
+        warnings=(*warnings, *unrated, *found.warnings),
+        columns=chosen,
+        header=tuple(table.columns),
     )
 
 
-def _not_standardised(found: RatingTable) -> tuple[str, ...]:
-    """Return a warning that there are no raters whose ratings could be standardised."""
-    if len(found.raters) > 1:
-        return ()
-    names = [name for name in found.header if folded(name) in _Z_SCORES]
-    use = f"; to use {shown(names[0])}: --columns score={names[0]}" if names else ""
+def check_mapped(mapped: Mapping[str, str]) -> None:
+    """Refuse a mapping of names that capeval does not have, or of one column to two names."""
+    for role in mapped:
+        if role not in ROLES and not _HUMAN.fullmatch(role):
+            raise UsageError(
+                f"--columns: {shown(role)} is not a column that capeval reads; one of "
+                f"{', '.join(ROLES)}, human, human_2, … as in system=COLUMN{nearest(role, ROLES)}"
+            )
+    for name, times in Counter(mapped.values()).items():
+        if times > 1:
+            raise UsageError(f"--columns: {shown(name)} is mapped twice")
+
+
+def check_all_found(mapped: Mapping[str, str], headers: Mapping[Any, Collection[str]]) -> None:
+    """Refuse a mapping of a column that is in none of some files; `headers` are by file."""
+    names = list(dict.fromkeys(name for header in headers.values() for name in header))
+    for role, name in mapped.items():
+        if name not in names:
+            raise UsageError(
+                f"--columns {role}={cut(name)}: no such column in "
+                f"{' or '.join(map(str, headers))}; found {listed(map(shown, names), 10)}"
+                f"{nearest(name, names)}"
+            )
+
+
+def _wide_columns(table: Table, mapped: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns that have the ratings of one rater each, by human, human_2, …"""
+    names = {role: name for role, name in mapped.items() if _HUMAN.fullmatch(role)}
+    if names or mapped.get("score") in table.columns:
+        return {role: name for role, name in names.items() if name in table.columns}
+    return {name: name for name in table.columns if _HUMAN.fullmatch(name)}
+
+
+def _check_metrics(table: Table, chosen: Mapping[str, str], metric_columns: Sequence[str]) -> None:
+    read = {column: name for name, column in chosen.items()}
+    for column in metric_columns:
+        if column in read:
+            raise table.error(
+                f"the column {shown(column)} is read as {read[column]}; --metric-columns takes "
+                "columns with the scores of metrics"
+            )
+
+
+def _rated(
+    table: Table, columns: Sequence[str], missing: IfMissing
+) -> tuple[Table, tuple[str, ...]]:
+    """Return the rows that are rated in one of the columns, and a warning about the others."""
+    cells = zip(*(table.columns[name] for name in columns), strict=True)
+    rated = [not all(map(is_missing, row)) for row in cells]
+    if all(rated):
+        return table, ()
+    if not any(rated):
+        raise table.error(f"no row has a rating in {listed(map(shown, columns))}")
+    first = rated.index(False)
+    if missing == "error":
+        raise table.error(
+            f"{table.empty}; leave unrated rows out with --missing drop",
+            row=first,
+            column=", ".join(columns),
+        )
+    left = rated.count(False)
     warning = (
-        f"{found.file}: --raters zmean needs the ratings of several raters; here one score of "
-        f"each caption is standardised as a whole, which changes no correlation{use}"
+        f"{table.file}: {counted(left, 'row')} without a rating {'is' if left == 1 else 'are'} "
+        f"left out (the first is {table.places[first]})"
     )
-    return (warning,)
+    return table.take([row for row, is_rated in enumerate(rated) if is_rated]), (warning,)
 
 
-def _direct_assessment(table: InputTable, asked: HumanRequest) -> RatingTable:
-    mapped = asked.choice.mapped
-    chosen, warnings = ratings_of(
-        table, asked.metric_columns, mapped, standardised=asked.standardised
+def _wide(table: Table, chosen: Mapping[str, str], metric_columns: Sequence[str]) -> RatingTable:
+    """Return the ratings of a table with a column for each rater."""
+    keys = Keys.of_table(table, chosen)
+    table.check_unique(list(keys), "video_id, system")
+    given = {
+        column: table.numbers(column) for name, column in chosen.items() if _HUMAN.fullmatch(name)
+    }
+    rated = {column: ratings for column, ratings in given.items() if not np.isnan(ratings).all()}
+    warnings = tuple(
+        f"{table.file}: the column {shown(column)} is empty in every row: this rater is left out"
+        for column in given
+        if column not in rated
     )
-    read, unrated = rated_rows(read_columns(chosen, asked), asked, ["score"])
-    return replace(
-        _ratings(read, asked),
-        warnings=(*warnings, *unrated),
-        notices=chosen.notices(HINT, [*asked.metric_columns, *asked.also_read, *IGNORED], USUAL),
-        columns=chosen.columns,
-    )
+    metrics = {name: table.numbers(name) for name in metric_columns}
+    ratings = np.stack([*rated.values()])
+    return RatingTable(table.file, keys, tuple(rated), ratings, metrics, warnings)
 
 
-def _ratings(table: InputTable, asked: HumanRequest) -> RatingTable:
-    """Return the ratings of a table with a row for each."""
-    keys = Keys.of_table(table)
-    scores = table.numbers("score")
-    if "rater" not in table.columns:
-        keys.check_unique(table)
-        values = {name: table.numbers(METRIC + name, gaps=True) for name in asked.metric_columns}
-        return RatingTable(table.file, keys, ("human",), scores[None], values)
-    raters = table.names("rater")
-    table.check_unique(list(zip(keys, raters, strict=True)), "video_id, system, rater")
-    places, names = dict.fromkeys(keys), tuple(dict.fromkeys(raters))
-    ratings = np.full((len(names), len(places)), np.nan)
-    column = _numbers(list(keys))
-    ratings[_numbers(raters), column] = scores
+def _long(table: Table, chosen: Mapping[str, str], metric_columns: Sequence[str]) -> RatingTable:
+    """Return the ratings of a table with a row for each rating."""
+    keys = Keys.of_table(table, chosen)
+    scores = table.numbers(chosen["score"])
+    metrics = {name: table.numbers(name) for name in metric_columns}
+    if "rater" not in chosen:
+        table.check_unique(list(keys), "video_id, system")
+        return RatingTable(table.file, keys, ("human",), scores[None], metrics)
+    raters = table.names(chosen["rater"])
+    of_row = [(*key, rater) for key, rater in zip(keys, raters, strict=True)]
+    table.check_unique(of_row, "video_id, system, rater")
+    captions, names = dict.fromkeys(keys), tuple(dict.fromkeys(raters))
+    caption = _numbers(keys)
+    ratings = np.full((len(names), len(captions)), np.nan)
+    ratings[_numbers(raters), caption] = scores
     return RatingTable(
         table.file,
-        Keys.of(places),
+        Keys.of(captions),
         names,
         ratings,
-        {
-            name: _metric_by_caption(table, METRIC + name, column, len(places))
-            for name in asked.metric_columns
-        },
+        {name: _by_caption(table, name, of, caption) for name, of in metrics.items()},
     )
 
 
-def _metric_by_caption(
-    table: InputTable, name: str, column: NDArray[np.int64], size: int
+def _by_caption(
+    table: Table, name: str, values: NDArray[np.float64], caption: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return a metric's score of each caption, from a table with a row for each rater."""
-    values = table.numbers(name, gaps=True)
-    result = np.full(size, np.nan)
-    result[column[::-1]] = values[::-1]
-    differ = np.flatnonzero(~((result[column] == values) | np.isnan(values)))
+    """Return a metric's score of each caption, from a table with a row for each rating."""
+    result = np.full(int(caption.max()) + 1, np.nan)
+    result[caption[::-1]] = values[::-1]
+    differ = np.flatnonzero(~((result[caption] == values) | np.isnan(values)))
     if len(differ):
         row = int(differ[0])
-        raise table.error(
-            f"{shown(float(values[row]))} differs from an earlier score of the same caption",
-            row=row,
-            column=name,
-        )
+        message = f"{values[row]:g} differs from an earlier score of the same caption"
+        raise table.error(message, row=row, column=name)
     return result
 
 
-def _labels(table: InputTable, asked: HumanRequest) -> LabelTable:
-    needed = ["video_id", "element_id", "label"]
-    if stratified := any(name in table.columns for name in STRATUM_COLUMNS):
-        needed += STRATUM_COLUMNS
-    chosen = choose(table, needed, ["system", "rater"], asked.choice)
-    table, warnings = rated_rows(chosen.read(), asked, ["label"])
-    keys = Keys.of_table(table)
-    elements = table.names("element_id")
-    rated = "rater" in table.columns
-    raters = table.names("rater") if rated else ["human"] * len(table)
-    columns = "video_id, system, element_id" + (", rater" if rated else "")
-    table.check_unique(
-        [(*key, e, r) for key, e, r in zip(keys, elements, raters, strict=True)], columns
+def _assessed_columns(
+    table: Table, mapped: Mapping[str, str], *, standardised: bool
+) -> dict[str, str]:
+    """Return the columns of a direct assessment, by capeval's names."""
+    columns = {**_ASSESSED, **mapped}
+    if standardised and "score" not in mapped:
+        columns["score"] = _STANDARDISED
+    is_raw = columns["score"] != _STANDARDISED
+    if (standardised and is_raw) or columns["score"] not in table.columns:
+        raise table.error(
+            "has the mean of several raters, so --raters zmean cannot standardise each rater's "
+            f"ratings; it needs the column {_STANDARDISED}, or use --raters mean"
+        )
+    return columns
+
+
+def _assessments(table: Table) -> tuple[Table, tuple[str, ...]]:
+    """Return the rows of a direct assessment that rate a caption, and warnings about others."""
+    given = table.names(_ASSESSED["video_id"])
+    for row, number in enumerate(given):
+        if not (number.isascii() and number.isdigit()):
+            message = f"{shown(number)} is not a line number"
+            raise table.error(message, row=row, column=_ASSESSED["video_id"])
+    # 07 and 7 are the same line and so the same video.
+    lines = [int(number) for number in given]
+    kept = [row for row, line in enumerate(lines) if line]
+    systems = table.names(_ASSESSED["system"])
+    warnings = tuple(
+        f"{table.file}: {table.places[row]}: SID is 0 and lines count from 1, so this row of "
+        f"{cut(systems[row])} rates no caption: skipped"
+        for row, line in enumerate(lines)
+        if not line
     )
-    given = [_label_text(value) for value in table.columns["label"]]
-    scale: LabelScale = "binary" if given[0] in _BINARY else "three-way"
+    columns = {**table.columns, _ASSESSED["video_id"]: [str(line) for line in lines]}
+    return replace(table, columns=columns).take(kept), warnings
+
+
+def _labels(table: Table, mapped: Mapping[str, str], missing: IfMissing) -> LabelTable:
+    stratified = STRATUM_COLUMNS if any(name in table.columns for name in STRATUM_COLUMNS) else ()
+    needed = ("video_id", "element_id", "label", *stratified)
+    chosen = table.choose(needed, ["system", "rater"], mapped)
+    table, warnings = _rated(table, [chosen["label"]], missing)
+    keys = Keys.of_table(table, chosen)
+    elements = table.names(chosen["element_id"])
+    raters = table.names(chosen["rater"]) if "rater" in chosen else ["human"] * len(table)
+    of_row = [(*key, e, r) for key, e, r in zip(keys, elements, raters, strict=True)]
+    table.check_unique(of_row, "video_id, system, element_id, rater")
+    labels = table.names(chosen["label"])
+    scale: LabelScale = "binary" if labels[0] in _BINARY else "three-way"
     valid = tuple(_BINARY) if scale == "binary" else RELATIONS
-    for row, label in enumerate(given):
+    for row, label in enumerate(labels):
         if label not in valid:
-            if label in (*_BINARY, *RELATIONS):
-                message = f"{shown(label)} is on another scale than {shown(given[0])} above"
-            else:
-                valid_names = ", ".join((*RELATIONS, *_BINARY))
-                near = nearest(label, RELATIONS)
-                message = f"{shown(label)} is unknown; one of {valid_names}{near}"
-            raise table.error(message, row=row, column="label")
+            every = (*RELATIONS, *_BINARY)
+            problem = f"{shown(label)} is unknown; one of {', '.join(every)}"
+            if label in every:
+                problem = f"{shown(label)} is on another scale than {shown(labels[0])} above"
+            raise table.error(problem + nearest(label, RELATIONS), row=row, column=chosen["label"])
     return LabelTable(
         table.file,
         keys,
         elements,
         _numbers(raters).tolist(),
         tuple(dict.fromkeys(raters)),
-        [_BINARY[label] for label in given] if scale == "binary" else given,
+        [_BINARY[label] for label in labels] if scale == "binary" else labels,
         scale,
-        table.lines,
+        table.places,
         strata_of(table, keys) if stratified else None,
         warnings,
-        chosen.notices(also_read=asked.also_read),
-        chosen.columns,
-        sheet=table.sheet,
+        chosen,
+        tuple(table.columns),
     )
 
 
-def strata_of(table: InputTable, keys: Keys) -> list[tuple[str, int, int]]:
+def strata_of(table: Table, keys: Keys) -> list[tuple[str, int, int]]:
     """Return the stratum of each row with its sizes, which must agree wherever they are given.
 
     Raises
@@ -406,48 +436,33 @@ def strata_of(table: InputTable, keys: Keys) -> list[tuple[str, int, int]]:
         A number is none, more are sampled than there are, more captions are there than were
         sampled, or two rows contradict each other.
     """
-    name, *counts = STRATUM_COLUMNS
-    videos, sampled = ([_count(table, of, row) for row in range(len(table))] for of in counts)
+    name, *sizes = STRATUM_COLUMNS
+    videos, sampled = (_counts(table, column) for column in sizes)
     strata = list(zip(table.names(name), videos, sampled, strict=True))
-    sizes: dict[tuple[str | None, str], tuple[int, int]] = {}
-    of_key: dict[Key, str] = {}
+    first: dict[tuple[str | None, str], tuple[int, int]] = {}
+    captions: dict[Key, str] = {}
     there: Counter[tuple[str | None, str]] = Counter()
-    for row, (key, (stratum, *size)) in enumerate(zip(keys, strata, strict=True)):
-        if size[1] > size[0]:
-            raise table.error(
-                f"{size[1]:,} are sampled of {size[0]:,} videos", row=row, column=counts[1]
-            )
-        there[key[1], stratum] += key not in of_key
-        if of_key.setdefault(key, stratum) != stratum:
-            message = f"{shown(stratum)} differs from the stratum of the same caption above"
-            raise table.error(message, row=row, column=name)
-        if sizes.setdefault((key[1], stratum), (size[0], size[1])) != tuple(size):
-            raise table.error(
-                f"differs from an earlier row of the stratum {shown(stratum)}",
-                row=row,
-                column=", ".join(counts),
-            )
-        if there[key[1], stratum] > size[1]:
-            raise table.error(
-                f"this is caption {size[1] + 1:,} of the stratum {shown(stratum)}, of which "
-                f"{size[1]:,} {'was' if size[1] == 1 else 'were'} sampled",
-                row=row,
-                column=counts[1],
-            )
+    for row, (key, (stratum, size, drawn)) in enumerate(zip(keys, strata, strict=True)):
+        group = key[1], stratum
+        there[group] += key not in captions
+        problem = ""
+        if drawn > size:
+            problem = f"{drawn:,} are sampled of {size:,} videos"
+        elif captions.setdefault(key, stratum) != stratum:
+            problem = f"{shown(stratum)} differs from the stratum of the same caption above"
+        elif first.setdefault(group, (size, drawn)) != (size, drawn):
+            problem = f"the sizes differ from an earlier row of the stratum {shown(stratum)}"
+        elif there[group] > drawn:
+            problem = f"more than {drawn:,} captions of the stratum {shown(stratum)}"
+        if problem:
+            raise table.error(problem, row=row, column=", ".join(STRATUM_COLUMNS))
     return strata
 
 
-def _count(table: InputTable, column: str, row: int) -> int:
-    value = table.columns[column][row]
-    text = str(value).strip()
-    if isinstance(value, bool) or not re.fullmatch("[1-9][0-9]{0,8}", text):
-        raise table.error(f"{shown(value)} is no whole number above 0", row=row, column=column)
-    return int(text)
-
-
-def _label_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return shown(value)
+def _counts(table: Table, column: str) -> list[int]:
+    numbers = table.numbers(column)
+    for row, number in enumerate(numbers):
+        if not (number >= 1 and number == int(number)):
+            given = shown(table.columns[column][row])
+            raise table.error(f"{given} is no whole number above 0", row=row, column=column)
+    return [int(number) for number in numbers]

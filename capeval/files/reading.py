@@ -7,8 +7,7 @@ import json
 import math
 import re
 import stat
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,29 +15,22 @@ from typing import Any
 from capeval.errors import InputError
 from capeval.text import cut, nearest, shown
 
-_WIDE_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-# gzip, zip, bzip2, xz and Zstandard.
-_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
-
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, a byte order mark removed; it must not be empty."""
+    """Return the text of a UTF-8 file, a byte order mark removed; it must not be empty.
+
+    Excel's "Unicode text" is UTF-16 with such a mark, and is read too.
+    """
     data = read_bytes(path)
-    if data.startswith(_COMPRESSED):
-        raise InputError("is compressed; unpack it first", file=path)
-    if data.startswith(_WIDE_MARKS) or b"\x00" in data[:4]:
-        raise InputError("is UTF-16 or UTF-32; save it as UTF-8", file=path)
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+        text = data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as fault:
         line = data.count(b"\n", 0, fault.start) + 1
         raise InputError(
-            f"byte 0x{data[fault.start]:02x} is not UTF-8; save the file as UTF-8",
-            file=path,
-            where=f"line {line}",
+            "is not UTF-8; save the file as UTF-8", file=path, where=f"line {line}"
         ) from None
-    if not text or text.isspace():
+    if not text.strip():
         raise InputError("is empty", file=path)
     return text
 
@@ -53,10 +45,8 @@ def read_bytes(path: Path) -> bytes:
         raise InputError(why_missing(path), file=path) from None
     except IsADirectoryError:
         raise InputError("is a folder; name a file", file=path) from None
-    except (OSError, ValueError) as fault:
-        # ValueError: how Python puts it depends on its version.
-        reason = fault.strerror if isinstance(fault, OSError) else "its name has a NUL character"
-        raise InputError(f"cannot be read ({reason})", file=path) from None
+    except OSError as fault:
+        raise InputError(f"cannot be read ({fault.strerror})", file=path) from None
 
 
 @contextmanager
@@ -79,30 +69,11 @@ def why_missing(path: Path) -> str:
     return "does not exist" + nearest(path.name, names)
 
 
-class _DuplicateKey(ValueError):
-    pass
-
-
-class _NotANumber(ValueError):
-    pass
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise _DuplicateKey
-    return result
-
-
-def _no_constant(name: str) -> Any:
-    raise _NotANumber(name)
-
-
 def _finite(text: str) -> float:
     # 1e999 would be read as infinity, which JSON cannot represent.
     number = float(text)
     if math.isinf(number):
-        raise _NotANumber(text)
+        raise ValueError(f"{cut(text)} is not a number in JSON")
     return number
 
 
@@ -113,10 +84,23 @@ class WrittenFloat(float):
 
     @classmethod
     def read(cls, text: str) -> WrittenFloat:
-        """Return the number of a text; `_NotANumber` if it is infinite."""
+        """Return the number of a text."""
         number = cls(_finite(text))
         number.text = text
         return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise ValueError(f"the key {shown(cut(key))} is duplicated")
+        result[key] = value
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def parse_json(text: str, *, file: Path, line: int = 1, as_written: bool = False) -> Any:
@@ -132,55 +116,18 @@ def parse_json(text: str, *, file: Path, line: int = 1, as_written: bool = False
             parse_float=WrittenFloat.read if as_written else _finite,
         )
     except json.JSONDecodeError as fault:
-        if not fault.pos:
+        line += fault.lineno - 1
+        if fault.pos:
+            problem = f"broken JSON at column {fault.colno} ({fault.msg})"
+        else:
             start = shown(text.lstrip().partition("\n")[0].rstrip())
-            message = f"is not JSON: {start}; give JSON or JSON lines"
-            raise InputError(message, file=file, where=f"line {line}") from None
-        problem, at = f"broken JSON at column {fault.colno} ({fault.msg})", fault.lineno - 1
-    except _DuplicateKey:
-        key, at = _duplicated_key(text)
-        problem = f"the key {cut(key)} is duplicated"
-    except _NotANumber as fault:
-        number = str(fault)
-        problem, at = f"{number[:60]} is not a number in JSON", _lines_before(text, number.__eq__)
+            problem = f"is not JSON: {start}; give JSON or JSON lines"
     except RecursionError:
-        problem, at = "is nested too deeply", 0
-    except ValueError:
-        # Python limits the digits of an integer that it parses.
-        most = sys.get_int_max_str_digits()
-        at = _lines_before(text, lambda word: len(word) > most and word.lstrip("-").isdigit())
-        problem = f"has a number of more than {most:,} digits"
-    raise InputError(problem, file=file, where=f"line {line + at}")
-
-
-# The text is valid JSON up to the mistake: strings must not be confused with the rest.
-_STRING = r'"(?:[^"\\]++|\\.)*+"'
-_BRACE_OR_KEY = re.compile(rf"([{{}}])|({_STRING})(\s*:)?", re.DOTALL)
-_STRING_OR_WORD = re.compile(rf"{_STRING}|[^\s\"\[\]{{}}:,]+", re.DOTALL)
-
-
-def _duplicated_key(text: str) -> tuple[str, int]:
-    """Return the first duplicated key of an object, and the number of lines before it."""
-    keys: list[set[str]] = []
-    for found in _BRACE_OR_KEY.finditer(text):
-        brace, key, colon = found.groups()
-        if brace == "{":
-            keys.append(set())
-        elif brace == "}":
-            keys.pop()
-        elif colon:
-            name = json.loads(key, strict=False)
-            if name in keys[-1]:
-                return key, text.count("\n", 0, found.start())
-            keys[-1].add(name)
-    raise AssertionError("no key is duplicated")
-
-
-def _lines_before(text: str, is_wanted: Callable[[str], bool]) -> int:
-    for found in _STRING_OR_WORD.finditer(text):
-        if is_wanted(found.group()):
-            return text.count("\n", 0, found.start())
-    return 0
+        problem = "is nested too deeply"
+    except ValueError as fault:
+        # A duplicated key, NaN, or an integer with more digits than Python parses.
+        problem = str(fault)
+    raise InputError(problem, file=file, where=f"line {line}")
 
 
 # A string may be unterminated: it is then read once, not from each of its quotes.
@@ -221,22 +168,16 @@ def json_records(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def first_line(path: Path) -> str:
-    """Return the first line of a UTF-8 file that is not blank, without a byte order mark.
+    """Return the first line of a text file that is not blank, without a byte order mark.
 
     The rest is not read: another process may still be writing the last line.
     """
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with suppress(OSError, ValueError):
-        if stat.S_ISREG(path.stat().st_mode):
-            with path.open("rb") as file:
+    with suppress(OSError):
+        if path.is_file():
+            with path.open(encoding="utf-8-sig", errors="replace") as file:
                 for line in file:
-                    # Only an unfinished line may end in the middle of a character.
-                    whole = line.endswith(b"\n")
-                    text = decoder.decode(line.removeprefix(codecs.BOM_UTF8), whole).strip()
-                    if text and "\0" not in text[:4]:
-                        return text
-                    if text:
-                        break
+                    if line.strip():
+                        return line.strip()
     # It raises an error that says what is wrong with the file.
     return read_text(path).strip().split("\n", 1)[0]
 

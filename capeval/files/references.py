@@ -2,7 +2,10 @@
 
 `lines:PATH` reads a text file with one caption per line; the number of the line, from 1, is the
 video's index. A folder has one such file for each system, as TRECVID Video-to-Text publishes them.
-DREAM-1K's file is read as it is published.
+
+DREAM-1K's references are read as the Tarsier repository publishes them, one conversation per video:
+the reference is in the assistant's message, the events are in `extra_info`, the subset in
+`dataset` and the video's number in `idx`.
 """
 
 from __future__ import annotations
@@ -14,13 +17,11 @@ from typing import Any
 from capeval.errors import InputError
 from capeval.files.annotations import split_format
 from capeval.files.captions import load_captions
-from capeval.files.dream1k import as_reference, is_dream
 from capeval.files.reading import json_records, parse_json, read_bytes, read_text, why_missing
-from capeval.files.validation import validated
+from capeval.files.validation import validated_records
 from capeval.plugins import Registry
 from capeval.schema import Caption
 from capeval.schema.reference import Reference
-from capeval.text import shown
 
 LINES = "lines"
 
@@ -35,20 +36,45 @@ def _json_references(path: Path) -> Iterator[tuple[str, Any]]:
                 yield f"entry {n}", {"index": index, "references": value}
             return
     for place, record in json_records(path):
-        if is_dream(record):
-            record = as_reference(record)  # noqa: PLW2901
+        if isinstance(record, dict) and {"messages", "dataset", "idx"} <= record.keys():
+            yield place, _of_dream(record)
         elif isinstance(record, dict) and "references" not in record and "reference" in record:
-            record = {**record, "references": record["reference"]}  # noqa: PLW2901
-            del record["reference"]
-        yield place, record
+            rest = {key: value for key, value in record.items() if key != "reference"}
+            yield place, {**rest, "references": record["reference"]}
+        else:
+            yield place, record
+
+
+def _of_dream(record: dict[str, Any]) -> dict[str, Any]:
+    """Return DREAM-1K's index, references, events and group; what has another form has none."""
+    index, extra, messages = record["idx"], record.get("extra_info"), record["messages"]
+    parts = [
+        part
+        for message in (messages if isinstance(messages, list) else [])
+        if isinstance(message, dict) and message.get("role") == "assistant"
+        for part in (message["content"] if isinstance(message.get("content"), list) else [])
+        if isinstance(part, dict) and part.get("reference") is not None
+    ]
+    found: dict[str, Any] = {
+        "index": str(index) if type(index) is int else index,
+        "references": [part["reference"] for part in parts],
+        "group": record["dataset"],
+    }
+    # An empty list of events is one: the video has none.
+    if isinstance(extra, dict) and extra.get("events") is not None:
+        found["events"] = extra["events"]
+    return found
 
 
 def _lines_of(path: Path) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(_text_lines(path), start=1):
+        if line:
+            yield f"line {number}", {"index": str(number), "references": [line]}
+
+
+def _text_lines(path: Path) -> list[str]:
     # Published files of captions are not always UTF-8.
-    text = read_bytes(path).decode("utf-8", "replace")
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            yield f"line {number}", {"index": str(number), "references": [line.strip()]}
+    return [line.strip() for line in read_bytes(path).decode("utf-8", "replace").splitlines()]
 
 
 REFERENCE_FORMATS: Registry[Callable[[Path], Iterable[tuple[str, Any]]]] = Registry(
@@ -67,25 +93,8 @@ def load_references(path: Path | str) -> tuple[Reference, ...]:
     name, file = split_format(path, REFERENCE_FORMATS)
     if not file.exists():
         raise InputError(why_missing(file), file=file)
-    seen: dict[str, str] = {}
-    found: list[Reference] = []
-    for place, value in REFERENCE_FORMATS.load(name or "json")(file):
-        index = value.get("index") if isinstance(value, dict) else None
-        where = f"{place}: index {shown(index)}" if isinstance(index, str) else place
-        one = validated(Reference, value, file=file, where=where)
-        if one.index in seen:
-            raise InputError(
-                f"is duplicated ({seen[one.index]} and {place}); list all references of a video in "
-                "one record",
-                file=file,
-                where=f"index {shown(one.index)}",
-                field="index",
-            )
-        seen[one.index] = place
-        found.append(one)
-    if not found:
-        raise InputError("has no references", file=file)
-    return tuple(found)
+    records = REFERENCE_FORMATS.load(name or "json")(file)
+    return validated_records(Reference, records, file=file)
 
 
 def load_candidates(
@@ -100,9 +109,8 @@ def load_candidates(
     if not file.exists():
         raise InputError(why_missing(file), file=file)
     if name == LINES:
-        if not file.is_dir():
-            return [(system or _system_of(file), _lines_as_captions(file))]
-        files = sorted(entry for entry in file.iterdir() if entry.is_file())
+        is_folder = file.is_dir()
+        files = sorted(one for one in file.iterdir() if one.is_file()) if is_folder else [file]
         if not files:
             raise InputError("is an empty folder", file=file)
         if system and len(files) > 1:
@@ -119,8 +127,5 @@ def _system_of(file: Path) -> str:
 
 
 def _lines_as_captions(path: Path) -> tuple[Caption, ...]:
-    text = read_bytes(path).decode("utf-8", "replace")
-    return tuple(
-        Caption(index=str(number), caption=line.strip())
-        for number, line in enumerate(text.splitlines(), start=1)
-    )
+    lines = enumerate(_text_lines(path), start=1)
+    return tuple(Caption(index=str(number), caption=line) for number, line in lines)

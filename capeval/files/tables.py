@@ -1,127 +1,138 @@
-"""A table as columns, with the line of every row; mistakes name file, line and column."""
+"""Read a table: CSV, TSV, a sheet of an XLSX workbook, parquet, JSON lines or a JSON list.
+
+A table is columns of cells below a header, and the place of each row for messages. Cells of CSV
+and of workbooks are text.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+import warnings
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter, ValidationError
 
-from capeval.errors import InputError
+from capeval.errors import InputError, MissingExtra
 from capeval.files.csv_formulas import unescape
-from capeval.files.workbook import Unreadable, place
-from capeval.text import cut, listed, misnamed, nearest, shown
-
-LARGEST = 1e100
-"""Statistics add up squares and cubes of numbers, which must stay within the range of floats."""
+from capeval.files.reading import json_records, read_bytes, read_text
+from capeval.text import complaint, cut, describe, listed, nearest, shown
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Control characters, which no name may have: they move a terminal's cursor or end a line."""
 
+# XLSX files are archives; old and encrypted workbooks are OLE compound files.
+_WORKBOOK = (b"PK", b"\xd0\xcf\x11\xe0")
+_PARQUET = b"PAR1"
+
+# What tables have in place of an empty cell.
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
+# Statistics add up squares and cubes of numbers, which must stay within the range of floats.
+_LARGEST = 1e100
 # Column names in one message: more do not fit on a line that a user can read.
 _MOST_NAMED = 10
 
+_NUMBERS: TypeAdapter[list[float | None]] = TypeAdapter(
+    list[Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)] | None]
+)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a cell is empty, or has one of the usual marks for a missing value.
+
+    >>> is_missing(" "), is_missing("N/A"), is_missing(None), is_missing("0")
+    (True, True, True, False)
+    """
+    return value is None or (isinstance(value, str) and value.strip().lower() in _MISSING)
+
 
 @dataclass(frozen=True)
-class InputTable:
-    """A file's columns by name.
-
-    `lines` are the rows' line numbers from 1, `header` that of the header, None in JSON. In CSV
-    an apostrophe can escape a name that looks like a formula; it is not part of the name.
+class Table:
+    """A file's columns by name, in the file's order.
 
     Attributes
     ----------
-    sheet : the sheet of a workbook, whose rows are numbered instead of lines
-    duplicated : the names that several columns have; an error only if such a column is read
-    unnamed : whether there are cells in columns without a name
-    ignored : the other sheets of the workbook
-    named : the file's own names of columns that are known here by another name
-    hint : what an error about duplicate rows adds
+    places : where each row is, such as "line 3"
+    sheet : the sheet of a workbook
+    is_text : whether cells are text, in which an apostrophe escapes what looks like a formula
     """
 
     file: Path
-    columns: dict[str, list[Any]]
-    lines: Sequence[int]
-    header: int | None = 1
+    columns: Mapping[str, Sequence[Any]]
+    places: Sequence[str]
     sheet: str | None = None
-    duplicated: frozenset[str] = frozenset()
-    unnamed: bool = False
-    ignored: tuple[str, ...] = ()
-    named: Mapping[str, str] = field(default_factory=dict)
-    hint: str = ""
+    is_text: bool = True
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return len(self.places)
+
+    def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the place and the cells of each row."""
+        rows = zip(*self.columns.values(), strict=True)
+        for place, cells in zip(self.places, rows, strict=True):
+            yield place, dict(zip(self.columns, cells, strict=True))
+
+    def take(self, rows: Sequence[int]) -> Table:
+        """Return some of the rows."""
+        columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
+        return replace(self, columns=columns, places=[self.places[row] for row in rows])
 
     def error(self, message: str, *, row: int | None = None, column: str = "") -> InputError:
-        """Return an error that names this file, the line of a row or the header, and a column."""
-        several = [column] if column in self.named else column.split(", ")
-        names = [self.named.get(name, name) for name in several]
-        return InputError(
-            message, file=self.file, where=self.place(row), field=cut(", ".join(names))
-        )
+        """Return an error that names this file, a row and a column."""
+        where = "" if row is None else self.places[row]
+        return InputError(message, file=self.file, where=where, field=cut(column))
 
-    def place(self, row: int | None) -> str:
-        """Return the place of a row, or of the header, in messages."""
-        line = self.header if row is None else self.lines[row]
-        return "" if line is None else place(self.sheet, line)
+    def find(self, name: str, mapped: Mapping[str, str] | None = None) -> str | None:
+        """Return the column that is mapped to a name, has it, or differs in case or spaces only."""
+        column = (mapped or {}).get(name, name)
+        if column in self.columns:
+            return column
+        return next((one for one in self.columns if _folded(one) == _folded(name)), None)
 
-    def take(self, rows: Sequence[int]) -> InputTable:
-        """Return some of the rows."""
-        if len(rows) == len(self):
-            return self
-        columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        return replace(self, columns=columns, lines=[self.lines[row] for row in rows])
+    def choose(
+        self,
+        needed: Sequence[str],
+        optional: Sequence[str] = (),
+        mapped: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """Return the file's column for each documented name that it has.
 
-    def check_header(self, read: Collection[str]) -> None:
-        """Refuse names of columns that are to be read if it is unclear which column is meant."""
-        for name in self.columns:
-            if name in read and name in self.duplicated:
-                raise self.error(f"the column {shown(name)} is duplicated")
-            if name in read and CONTROL.search(name):
-                raise self.error(f"the column {shown(name)} has a control character in its name")
+        Parameters
+        ----------
+        mapped : the file's column by documented name; None if the user cannot map columns
 
-    def require(self, needed: Collection[str], *, typed: bool = False) -> None:
-        """Refuse a table that lacks a column; `typed` if the user may have misspelt its name."""
-        lacking = [name for name in needed if name not in self.columns]
-        if lacking:
-            given = [*self.columns]
-            hint = partial(nearest, valid=given) if typed else partial(misnamed, given=given)
-            message = _columns_are("missing", lacking, hint)
-            if typed and not any(map(hint, lacking)):
-                found = listed(map(shown, given), _MOST_NAMED) or "none"
-                message += f"; found {found}"
-                message += "" if self.header is None else " (this is read as the header)"
-            raise self.error(message)
-
-    def names(self, column: str, *, strip: bool = True) -> list[str]:
-        """Return a column of names, none empty; `strip` removes the blanks around them."""
-        values = self.columns[column]
-        if self._are_clean(values):
-            return values
-        try:
-            found = list(map(str.strip, values))
-        except TypeError:
-            found = [value.strip() if isinstance(value, str) else "" for value in values]
-        if not all(found):
-            row = found.index("")
-            value = values[row]
-            self.check_readable(value, row, column)
-            message = (
-                "is empty" if isinstance(value, str) else f"must be a name, not {shown(value)}"
+        Raises
+        ------
+        InputError
+            A needed column is missing.
+        """
+        found = {name: self.find(name, mapped) for name in (*needed, *optional)}
+        missing = [name for name in needed if found[name] is None]
+        if missing:
+            near = nearest(missing[0], [*self.columns])
+            how = "" if mapped is None else f"; name it with --columns {missing[0]}=COLUMN"
+            raise self.error(
+                f"has no column {listed(missing)}{near}{how}; it has "
+                f"{listed(map(shown, self.columns), _MOST_NAMED)}"
             )
-            raise self.error(message, row=row, column=column)
-        if not strip:
-            found = list(values)
+        return {name: column for name, column in found.items() if column is not None}
+
+    def names(self, column: str) -> list[str]:
+        """Return a column of names, without the blanks around them; none may be empty."""
+        found = ["" if cell is None else str(cell).strip() for cell in self.columns[column]]
+        if "" in found:
+            raise self.error(self.empty, row=found.index(""), column=column)
         together = "".join(found)
-        if self.header is not None and "'" in together:
+        if self.is_text and "'" in together:
             found = [unescape(name) for name in found]
-            found = [name.strip() for name in found] if strip else found
         if CONTROL.search(together):
             row = next(row for row, name in enumerate(found) if CONTROL.search(name))
             raise self.error(
@@ -131,109 +142,194 @@ class InputTable:
             )
         return found
 
-    @staticmethod
-    def _are_clean(values: list[Any]) -> bool:
-        """Return whether names can be used as they are; a repeated name is checked once."""
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """Return a column of finite numbers; a missing one is NaN."""
+        cells = self.columns[column]
         try:
-            names = list(dict.fromkeys(values))
-            together = "".join(names)
-        except TypeError:
-            return False
-        return (
-            together.isprintable()
-            and "'" not in together
-            and all(names)
-            and list(map(str.strip, names)) == names
-        )
+            given = [None if is_missing(cell) else cell for cell in cells]
+            return np.array(_NUMBERS.validate_python(given), dtype=np.float64)
+        except ValidationError as faults:
+            row = int(faults.errors()[0]["loc"][0])
+            message = complaint(faults)[1]
+        if isinstance(cells[row], str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cells[row]):
+            message += "; write decimals with a point"
+        raise self.error(message, row=row, column=column)
 
-    def numbers(self, column: str, *, gaps: bool = False) -> NDArray[np.float64]:
-        """Return a column of finite numbers; with `gaps` an empty cell is NaN."""
-        values = self.columns[column]
-        try:
-            # float() also accepts 1_000 and the digits of every script.
-            together = "".join(values)
-            if "_" in together or not together.isascii():
-                raise ValueError
-            found = np.fromiter(map(float, values), np.float64, len(values))
-        except (TypeError, ValueError):
-            found = np.array(
-                [self._number(value, row, column, gaps) for row, value in enumerate(values)],
-                dtype=np.float64,
-            )
-        else:
-            invalid = np.flatnonzero(~(np.abs(found) <= LARGEST))
-            if len(invalid):
-                self._number(values[invalid[0]], int(invalid[0]), column, gaps)
-        return found
+    @property
+    def empty(self) -> str:
+        """What is wrong with a cell that is empty.
 
-    def check_readable(self, value: Any, row: int, column: str) -> None:
-        """Refuse a cell of a workbook that has no usable value."""
-        if isinstance(value, Unreadable):
-            raise self.error(value.problem, row=row, column=column)
+        openpyxl returns nothing for a formula that no program has computed.
+        """
+        formula = ", or a formula without a stored result: save the sheet as CSV"
+        return f"is empty{formula if self.sheet else ''}"
 
-    def _number(self, value: Any, row: int, column: str, gaps: bool) -> float:
-        self.check_readable(value, row, column)
-        if value is None or (isinstance(value, str) and not value.strip()):
-            if gaps:
-                return float("nan")
-            raise self.error("is empty", row=row, column=column)
-        digits = isinstance(value, str) and "_" not in value and value.isascii()
-        number = None
-        if digits or (isinstance(value, int | float) and not isinstance(value, bool)):
-            try:
-                number = float(value)
-            except ValueError:
-                pass
-            except OverflowError:
-                number = float("inf")
-        if number is None or np.isnan(number):
-            raise self.error(
-                f"{shown(value)} is not a number{_hint_of(value)}", row=row, column=column
-            )
-        if abs(number) > LARGEST:
-            problem = (
-                "is not finite"
-                if isinstance(value, str) and "inf" in value.lower()
-                else f"is too large to compute with (above {LARGEST:.0e}); rescale the column"
-            ).replace("+", "")
-            raise self.error(f"{shown(value)} {problem}", row=row, column=column)
-        return number
-
-    def check_unique(self, keys: Sequence[Any], columns: str) -> None:
+    def check_unique(self, keys: Sequence[tuple[Hashable, ...]], columns: str) -> None:
         """Refuse rows with the same key."""
-        if len(set(keys)) == len(keys):
-            return
-        first: dict[Any, int] = {}
+        first: dict[Hashable, int] = {}
         for row, key in enumerate(keys):
-            if key in first:
+            if first.setdefault(key, row) != row:
                 named = ", ".join(cut(str(part)) for part in key if part is not None)
-                unit = "line" if self.sheet is None else "row"
-                raise self.error(
-                    f"{named} is duplicated ({unit} {self.lines[first[key]]} and this {unit})"
-                    f"{self.hint}",
-                    row=row,
-                    column=columns,
-                )
-            first[key] = row
+                there = self.places[first[key]]
+                raise self.error(f"{named} is duplicated (see {there})", row=row, column=columns)
 
 
-def _hint_of(value: Any) -> str:
-    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+,[0-9]+\s*", value):
-        return "; write decimals with a point"
-    if isinstance(value, str) and "\N{MINUS SIGN}" in value:
-        return "; write a minus as -"
-    if isinstance(value, str) and any(map(str.isdecimal, value)) and not value.isascii():
-        return "; use only the digits 0 to 9"
-    return ""
+def ignored_columns(file: Path, header: Sequence[str], read: Iterable[str]) -> tuple[str, ...]:
+    """Return a notice of the columns of a file that are not among those that are read, if any."""
+    rest = [shown(name) for name in header if name not in {*read}]
+    noun = "column" if len(rest) == 1 else "columns"
+    return (f"{file}: ignores the {noun} {listed(rest, _MOST_NAMED)}",) if rest else ()
 
 
-def _columns_are(problem: str, names: Sequence[str], hint: Callable[[str], str]) -> str:
-    """Return a message about columns with a problem, with what to do about each."""
-    if len(names) == 1:
-        return f"the column {shown(names[0])} is {problem}{hint(names[0])}"
-    suggestions = [hint(name).removeprefix("; ") for name in names]
-    texts = [
-        shown(name) + (f" ({near})" if near else "")
-        for name, near in zip(names, suggestions, strict=True)
-    ]
-    return f"the columns {listed(texts, _MOST_NAMED)} are {problem}"
+def _folded(name: str) -> str:
+    """Return a column's name without case, and with underscores for spaces and hyphens.
+
+    >>> _folded("Video ID")
+    'video_id'
+    """
+    return re.sub(r"[\s-]+", "_", name.casefold())
+
+
+def is_binary_table(path: Path) -> bool:
+    """Return whether a file begins like a workbook or parquet, whatever its name."""
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(4).startswith((*_WORKBOOK, _PARQUET))
+    return False
+
+
+def read_table(path: Path | str, sheet: str | None = None) -> Table:
+    """Read a table, whose kind its content decides; of a workbook a `sheet`, by default the first.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, has no rows, or names a column twice.
+    MissingExtra
+        It is parquet, and pyarrow is not installed.
+    """
+    path = Path(path)
+    data = read_bytes(path)
+    if data.startswith(_WORKBOOK):
+        return _of_workbook(path, data, sheet)
+    if data.startswith(_PARQUET):
+        return _of_parquet(path, data)
+    text = read_text(path)
+    return _of_json(path) if text.lstrip()[0] in "{[" else _of_csv(path, text)
+
+
+def _of_csv(path: Path, text: str) -> Table:
+    header = re.sub('"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
+    # Kept as it is: a line break inside quotes belongs to its cell.
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=max(",;\t", key=header.count), strict=True)
+    rows: list[list[str]] = []
+    places: list[str] = []
+    place = "line 1"
+    try:
+        for cells in reader:
+            if any(map(str.strip, cells)):
+                rows.append(cells)
+                places.append(place)
+            place = f"line {reader.line_num + 1}"
+    except csv.Error as fault:
+        raise InputError(f"is not CSV ({fault})", file=path, where=place) from None
+    return _of_rows(path, rows, places)
+
+
+def _of_workbook(path: Path, data: bytes, sheet: str | None) -> Table:
+    from openpyxl import load_workbook
+
+    try:
+        with warnings.catch_warnings():
+            # About styles and extensions that do not matter here.
+            warnings.simplefilter("ignore")
+            book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+            names = [one.title for one in book.worksheets]
+            title = names[0] if sheet is None else sheet
+            if title in names:
+                # The declared size can be a million columns.
+                book[title].reset_dimensions()
+                every = [[_text(cell) for cell in row] for row in book[title].values]
+    except Exception as fault:  # a damaged file makes openpyxl raise almost anything
+        raise InputError(
+            f"cannot be read as an XLSX workbook ({describe(fault)}); save it as CSV", file=path
+        ) from None
+    if title not in names:
+        raise InputError(f"has no sheet {shown(title)}; it has {listed(names)}", file=path)
+    numbered = [(n, cells) for n, cells in enumerate(every, start=1) if any(cells)]
+    places = [f"sheet {shown(title)}, row {n}" for n, _ in numbered]
+    # Cells beside the table have no column name.
+    width = max((len(cells) for _, cells in numbered), default=0)
+    rows = [[*cells, *[""] * (width - len(cells))] for _, cells in numbered]
+    return _of_rows(path, rows, places, title)
+
+
+def _text(value: Any) -> str:
+    """Return a cell of a workbook as CSV would have it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _of_rows(
+    path: Path, rows: Sequence[Sequence[str]], places: Sequence[str], sheet: str | None = None
+) -> Table:
+    """Return a table of rows of text, the first of which is the header; short rows are padded."""
+    if len(rows) < 2:
+        raise InputError("has no rows below its header", file=path)
+    header = [name.strip() for name in rows[0]]
+    width = len(header)
+    filled: list[list[str]] = []
+    for place, cells in zip(places[1:], rows[1:], strict=True):
+        if any(map(str.strip, cells[width:])):
+            message = f"has {len(cells)} cells where the header has {width}"
+            raise InputError(message, file=path, where=place)
+        filled.append([*cells[:width], *[""] * (width - len(cells))])
+    _check_names(path, [name for name in header if name])
+    columns = dict(zip(header, map(list, zip(*filled, strict=True)), strict=True))
+    columns.pop("", None)
+    return Table(path, columns, places[1:], sheet)
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"has two columns {shown(twice[0])}; rename one", file=path)
+    for name in names:
+        if CONTROL.search(name):
+            message = f"the column {shown(name)} has a control character in its name"
+            raise InputError(message, file=path)
+
+
+def _of_json(path: Path) -> Table:
+    records = list(json_records(path))
+    names: dict[str, None] = {}
+    for place, record in records:
+        if not isinstance(record, dict):
+            message = f"must be a JSON object, not {shown(record)}"
+            raise InputError(message, file=path, where=place)
+        names.update(dict.fromkeys(record))
+    columns = {name: [record.get(name) for _, record in records] for name in names}
+    return Table(path, columns, [place for place, _ in records], is_text=False)
+
+
+def _of_parquet(path: Path, data: bytes) -> Table:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtra("reading parquet needs pyarrow", "data") from None
+    try:
+        found = parquet.ParquetFile(pyarrow.BufferReader(data)).read(use_threads=False)
+        columns = [column.to_pylist() for column in found.columns]
+    except (pyarrow.ArrowException, OSError, ValueError, NotImplementedError) as fault:
+        raise InputError(f"is damaged parquet ({describe(fault)})", file=path) from None
+    _check_names(path, found.column_names)
+    places = [f"row {n}" for n in range(1, found.num_rows + 1)]
+    return Table(path, dict(zip(found.column_names, columns, strict=True)), places, is_text=False)

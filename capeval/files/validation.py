@@ -10,10 +10,11 @@ from pydantic import BaseModel, ValidationError
 
 from capeval.errors import InputError
 from capeval.schema import Annotation, Caption
+from capeval.schema.reference import Reference
 from capeval.text import complaint, shown
 
 M = TypeVar("M", bound=BaseModel)
-R = TypeVar("R", Annotation, Caption)
+R = TypeVar("R", Annotation, Caption, Reference)
 
 
 def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
@@ -23,30 +24,28 @@ def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as faults:
-        field, message = complaint(faults, list(model.model_fields))
-    if file.suffix == ".toml":
-        message = message.replace("a JSON object", "a table")
-    raise InputError(message, file=file, where=where, field=field) from None
+        field, message = complaint(faults)
+        raise InputError(message, file=file, where=where, field=field) from None
 
 
 def validated_records(
     model: type[R], records: Iterable[tuple[str, Any]], *, file: Path
 ) -> tuple[R, ...]:
-    """Validate all records of a file, given with their places; every index must be unique."""
+    """Validate all records of a file, given with their places; every index must be unique.
+
+    InputError if there is no record.
+    """
     seen: dict[str, str] = {}
     result: list[R] = []
     for place, value in records:
         index = value.get("index") if isinstance(value, dict) else None
-        name = f"index {shown(index)}"
-        where = f"{place}: {name}" if isinstance(index, str) else place
+        where = f"{place}: index {shown(index)}" if isinstance(index, str) else place
         one = validated(model, value, file=file, where=where)
         if one.index in seen:
-            raise InputError(
-                f"is duplicated ({seen[one.index]} and {place})",
-                file=file,
-                where=name,
-                field="index",
-            )
+            message = f"is duplicated (see {seen[one.index]})"
+            raise InputError(message, file=file, where=where, field="index")
         seen[one.index] = place
         result.append(one)
+    if not result:
+        raise InputError("has no records", file=file)
     return tuple(result)

@@ -19,26 +19,12 @@ SUFFIXES = frozenset(
 )
 
 
-_NO_VIDEO = "holds no video "
-
-
 def none_found(reasons: Mapping[str, str]) -> str:
     """Return the predicate of a sentence about a folder in which no video is found.
 
-    >>> none_found({"a": "v: holds no video a.mp4", "b": "v: holds no video b.mp4"})
-    'holds none of the 2 videos, such as a'
-
-    Parameters
-    ----------
-    reasons : the messages of `VideoFolder.find`, by index
+    `reasons` are the messages of `VideoFolder.find`, by index.
     """
     index, reason = next(iter(reasons.items()))
-    if _NO_VIDEO in reason:
-        hint = reason.partition("; ")[2]
-        why = f" ({hint})" if hint else ""
-        if len(reasons) == 1:
-            return f"does not hold the video {index}{why}"
-        return f"holds none of the {len(reasons):,} videos, such as {index}{why}"
     which = index if len(reasons) == 1 else f"any of the {len(reasons):,} videos, such as {index}"
     return f"has no usable file for {which}: {reason}"
 
@@ -80,7 +66,7 @@ class VideoFolder:
             raise VideoError(f"{len(found)} files could be meant ({named})", file=self.path)
         other = self._by_stem.get(asked.stem, []) if asked.suffix.lower() in SUFFIXES else []
         hint = f"; there is {other[0]}" if other else ""
-        raise VideoError(f"{_NO_VIDEO}{name}{hint}", file=self.path)
+        raise VideoError(f"holds no video {name}{hint}", file=self.path)
 
     @cached_property
     def _by_stem(self) -> dict[str, list[PurePosixPath]]:

@@ -1,109 +1,293 @@
 """The reply contracts by name: what each shows a chat model, and how its replies are read.
 
-The contract `spans` (of `tuna-cap-v2`) numbers what it shows and is answered in these numbers: the
+The contract `spans` (of `tuna-cap-v1`) numbers what it shows and is answered in these numbers: the
 segments of the caption at which events start, pairs of events, pairs of an element and a label.
-The contract `ids` (of `tuna-cap-v1`) is JSON in which events and elements carry ids. The contract
-`tuna` is that of the TUNA benchmark's published prompts (figures 20-22): they show lists as Python
-writes them, and ask for a list of strings, a list of (candidate, reference or None) tuples, and
-JSON that echoes the elements. The checks are the same for all: events are spans of the caption,
-every id is present once and in range, and every label is from the closed set. What can be read in
-only one way is repaired and noted; anything else is a `ReplyError`.
-
-The message of a `ReplyError` is sent to the model with the next request, and so is part of that
-request's cache key: rewording one means paying again for replies that are in users' caches.
+The contract `tuna` is that of the TUNA benchmark's published prompts (figures 20-22): they show
+lists as Python writes them, and ask for a list of strings, a list of (candidate, reference or None)
+tuples, and JSON that echoes the elements. With both, events are spans of the caption, every id is
+present once and in range, and every label is from the closed set; anything else is a `ReplyError`.
 """
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any, Final, TypeVar
 
 from capeval.errors import ReplyError
-from capeval.files.label_matching import match_labels, normalised
-from capeval.files.prompts import tag_free_json
+from capeval.files.label_matching import match_labels, normalised, read_relation
 from capeval.judging.prompts import PromptSet, Stage
-from capeval.judging.reply_contract import LABEL, Contract, EventToClassify, element_ids, read_label
-from capeval.judging.spans_contract import REASONED_SPANS, SPANS
-from capeval.llm.reply_parts import REMARKS, array_of, as_list, exact_keys, first_of, object_of
+from capeval.judging.segments import segments
+from capeval.judging.written_events import own_events, repeats_note
+from capeval.llm.replies import (
+    COUNT,
+    TEXT,
+    Number,
+    ReplyForm,
+    array_of,
+    each_once,
+    in_form,
+    object_of,
+)
 from capeval.llm.types import ReplySchema
-from capeval.schema import Relation
-from capeval.text import shown
+from capeval.schema import RELATIONS, Relation
+from capeval.text import one_line, shown, storable
 
-_MATCH = object_of(candidate={"type": "integer"}, reference={"type": ["integer", "null"]})
-_RELATION = object_of(id={"type": "string"}, relation=LABEL)
+T = TypeVar("T")
+
+Labels = list[tuple[Relation, ...]]
+Reasons = list[tuple[str, ...]]
+Match = tuple[Number, Number | None]
 
 
-class _IdsContract(Contract):
-    """Events are numbered from 1; elements are `EVENT.ELEMENT`, both from 1."""
+@dataclass(frozen=True)
+class EventToClassify:
+    """One reference event to classify: its number (from 1), the caption's words, its elements."""
 
-    schemas: Mapping[Stage, ReplySchema] = {
-        "split": ReplySchema("events", object_of(events=array_of({"type": "string"}))),
-        "match": ReplySchema("matches", object_of(matches=array_of(_MATCH))),
-        "classify": ReplySchema("relations", object_of(relations=array_of(_RELATION))),
-    }
+    event: int
+    text: str
+    elements: tuple[str, ...]
+
+
+class Contract(ABC):
+    """Shows data to the judge and reads a reply's value; `notes` collects what was repaired."""
+
+    schemas: Mapping[Stage, ReplySchema] = {}
+    """The JSON schema per stage, for endpoints that enforce one; it must be an object."""
+
+    literals = False
+    """Whether a reply may be a list as Python prints it."""
+
+    def undivided(self, caption: str) -> list[str] | None:  # noqa: ARG002 - for one contract
+        """Return the event of a caption that cannot be divided, so that nothing need be asked."""
+        return None
+
+    @abstractmethod
+    def max_tokens(self, stage: Stage, items: int, text: str) -> int:
+        """Return the longest reply, in tokens, that is worth paying for.
+
+        `items` counts the events or elements; `text` is what a reply may copy.
+        """
+
+    @abstractmethod
+    def reply_tokens(self, stage: Stage, items: int, copied: int) -> int:
+        """Return the tokens that a reply is expected to have.
+
+        `items` counts the events or elements that it lists; `copied` are the tokens of the caption,
+        or of what is classified. See docs/prompts.md for how replies were measured.
+        """
+
+    @abstractmethod
+    def show_caption(self, caption: str) -> str:
+        """Return the caption for the split prompt."""
+
+    @abstractmethod
+    def show_events(self, events: Sequence[str]) -> str:
+        """Return numbered events for the match prompt."""
+
+    @abstractmethod
+    def show_parts(self, parts: Sequence[EventToClassify]) -> str:
+        """Return each event's part of the caption and its elements for the classify prompt."""
+
+    @abstractmethod
+    def read_split(self, value: Any, caption: str, notes: list[str]) -> list[str]:
+        """Return the candidate events: spans of the caption, without exact repeats."""
+
+    @abstractmethod
+    def read_matches(self, value: Any, candidates: int, references: int) -> list[int | None]:
+        """Return the reference number or None of each candidate event."""
+
+    @abstractmethod
+    def read_relations(
+        self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
+    ) -> tuple[Labels, Reasons]:
+        """Return the relations of each part's elements, and the reasons, "" where none is asked."""
+
+
+_LABEL = {"type": "string", "enum": list(RELATIONS)}
+_PAIR = array_of({"type": ["integer", "null"]})
+
+
+class _Starts(ReplyForm):
+    starts: list[Number]
+    repeats: list[Number]
+
+
+class _Matches(ReplyForm):
+    matches: list[Match]
+
+
+class _Relations(ReplyForm):
+    relations: list[tuple[Number, str]]
+
+
+class _Reasoned(ReplyForm):
+    id: Number
+    reason: str
+    relation: str
+
+
+class _ReasonedRelations(ReplyForm):
+    relations: list[_Reasoned]
+
+
+class _SpansContract(Contract):
+    """Segments, events and elements are numbered from 1, and shown one per line.
+
+    With `explain`, each label has a line of reasoning before it.
+    """
+
+    def __init__(self, *, explain: bool = False) -> None:
+        self._explain = explain
+        item = (
+            object_of(id=COUNT, reason=TEXT, relation=_LABEL)
+            if explain
+            else array_of({"anyOf": [COUNT, _LABEL]})
+        )
+        split = object_of(starts=array_of(COUNT), repeats=array_of(COUNT))
+        self.schemas = {
+            "split": ReplySchema("starts", split),
+            "match": ReplySchema("matches", object_of(matches=array_of(_PAIR))),
+            "classify": ReplySchema("relations", object_of(relations=array_of(item))),
+        }
+
+    def undivided(self, caption: str) -> list[str] | None:
+        return [caption.strip()] if len(segments(caption)) == 1 else None
+
+    def max_tokens(self, stage: Stage, items: int, text: str) -> int:
+        if stage == "split":
+            items = len(segments(text))
+        reasons = 80 * items if self._explain and stage == "classify" else 0
+        # Four times what is expected: some models write JSON on many lines.
+        return 128 + {"split": 8, "match": 16, "classify": 28}[stage] * items + reasons
 
     def reply_tokens(self, stage: Stage, items: int, copied: int) -> int:
-        if stage == "split":
-            return copied + 3 * items + 8
-        return {"match": 12, "classify": 15}[stage] * items + 8
+        del copied
+        reasons = 22 * items if self._explain and stage == "classify" else 0
+        return 8 + {"split": 2, "match": 4, "classify": 7}[stage] * items + reasons
 
     def show_caption(self, caption: str) -> str:
-        return tag_free_json(caption)
+        return _numbered(segments(caption))
 
     def show_events(self, events: Sequence[str]) -> str:
-        return "\n".join(
-            tag_free_json({"id": number, "event": event})
-            for number, event in enumerate(events, start=1)
-        )
+        return _numbered(events)
 
     def show_parts(self, parts: Sequence[EventToClassify]) -> str:
-        return "\n".join(
-            tag_free_json(
-                {
-                    "caption_part": part.text,
-                    "elements": dict(zip(element_ids(part), part.elements, strict=True)),
-                }
-            )
-            for part in parts
-        )
+        blocks = []
+        number = 1
+        for part in parts:
+            blocks.append(f"Passage: {_line(part.text)}\n{_numbered(part.elements, number)}")
+            number += len(part.elements)
+        return "\n\n".join(blocks)
 
-    def _read_match(self, item: Any) -> tuple[Any, Any]:
-        if not isinstance(item, dict) or not {"candidate", "reference"} <= item.keys():
-            raise ReplyError(
-                f'every match must be {{"candidate": .., "reference": ..}}, not {shown(item)}'
-            )
-        exact_keys(item, "a match", ["candidate", "reference"], REMARKS)
-        return item["candidate"], item["reference"]
+    def read_split(self, value: Any, caption: str, notes: list[str]) -> list[str]:
+        found = segments(caption)
+        given = in_form(_Starts, value)
+        for number in (*given.starts, *given.repeats):
+            if not 1 <= number <= len(found):
+                raise ReplyError(
+                    f"there is no segment {shown(number)}; ids go from 1 to {len(found)}"
+                )
+        if given.starts[:1] != [1]:
+            raise ReplyError("starts must begin with 1: the first event starts at segment 1")
+        for before, after in pairwise(given.starts):
+            if after <= before:
+                raise ReplyError(f"starts must be in ascending order, but {after} follows {before}")
+        marked = set(given.repeats)
+        first: dict[str, int] = {}
+        real = {
+            number
+            for number, text in enumerate(found, start=1)
+            if first.setdefault(normalised(text), number) < number and number in marked
+        }
+        events = []
+        for start, end in pairwise([*given.starts, len(found) + 1]):
+            numbers = set(range(start, end))
+            if numbers <= marked and not numbers <= real:
+                new = min(numbers - real)
+                notes.append(f"split: segment {new} repeats no earlier one; its event was kept")
+            if not numbers <= real:
+                events.append("".join(found[start - 1 : end - 1]).strip())
+        if dropped := len(given.starts) - len(events):
+            notes.append(repeats_note(dropped))
+        return events
+
+    def read_matches(self, value: Any, candidates: int, references: int) -> list[int | None]:
+        return _matched(in_form(_Matches, value).matches, candidates, references)
 
     def read_relations(
         self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
-    ) -> list[tuple[Relation, ...]]:
-        requested = dict.fromkeys(name for part in parts for name in element_ids(part))
-        found: dict[str, Relation] = {}
-        for item in as_list(value, "relations"):
-            if not isinstance(item, dict) or not isinstance(item.get("id"), str):
-                raise ReplyError(
-                    f'every answer must be {{"id": "..", "relation": ".."}}, not {shown(item)}'
-                )
-            name = item["id"].strip()
-            if name not in requested:
-                ids = first_of([*requested])
-                raise ReplyError(f"there is no element {shown(name)}; the ids are {ids}")
-            relation = read_label(item.get("relation"), f"element {name}", notes)
-            exact_keys(item, f"element {name}", ["id", "relation"], REMARKS)
-            if name in found and found[name] != relation:
-                raise ReplyError(f"element {name} is answered twice, differently")
-            if name in found:
-                notes.append(f"classify: element {name} was answered twice, alike")
-            found[name] = relation
-        missing = [name for name in requested if name not in found]
-        if missing:
-            raise ReplyError(f"element(s) {first_of(missing)} are not answered")
-        return [tuple(found[name] for name in element_ids(part)) for part in parts]
+    ) -> tuple[Labels, Reasons]:
+        if self._explain:
+            given = in_form(_ReasonedRelations, value).relations
+            answers = [(one.id, (one.relation, one.reason)) for one in given]
+        else:
+            answers = [(n, (label, "")) for n, label in in_form(_Relations, value).relations]
+        names = [f"{part.event}.{n}" for part in parts for n in range(1, len(part.elements) + 1)]
+        labels, reasons = [], []
+        for number, (label, reason) in enumerate(each_once(answers, len(names), "element"), 1):
+            relation = read_relation(label, f"element {number}")
+            _note_spelling(f"element {names[number - 1]}", label, relation, notes)
+            labels.append(relation)
+            reasons.append(one_line(storable(reason), _LONGEST_REASON))
+        return _by_part(labels, parts), _by_part(reasons, parts)
+
+
+# A line of reasoning is shown beside its element; a longer one is cut.
+_LONGEST_REASON = 300
+_UNPRINTED = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+
+
+def _line(text: str) -> str:
+    # On one line and without < and >, nothing can begin a line or close the tags of a template.
+    flat = _UNPRINTED.sub(" ", text).strip()
+    return flat.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _numbered(texts: Sequence[str], first: int = 1) -> str:
+    return "\n".join(f"{number}: {_line(text)}" for number, text in enumerate(texts, first))
+
+
+def _by_part(values: Sequence[T], parts: Sequence[EventToClassify]) -> list[tuple[T, ...]]:
+    rest = iter(values)
+    return [tuple(islice(rest, len(part.elements))) for part in parts]
+
+
+def _matched(pairs: Sequence[Match], candidates: int, references: int) -> list[int | None]:
+    for _, reference in pairs:
+        if reference is not None and not 1 <= reference <= references:
+            raise ReplyError(
+                f"there is no reference event {shown(reference)}; ids go from 1 to {references}"
+            )
+    return each_once(pairs, candidates, "candidate event")
+
+
+def _note_spelling(of: str, label: str, relation: Relation, notes: list[str]) -> None:
+    if label != relation:
+        notes.append(f"classify: {of}: the label {shown(label)} was read as {relation}")
+
+
+class _Element(ReplyForm):
+    content: str
+    relationship: str
+
+
+class _Event(ReplyForm):
+    candidate_event: str = ""
+    visual_elements: list[_Element]
 
 
 class _TunaContract(Contract):
     """Events by position, elements by their echoed content."""
+
+    literals = True
+
+    def max_tokens(self, stage: Stage, items: int, text: str) -> int:
+        copied = 0 if stage == "match" else round(len(text) / _CHARACTERS)
+        return 256 + 32 * items + 2 * copied
 
     def reply_tokens(self, stage: Stage, items: int, copied: int) -> int:
         return copied + {"split": 3, "match": 6, "classify": 10}[stage] * items
@@ -119,54 +303,50 @@ class _TunaContract(Contract):
             [{"candidate_event": p.text, "visual_elements": list(p.elements)} for p in parts]
         )
 
-    def _read_match(self, item: Any) -> tuple[Any, Any]:
-        if not isinstance(item, list) or len(item) != 2:
-            raise ReplyError(f"every match must be (candidate_id, reference_id), not {shown(item)}")
-        return item[0], item[1]
+    def read_split(self, value: Any, caption: str, notes: list[str]) -> list[str]:
+        return own_events(caption, in_form(list[str], value), notes)
+
+    def read_matches(self, value: Any, candidates: int, references: int) -> list[int | None]:
+        return _matched(in_form(list[Match], value), candidates, references)
 
     def read_relations(
         self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
-    ) -> list[tuple[Relation, ...]]:
+    ) -> tuple[Labels, Reasons]:
         # A model that was given one event often answers with the object alone.
-        alone = isinstance(value, dict) and "visual_elements" in value
-        items = [value] if alone else as_list(value, "events")
-        if len(items) != len(parts):
-            raise ReplyError(f"the reply has {len(items)} event(s); {len(parts)} were given")
+        events = in_form(list[_Event], [value] if isinstance(value, dict) else value)
+        if len(events) != len(parts):
+            raise ReplyError(f"the reply has {len(events)} event(s); {len(parts)} were given")
         result = []
-        for part, item in zip(parts, items, strict=True):
+        for part, event in zip(parts, events, strict=True):
             name = f"event {part.event}"
-            echoed = item.get("visual_elements") if isinstance(item, dict) else None
-            if not isinstance(echoed, list):
-                raise ReplyError(f'{name} must be an object with a list "visual_elements"')
-            exact_keys(item, name, ["visual_elements"], ["candidate_event", *REMARKS])
-            _check_event(item.get("candidate_event"), part, parts)
+            _check_event(event.candidate_event, part, parts)
             labels: list[tuple[str, Relation]] = []
-            for element in echoed:
-                if not isinstance(element, dict) or not isinstance(element.get("content"), str):
-                    raise ReplyError(f'{name}: every element must echo its "content"')
-                content = element["content"]
-                of = f"{name}, {shown(content)}"
-                labels.append((content, read_label(element.get("relationship"), of, notes)))
-                exact_keys(element, of, ["content", "relationship"], REMARKS)
+            for element in event.visual_elements:
+                of = f"{name}, {shown(element.content)}"
+                relation = read_relation(element.relationship, of)
+                _note_spelling(of, element.relationship, relation, notes)
+                labels.append((element.content, relation))
             result.append(match_labels(part.elements, labels, name, notes))
-        return result
+        return result, [("",) * len(part.elements) for part in parts]
 
 
-def _check_event(echo: Any, part: EventToClassify, parts: Sequence[EventToClassify]) -> None:
+# Characters per token of English prose, an underestimate: it sets limits that must not cut replies.
+_CHARACTERS = 3.0
+
+
+def _check_event(echo: str, part: EventToClassify, parts: Sequence[EventToClassify]) -> None:
     # A long event is often echoed in short, but never in the words of another one.
     others = {normalised(other.text) for other in parts if other is not part}
-    if isinstance(echo, str) and normalised(echo) in others - {normalised(part.text)}:
+    if normalised(echo) in others - {normalised(part.text)}:
         raise ReplyError(f"event {part.event}: {shown(echo)} is another event; keep their order")
 
 
-CONTRACTS: Final[Mapping[str, Contract]] = {
-    "spans": SPANS,
-    "ids": _IdsContract(),
-    "tuna": _TunaContract(),
-}
+CONTRACTS: Final[Mapping[str, Contract]] = {"spans": _SpansContract(), "tuna": _TunaContract()}
 """The contracts by the name that a prompt set's `set.toml` gives them."""
+
+_EXPLAINED = _SpansContract(explain=True)
 
 
 def contract_of(prompts: PromptSet) -> Contract:
     """Return the contract of a prompt set."""
-    return REASONED_SPANS if prompts.explain else CONTRACTS[prompts.contract]
+    return _EXPLAINED if prompts.explain else CONTRACTS[prompts.contract]

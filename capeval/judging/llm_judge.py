@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import contract_of
+from capeval.judging.contracts import EventToClassify, Labels, Reasons, contract_of
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.reply_contract import EventToClassify
-from capeval.judging.split_checks import words
+from capeval.judging.written_events import words
 from capeval.llm.asker import Asker
 from capeval.llm.replies import FormError, read_reply
 from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
-from capeval.llm.wire import SERVER_ADVICE
-from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_name, lacking
+from capeval.schema import Annotation, Verdict, endpoint_name, lacking
 from capeval.text import Loss, storable
 from capeval.tracing import about
 
@@ -44,59 +42,18 @@ class LLMJudge(PreparedJudge):
         self.asker, self.templates = asker, prompts
         self.name, self.prompts, self.concurrency = model, prompts.label, concurrency
         self.base_url, self.endpoint = base_url or None, endpoint
-        self._endpoint = endpoint or endpoint_name(base_url)
         self.readability = _Readability(model, on_notice)
         self.reasoning = reasoning
         effort = (f"reasoning {reasoning}",) if reasoning else ()
-        self.identity = (model, f"endpoint {self._endpoint}", prompts.hash, *effort)
-
-    def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
-        """Return the current identity, and that of older versions, which included the address."""
-        if self.reasoning or (made.base_url and made.endpoint_name != self._endpoint):
-            return (self.identity,)
-        return (self.identity, (self.name, made.base_url or "", self.templates.hash))
+        named = f"endpoint {endpoint or endpoint_name(base_url)}"
+        self.identity = (model, named, prompts.hash, *effort)
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
         """Return the verdict on a caption that is not empty; see `PreparedJudge.judge`."""
         with self.asker.one_caption():
-            return await self._judge(annotation, caption, repeat, tally)
-
-    async def _judge(
-        self, annotation: Annotation, caption: str, repeat: int, tally: Tally
-    ) -> Verdict:
-        notes: list[str] = []
-        about(index=annotation.index, repeat=repeat)
-        stages = _Stages(self, repeat, tally, notes)
-        events = await stages.split(storable(caption))
-        references = [storable(event.event) for event in annotation.events]
-        matches = await stages.match(events, references)
-        parts = [
-            EventToClassify(
-                event=number,
-                text=" ".join(e for e, m in zip(events, matches, strict=True) if m == number),
-                elements=tuple(storable(element.content) for element in event.visual_elements),
-            )
-            for number, event in enumerate(annotation.events, start=1)
-            if number in matches
-        ]
-        labels, reasons = await stages.classify(parts) if parts else ([], [])
-        judged = {part.event: given for part, given in zip(parts, labels, strict=True)}
-        explained = {part.event: given for part, given in zip(parts, reasons, strict=True)}
-        numbered = list(enumerate(annotation.events, start=1))
-        return Verdict(
-            candidate_events=tuple(events),
-            matches=tuple(matches),
-            relations=tuple(judged.get(number) or lacking(event) for number, event in numbered),
-            explanations=tuple(
-                explained.get(number) or ("",) * len(event.visual_elements)
-                for number, event in numbered
-            )
-            if self.templates.explain
-            else None,
-            notes=tuple(notes),
-        )
+            return await _Stages(self, repeat, tally).verdict(annotation, caption)
 
 
 # Enough to know a model by; after so few, a run has hardly cost anything.
@@ -117,13 +74,13 @@ class _Readability:
         self._replies += 1
         self._unreadable += not is_readable
         if self._replies == FIRST_REPLIES and self._unreadable > FIRST_REPLIES // 2:
-            notice = (
-                f"{self._unreadable} of the first {FIRST_REPLIES} replies of {self._model} are "
-                "requested again because of their form (text around the JSON, or reasoning without "
-                f"an end): let the server enforce response_format, and {SERVER_ADVICE}; see "
-                "docs/judging.md"
+            self._on_notice(
+                Loss(
+                    f"{self._unreadable} of the first {FIRST_REPLIES} replies of {self._model} are "
+                    "requested again because they are not JSON alone: let the server enforce "
+                    "response_format and separate the reasoning; see docs/judging.md"
+                )
             )
-            self._on_notice(Loss(notice))
 
 
 @dataclass
@@ -133,10 +90,41 @@ class _Stages:
     judge: LLMJudge
     repeat: int
     tally: Tally
-    notes: list[str]
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.contract = contract_of(self.judge.templates)
+
+    async def verdict(self, annotation: Annotation, caption: str) -> Verdict:
+        """The three stages, one after the other."""
+        about(index=annotation.index, repeat=self.repeat)
+        events = await self.split(storable(caption))
+        matches = await self.match(events, [storable(event.event) for event in annotation.events])
+        numbered = list(enumerate(annotation.events, start=1))
+        parts = [
+            EventToClassify(
+                event=number,
+                text=" ".join(e for e, m in zip(events, matches, strict=True) if m == number),
+                elements=tuple(storable(element.content) for element in event.visual_elements),
+            )
+            for number, event in numbered
+            if number in matches
+        ]
+        labels, reasons = await self.classify(parts) if parts else ([], [])
+        judged = {part.event: given for part, given in zip(parts, labels, strict=True)}
+        explained = {part.event: given for part, given in zip(parts, reasons, strict=True)}
+        return Verdict(
+            candidate_events=tuple(events),
+            matches=tuple(matches),
+            relations=tuple(judged.get(number) or lacking(event) for number, event in numbered),
+            explanations=tuple(
+                explained.get(number) or ("",) * len(event.visual_elements)
+                for number, event in numbered
+            )
+            if self.judge.templates.explain
+            else None,
+            notes=tuple(self.notes),
+        )
 
     async def split(self, caption: str) -> list[str]:
         """Stage 1: the caption's events."""
@@ -159,9 +147,7 @@ class _Stages:
                 "candidate_events": self.contract.show_events(events),
                 "reference_events": self.contract.show_events(references),
             },
-            lambda value, notes: self.contract.read_matches(
-                value, len(events), len(references), notes
-            ),
+            lambda value, _: self.contract.read_matches(value, len(events), len(references)),
             self.contract.max_tokens("match", len(events), ""),
             material=(*events, *references),
         )
@@ -174,19 +160,14 @@ class _Stages:
                 )
         return repaired
 
-    async def classify(
-        self, parts: Sequence[EventToClassify]
-    ) -> tuple[list[tuple[Relation, ...]], list[tuple[str, ...]]]:
+    async def classify(self, parts: Sequence[EventToClassify]) -> tuple[Labels, Reasons]:
         """Stage 3: the relation of each matched event's elements, and the reason for it."""
         shown = self.contract.show_parts(parts)
         elements = sum(len(part.elements) for part in parts)
         return await self._ask(
             "classify",
             {"match_data": shown},
-            lambda value, notes: (
-                self.contract.read_relations(value, parts, notes),
-                self.contract.read_reasons(value, parts),
-            ),
+            lambda value, notes: self.contract.read_relations(value, parts, notes),
             self.contract.max_tokens("classify", elements, shown),
             material=tuple(part.text for part in parts),
         )
@@ -215,7 +196,7 @@ class _Stages:
         def check(reply: ChatReply) -> tuple[T, list[str]]:
             is_readable = True
             try:
-                return read_reply(reply.text, read, stage, material, prompt)
+                return read_reply(reply.text, read, material, literals=self.contract.literals)
             except FormError:
                 is_readable = False
                 raise

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from capeval.runs.engine import Progress
     from capeval.schema import Annotation, Caption
 
-DEFAULT_PROMPTS = "tuna-cap-v2"
+DEFAULT_PROMPTS = "tuna-cap-v1"
 MODELS_OWN = "default"
 """The reasoning effort that sends nothing."""
 
@@ -55,7 +55,8 @@ class JudgeOptions(ModelOptions):
     reasoning : How much the model reasons: none, minimal, low, medium, high, xhigh, max, or default
         for the model's own default. Without it, a model that takes no temperature while it reasons
         is asked not to reason, if it can be. Each effort counts as another judge.
-    repeats : Judge each caption this many times; the majority label counts.
+    repeats : Judge each caption this many times; the majority label counts. More can be added
+        later.
     device : Where the model of nli runs: cuda, one GPU such as cuda:1, mps or cpu. By default the
         best available.
     dtype : The precision of nli: auto, bfloat16, float16 or float32. By default auto, which is
@@ -63,7 +64,7 @@ class JudgeOptions(ModelOptions):
         judge.
     revision : A commit, tag or branch of the model of nli on the hub. By default the newest.
     max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
-        earlier verdicts of another judge remain in force, and the command exits with 3.
+        the command exits with 3.
     seed : Accepted for earlier scripts: nothing in a score is random.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.

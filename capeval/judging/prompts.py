@@ -21,7 +21,7 @@ from capeval.judging.segments import VERSION
 from capeval.text import nearest
 
 Stage = Literal["split", "match", "classify"]
-ContractName = Literal["spans", "ids", "tuna"]
+ContractName = Literal["spans", "tuna"]
 _DATA: dict[Stage, tuple[str, ...]] = {
     "split": ("caption",),
     "match": ("candidate_events", "reference_events"),
@@ -134,8 +134,6 @@ def load_prompts(
         digest.update(f"\0segments {VERSION}".encode())
     templates: dict[Stage, str] = {}
     placeholders = declared.placeholders.model_dump()
-    if "" in placeholders.values() or len(set(placeholders.values())) < len(placeholders):
-        raise InputError("must have different, non-empty names", file=path, field="placeholders")
     for stage, needed in _DATA.items():
         file = folder / getattr(used, stage)
         template = read_text(file)

@@ -25,6 +25,12 @@ class Tally:
         """Count the tokens of one stage."""
         self.usage[stage] = self.usage.get(stage, Usage()) + usage
 
+    def resume(self, usage: Mapping[str, Usage], made: Provenance) -> None:
+        """Begin with what earlier repeats of the caption used."""
+        self.usage = dict(usage)
+        self.models, self.fingerprints = set(made.models), set(made.fingerprints)
+        self.left_off = set(made.left_off)
+
     def provenance(self, judge: PreparedJudge) -> Provenance:
         """Return who judged, in a fixed order."""
         return Provenance(
@@ -104,11 +110,6 @@ class PreparedJudge(ABC):
         EndpointRefused, EndpointDown, BudgetReached
             No caption can be judged any more.
         """
-
-    def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
-        """Return the identities under which this judge may have stored a verdict."""
-        del made
-        return (self.identity,)
 
     def close(self) -> None:
         """Release the judge's resources, without waiting for a call in progress."""

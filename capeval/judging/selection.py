@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from capeval.config import CONFIG, read_config
 from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
-from capeval.judging.contracts import contract_of
+from capeval.files.judgments import short_hash
+from capeval.judging.contracts import EventToClassify, contract_of
 from capeval.judging.default_judge import default_judge
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
@@ -28,7 +30,6 @@ from capeval.judging.registry import (
     prepare_judge,
     runs_model,
 )
-from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.retirement import ending, entry_for
 from capeval.judging.segments import size
 from capeval.llm.asker import Asker, open_asker
@@ -36,8 +37,8 @@ from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.judge_models import JudgeModel
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
+from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.threads import in_thread
 from capeval.schema import Annotation, Caption, Usage
 from capeval.text import nearest, shown
 
@@ -71,7 +72,9 @@ class OpenJudge:
 
     def folder_in(self, run: RunFolder) -> JudgeFolder:
         """Return the judge's folder in a run."""
-        return run.judge(self.judge.name, self.prompt_name, self.judge.reasoning)
+        judge = self.judge
+        identity = short_hash(judge.identity)
+        return run.judge(judge.name, self.prompt_name, judge.reasoning, identity=identity)
 
 
 @asynccontextmanager
@@ -304,9 +307,16 @@ class JudgingEstimate:
 
 
 async def estimate(
-    work: Sequence[tuple[Annotation, Caption]], opened: OpenJudge, *, repeats: int
+    work: Sequence[tuple[Annotation, Caption]],
+    opened: OpenJudge,
+    *,
+    repeats: int,
+    done: Mapping[str, int] = MappingProxyType({}),
 ) -> JudgingEstimate:
-    """Return the expected cost of judging `work`, without making a call."""
+    """Return the expected cost of judging `work`, without making a call.
+
+    `done` are the repeats of a video that are stored already.
+    """
     result = JudgingEstimate(captions=len(work))
     if opened.offline is None or opened.prompts is None:
         result.cost = 0.0
@@ -314,7 +324,7 @@ async def estimate(
     stages = dict.fromkeys(_STAGES, Usage())
     for annotation, caption in work:
         await asyncio.sleep(0)  # Ctrl-C is noticed between captions
-        for repeat in range(0 if caption.is_empty else repeats):
+        for repeat in range(done.get(caption.index, 0), 0 if caption.is_empty else repeats):
             tally = Tally()
             try:
                 await opened.offline.judge(annotation, caption.caption, repeat=repeat, tally=tally)

@@ -20,7 +20,6 @@ from capeval.errors import (
 )
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.finish import ending
 from capeval.llm.meter import Meter
 from capeval.llm.prices import read_prices
 from capeval.llm.redact import public_url
@@ -34,6 +33,7 @@ from capeval.llm.types import (
     State,
     described,
 )
+from capeval.llm.wire import ending
 from capeval.tracing import trace
 
 T = TypeVar("T")

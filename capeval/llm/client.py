@@ -6,12 +6,9 @@ import asyncio
 import difflib
 import json
 import os
-import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, Self
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Self
 
 from capeval.errors import (
     EndpointDown,
@@ -21,30 +18,28 @@ from capeval.errors import (
     UsageError,
 )
 from capeval.llm.limiter import AdaptiveLimiter
-from capeval.llm.redact import Redactor, parse_endpoint, remember_secrets
-from capeval.llm.retry import RetryDecision, decide
-from capeval.llm.transport import Connection, is_local
+from capeval.llm.proxies import is_local
+from capeval.llm.redact import parse_endpoint, redact, remember_secrets
+from capeval.llm.retry import CallFailed, Effort, RetryDecision, decide
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
-    LONGEST_NAME,
+    OPTIONAL,
     Negotiation,
     body_of,
     cut_while_thinking,
-    misplaced_answer,
+    model_ids,
     reply_from,
 )
 from capeval.schema.usage import Usage
-from capeval.text import describe
 from capeval.tracing import is_tracing, trace
 
+if TYPE_CHECKING:
+    from capeval.llm.transport import Connection
+
 DEFAULT_URL = "https://api.openai.com/v1"
-# An endpoint that recovers is used again within this time.
-LONGEST_WAIT = 30.0
 # Each has failed several attempts by then: the rest of a run would wait for nothing.
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
-# It is looked up beside the first calls, and nothing waits for it.
-RECORD_SECONDS = 10.0
 
 PREFLIGHT_ATTEMPTS = 3
 PREFLIGHT = (
@@ -64,12 +59,6 @@ PREFLIGHT_SCHEMA = ReplySchema(
 def endpoint_url(base_url: str | None) -> str:
     """Return the base URL to call: the given one, else OPENAI_BASE_URL, else OpenAI's own."""
     return base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
-
-
-class _FailedError(Exception):
-    def __init__(self, decision: RetryDecision) -> None:
-        super().__init__(decision.reason)
-        self.decision = decision
 
 
 class OpenAIChatClient:
@@ -93,27 +82,21 @@ class OpenAIChatClient:
         attempts: int = 6,
         patience: float = 300.0,
         on_notice: Callable[[str], None] | None = None,
-        rng: random.Random | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._endpoint = parse_endpoint(endpoint_url(base_url))
         self._key, self._key_help = (api_key or "").strip(), key_help
         if not self._key.isascii() or not self._key.isprintable():
             raise UsageError("the API key contains characters that no key has")
-        secrets = (self._key, *self._endpoint.secrets)
-        self._redact = Redactor(secrets)
-        # An endpoint has few names of snapshots, and each reply repeats one.
-        self._redact_name = lru_cache(64)(self._redact)
-        remember_secrets(secrets)
+        remember_secrets((self._key, *self._endpoint.secrets))
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
         self._notify = on_notice or (lambda _: None)
         self._negotiation = Negotiation(self._found)
-        self._rng = rng or random.Random()  # noqa: S311 - jitter, not security
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
         self._has_answered = False
-        self._refused: dict[str | None, str] = {}
+        self._refused: dict[str | None, EndpointRefused] = {}
         self._failed_in_a_row = 0
         self._last_failure = ""
 
@@ -143,18 +126,18 @@ class OpenAIChatClient:
 
     def _found(self, text: str) -> None:
         # What kind of notice it is stays the same.
-        text = type(text)(self._redact(text))
+        text = type(text)(redact(text))
         trace("endpoint", notice=text)
         self._notify(text)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one call, however many attempts it takes; raises `EndpointError`."""
-        effort = _Effort(self._attempts, self._patience, self._rng)
+        effort = Effort(self._attempts, self._patience)
         try:
             reply = await self._persist(request, effort)
-        except _FailedError as failure:
+        except CallFailed as failure:
             self._failed_in_a_row += 1
-            self._last_failure = self._redact(failure.decision.reason)
+            self._last_failure = redact(failure.decision.reason)
             raise RetriesExhausted(
                 f"{effort.tried} attempts at {self.base_url} failed, the last with: "
                 f"{self._last_failure}"
@@ -171,11 +154,11 @@ class OpenAIChatClient:
             model, PREFLIGHT, max_tokens=16, schema=PREFLIGHT_SCHEMA, reasoning=reasoning
         )
         patience = min(self._timeout, self._patience)
-        effort = _Effort(PREFLIGHT_ATTEMPTS, patience, self._rng, longest=1.0)
+        effort = Effort(PREFLIGHT_ATTEMPTS, patience, longest=1.0)
         try:
             return await self._persist(request, effort, is_first=True)
-        except _FailedError as failure:
-            raise EndpointRefused(self._unusable(failure.decision)) from None
+        except CallFailed as failure:
+            raise EndpointRefused(self._explained(failure.decision, model)) from None
         except RequestRefused as error:
             # It is never left off: with another effort, the judge would be another.
             advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
@@ -186,62 +169,53 @@ class OpenAIChatClient:
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
-        return tuple(await self.model_records())
-
-    async def model_record(self, model: str) -> Mapping[str, Any] | None:
-        """Return the endpoint's record of a model, None where it has none; never raises."""
-        connection = self._connected()
         try:
-            async with asyncio.timeout(min(self._timeout, RECORD_SECONDS)):
-                return await connection.get(f"/models/{quote(model, safe='')}")
-        except Exception as error:
-            trace("no model record", reason=self._redact(describe(error)))
-            return None
-
-    async def model_records(self) -> dict[str, Mapping[str, Any]]:
-        """Return the models that the endpoint lists, by id; raises `EndpointRefused`."""
-        connection = self._connected()
-        try:
-            async with asyncio.timeout(self._timeout):
-                return _records(await connection.get("/models"))
-        except Exception as error:
-            decision = decide(error)
-            if decision is None:
-                raise
-            if decision.action in ("refuse_access", "stop_run") and not decision.about_model:
-                raise EndpointRefused(self._refusal(decision, "")) from None
-            raise EndpointRefused(self._unusable(decision)) from None
+            return model_ids(await self._connected().get("/models", self._timeout))
+        except CallFailed as error:
+            raise EndpointRefused(self._explained(decide(error))) from None
 
     async def _persist(
-        self, request: ChatRequest, effort: _Effort, *, is_first: bool = False
+        self, request: ChatRequest, effort: Effort, *, is_first: bool = False
     ) -> ChatReply:
+        """Attempt a call until it is answered or refused; raises `CallFailed` at the end."""
+        from tenacity import AsyncRetrying, retry_if_exception
+
         self._connected()
-        while True:
-            try:
-                return await self._attempt(request, effort)
-            except _FailedError as failure:
-                decision = failure.decision
-                if decision.action == "wait" and effort.is_over(decision):
-                    raise
-            if decision.action != "wait":
-                break
-            await self._sleep(effort.pause(decision))
-        reason, kind = self._redact(decision.reason), f"status {decision.status}"
+        # One for each call: it holds the state of its call.
+        retrying = AsyncRetrying(
+            sleep=self._sleep,
+            stop=effort.is_over,
+            wait=effort.pause,
+            retry=retry_if_exception(_can_wait),
+            before_sleep=effort.waiting,
+            reraise=True,
+        )
+        try:
+            reply: ChatReply = await retrying(self._attempt, request, effort)
+        except CallFailed as failure:
+            decision = failure.decision
+            if decision.action == "wait":
+                raise
+        else:
+            return reply
+        reason, kind = redact(decision.reason), f"status {decision.status}"
         if decision.action == "refuse_request":
             raise RequestRefused(reason, kind="" if decision.about_content else kind)
         if decision.action == "refuse_access" and self._has_answered and not is_first:
             raise RequestRefused(f"the endpoint refuses this request ({reason})", kind=kind)
-        message = self._refusal(decision, request.model)
+        message = self._explained(decision, request.model)
         if is_first and decision.about_model:
             message += await self._nearest(request.model)
+        refusal = EndpointRefused(message)
+        refusal.about_model = decision.about_model
         # A model that is unknown says nothing about the others.
-        self._refused[request.model if decision.about_model else None] = message
-        raise _refused(message, about_model=decision.about_model)
+        self._refused[request.model if decision.about_model else None] = refusal
+        raise refusal
 
-    async def _attempt(self, request: ChatRequest, effort: _Effort) -> ChatReply:
+    async def _attempt(self, request: ChatRequest, effort: Effort) -> ChatReply:
         async with self.limiter.slot() as slot:
             if refused := self._refused.get(None) or self._refused.get(request.model):
-                raise _refused(refused, about_model=None not in self._refused)
+                raise refused
             if self._failed_in_a_row >= FAILED_CALLS_UNTIL_DOWN:
                 raise EndpointDown(
                     f"{self.base_url} stopped answering: {self._failed_in_a_row} calls in a row "
@@ -252,80 +226,65 @@ class OpenAIChatClient:
             trace("request", url=self.base_url, calls=self.limiter.in_flight, **described(request))
             try:
                 reply = await self._negotiate(request, effort)
-            except _FailedError as failure:
+            except CallFailed as failure:
+                effort.failed(failure.decision)
                 if failure.decision.throttled:
                     slot.throttled()
-                    trace("throttled", calls_at_most=self.limiter.limit)
                 raise
-            else:
-                slot.succeeded()
-                self._has_answered = True
-                trace(
-                    "reply",
-                    status=200,
-                    seconds=round(clock() - started, 3),
-                    finish_reason=reply.finish_reason,
-                    snapshot=reply.model,
-                    left_off=reply.left_off,
-                    usage=reply.usage.model_dump() if is_tracing() else None,
-                )
-                return reply
             finally:
                 effort.spent += clock() - started
+            slot.succeeded()
+            self._has_answered = True
+            trace(
+                "reply",
+                status=200,
+                seconds=round(clock() - started, 3),
+                finish_reason=reply.finish_reason,
+                snapshot=reply.model,
+                left_off=reply.left_off,
+                usage=reply.usage.model_dump() if is_tracing() else None,
+            )
+            return reply
 
-    async def _negotiate(self, request: ChatRequest, effort: _Effort) -> ChatReply:
+    async def _negotiate(self, request: ChatRequest, effort: Effort) -> ChatReply:
+        """Ask with one parameter less as long as the endpoint refuses one; raises `CallFailed`."""
         discarded = Usage()
         while True:
             plan = self._negotiation.plan(request.model, request.reasoning)
             body = body_of(request, plan)
+            # Captions can contain an unpaired surrogate, which no endpoint can read.
+            content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             try:
-                # The transport limits each read; only this stops a server that sends byte by byte.
-                async with asyncio.timeout(effort.bounded(self._timeout)):
-                    payload = await self._send(body)
-                reply = self._hidden(reply_from(payload, request.model, plan.left_off))
-                if cut_while_thinking(reply, payload) and self._negotiation.found_thinking(
-                    request.model, request.reasoning
-                ):
-                    discarded = discarded + reply.usage
-                    continue
-                if misplaced_answer(reply, payload):
-                    self._negotiation.found_misplaced_answer(request.model)
-                return replace(reply, usage=discarded + reply.usage)
-            except Exception as error:
-                decision = decide(error, [name for name in plan.sent if name in body])
-                if decision is None:
-                    raise
+                payload = await self._connected().post(
+                    "/chat/completions", content, effort.bounded(self._timeout)
+                )
+                reply = reply_from(payload, request.model, plan.left_off)
+            except CallFailed as error:
+                error.decision = decision = decide(error, [one for one in OPTIONAL if one in body])
+                reason = redact(decision.reason)
                 trace(
                     "call failed",
                     action=decision.action,
                     status=decision.status,
-                    reason=self._redact(decision.reason),
+                    reason=reason,
                     parameter=decision.parameter,
                 )
-            if decision.action != "renegotiate":
-                raise _FailedError(decision)
-            assert decision.parameter is not None  # noqa: S101 - for the type checker
-            reason = self._redact(decision.reason)
-            self._negotiation.give_up(request, decision.parameter, plan, reason)
-
-    def _hidden(self, reply: ChatReply) -> ChatReply:
-        # A proxy that logs what it is sent may echo the key; replies are stored and shown.
-        is_refusal = reply.finish_reason == "refusal"
-        return replace(
-            reply,
-            model=self._redact_name(reply.model),
-            fingerprint=reply.fingerprint and self._redact_name(reply.fingerprint),
-            text=self._redact(reply.text) if is_refusal else self._redact.in_reply(reply.text),
-        )
-
-    async def _send(self, body: dict[str, Any]) -> Mapping[str, Any]:
-        # Captions can contain an unpaired surrogate, which no endpoint can read.
-        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        return await self._connected().post("/chat/completions", content)
+                if decision.parameter is None:
+                    raise
+                self._negotiation.give_up(request, decision.parameter, plan, reason)
+                continue
+            if cut_while_thinking(reply, payload) and self._negotiation.found_thinking(
+                request.model, request.reasoning
+            ):
+                discarded = discarded + reply.usage
+                continue
+            return replace(reply, usage=discarded + reply.usage)
 
     def _connected(self) -> Connection:
         """Return the connections; opened before the clock of a call starts, as that takes time."""
         if self._connection is None:
+            from capeval.llm.transport import Connection
+
             self._connection = Connection(
                 self._endpoint,
                 self._key,
@@ -344,92 +303,35 @@ class OpenAIChatClient:
         shown = list(dict.fromkeys(near or known))[:NEAREST_MODELS]
         return f"; it has {', '.join(shown)}" if shown else "; it lists none"
 
-    def _refusal(self, decision: RetryDecision, model: str) -> str:
-        reason, status = self._redact(decision.reason), decision.status or 0
-        if status == 401 and not self._key and not self._endpoint.basic:
-            return f"{self.base_url} wants a key: {self._key_help} ({reason})"
-        if status == 401:
-            return f"{self.base_url} refused the key ({reason})"
-        if decision.about_model:
-            return f"{self.base_url} does not know the model {model} ({reason})"
-        if status in {404, 405, 410}:
-            return self._unusable(decision)
-        if 300 <= status < 400:
-            return f"{self.base_url} redirects elsewhere ({reason}): give that as the base URL"
-        return f"{self.base_url} refused the account or the key ({reason})"
-
-    def _unusable(self, decision: RetryDecision) -> str:
-        reason, status = self._redact(decision.reason), decision.status
-        if status is None and (proxy := self._connection and self._connection.proxied_by):
-            where = f"{self.base_url} through the proxy of {proxy}"
-            return f"cannot reach {where}: {reason}; correct or unset it, or start the server"
+    def _explained(self, decision: RetryDecision, model: str = "") -> str:
+        """Return the message about a failure after which no call is made."""
+        url, reason, status = self.base_url, redact(decision.reason), decision.status
         if status is None:
-            what = "is the server running?"
-            if not is_local(self.base_url):
+            if self._connection and self._connection.proxy:
+                url += " through the proxy that the environment names"
+                what = "correct or unset HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"
+            elif is_local(url):
+                what = "is the server running?"
+            else:
                 what = "check the address, the network and the proxy settings"
-            return f"cannot reach {self.base_url}: {reason}; {what}"
-        if status < 300 or status in {404, 405, 410}:
+            return f"cannot reach {url}: {reason}; {what}"
+        if status == 401 and not self._key and not self._endpoint.basic:
+            return f"{url} wants a key: {self._key_help} ({reason})"
+        if status == 401:
+            return f"{url} refused the key ({reason})"
+        if decision.about_model and model:
+            return f"{url} does not know the model {model} ({reason})"
+        if 300 <= status < 400:
+            return f"{url} redirects elsewhere ({reason}): give that as the base URL"
+        if status in {404, 405, 410} or (status < 300 and decision.action == "wait"):
             return (
-                f"{self.base_url} did not answer as an OpenAI-compatible endpoint ({reason}); "
+                f"{url} did not answer as an OpenAI-compatible endpoint ({reason}); "
                 "does the base URL end in /v1?"
             )
-        return f"{self.base_url} does not answer ({reason})"
+        if decision.action == "wait":
+            return f"{url} does not answer ({reason})"
+        return f"{url} refused the account or the key ({reason})"
 
 
-class _Effort:
-    """The attempts and seconds that one call may still use."""
-
-    def __init__(
-        self, attempts: int, patience: float, rng: random.Random, *, longest: float = LONGEST_WAIT
-    ) -> None:
-        self.spent = 0.0
-        self.tried = 0
-        self._failures = 0
-        self._attempts, self._patience, self._rng = attempts, patience, rng
-        self._longest = longest
-
-    def bounded(self, timeout: float) -> float:
-        """The seconds that the next attempt may take."""
-        return min(timeout, max(self._patience - self.spent, 1.0))
-
-    def is_over(self, decision: RetryDecision) -> bool:
-        """Count a failed attempt; return whether it was the last."""
-        self.tried += 1
-        self._failures += not decision.throttled
-        return self._failures >= self._attempts or self.spent >= self._patience
-
-    def pause(self, decision: RetryDecision) -> float:
-        """Return the seconds to wait before the next attempt, and count them."""
-        grown = min(self._longest, 0.5 * 2.0 ** min(self.tried - 1, 16))
-        if decision.after is None:
-            seconds = self._rng.uniform(0.0, grown)
-        else:
-            # Calls are spread over the time after the second that the endpoint named. If it
-            # throttles again at that time, they are spread further.
-            spread = min(0.1 * decision.after, 1.0) if self.tried < 3 else grown
-            seconds = decision.after + self._rng.uniform(0.0, spread)
-        seconds = min(seconds, max(self._patience - self.spent, 0.0))
-        self.spent += seconds
-        trace("wait", seconds=round(seconds, 3), attempt=self.tried)
-        return seconds
-
-
-def _refused(message: str, *, about_model: bool) -> EndpointRefused:
-    refusal = EndpointRefused(message)
-    refusal.about_model = about_model
-    return refusal
-
-
-def _records(payload: Any) -> dict[str, Mapping[str, Any]]:
-    listed = payload.get("data")
-    records: dict[str, Mapping[str, Any]] = {}
-    for item in listed if isinstance(listed, list) else []:
-        record = item if isinstance(item, dict) else {"id": item}
-        name = record.get("id")
-        if isinstance(name, str) and _can_name(name):
-            records.setdefault(name, record)
-    return records
-
-
-def _can_name(text: str) -> bool:
-    return 0 < len(text) <= LONGEST_NAME and text.isprintable() and text == text.strip()
+def _can_wait(error: BaseException) -> bool:
+    return isinstance(error, CallFailed) and error.decision.action == "wait"

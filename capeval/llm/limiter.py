@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Self
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 # With fewer, a few calls that hang would keep all others waiting.
 FLOOR = 4
@@ -26,21 +28,14 @@ class AdaptiveLimiter:
         """How many calls may run now."""
         self.in_flight = 0
         """How many calls run now."""
-        self.window = 0
-        """How many times the limit was halved."""
+        self._window = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._slow_start = True
         self._healthy = 0
 
-    def slot(self) -> Slot:
-        """Return the right to run one call, to be waited for and kept with `async with`."""
-        return Slot(self)
-
-    async def acquire(self) -> None:
-        """Wait for a turn; `release` it."""
-        if self.in_flight < self.limit and not self._waiting:
-            self.in_flight += 1
-            return
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Slot]:
+        """Wait for a turn, and keep it for the block, which reports how its call ended."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         self._wake()
@@ -48,11 +43,14 @@ class AdaptiveLimiter:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():  # granted and cancelled in the same tick: pass it on
-                self.release()
+                self._release()
             raise
+        try:
+            yield Slot(self, self._window)
+        finally:
+            self._release()
 
-    def release(self) -> None:
-        """Give up a turn."""
+    def _release(self) -> None:
         self.in_flight -= 1
         self._wake()
 
@@ -63,46 +61,33 @@ class AdaptiveLimiter:
                 self.in_flight += 1
                 turn.set_result(None)
 
-    def succeeded(self, window: int) -> None:
-        """Record a success of a call that was admitted in `window`."""
-        if window != self.window:
+    def _report(self, window: int, *, throttled: bool) -> None:
+        self._slow_start = self._slow_start and not throttled
+        # Calls admitted before the last halving say nothing about the present limit.
+        if window != self._window:
             return
         self._healthy += 1
-        if self._slow_start or self._healthy >= self.limit:
+        if throttled:
+            self._window += 1
+            self._healthy = 0
+            self.limit = max(min(FLOOR, self.maximum), self.limit // 2)
+        elif self._slow_start or self._healthy >= self.limit:
             self._healthy = 0
             self.limit = min(self.limit + 1, self.maximum)
             self._wake()
 
-    def throttled(self, window: int) -> None:
-        """Record that the endpoint asked for fewer calls."""
-        self._slow_start = False
-        # Calls admitted before the last halving say nothing about the present limit.
-        if window == self.window:
-            self.window += 1
-            self._healthy = 0
-            self.limit = max(min(FLOOR, self.maximum), self.limit // 2)
 
-
+@dataclass(frozen=True, slots=True)
 class Slot:
     """The right to run one call; report its end with one of the two functions."""
 
-    __slots__ = ("_limiter", "_window")
-
-    def __init__(self, limiter: AdaptiveLimiter) -> None:
-        self._limiter, self._window = limiter, 0
-
-    async def __aenter__(self) -> Self:
-        await self._limiter.acquire()
-        self._window = self._limiter.window
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._limiter.release()
+    _limiter: AdaptiveLimiter
+    _window: int
 
     def succeeded(self) -> None:
         """Report that the endpoint answered."""
-        self._limiter.succeeded(self._window)
+        self._limiter._report(self._window, throttled=False)  # noqa: SLF001 - one mechanism
 
     def throttled(self) -> None:
         """Report that the endpoint asked for fewer calls."""
-        self._limiter.throttled(self._window)
+        self._limiter._report(self._window, throttled=True)  # noqa: SLF001 - one mechanism

@@ -94,5 +94,5 @@ def _price(path: Path, model: str, table: object) -> Price:
     try:
         return Price.model_validate(table)
     except ValidationError as faults:
-        field, message = complaint(faults, list(Price.model_fields))
+        field, message = complaint(faults)
         raise InputError(message, file=path, field=f"{where}.{field}") from None

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from capeval.text import describe, one_line
+from capeval.tracing import trace
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 Action = Literal["wait", "renegotiate", "stop_run", "refuse_access", "refuse_request"]
 
-NO_MONEY = {
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "account_deactivated",
-}
+# An endpoint that recovers is used again within this time.
+LONGEST_WAIT = 30.0
+NO_MONEY = re.compile(
+    "insufficient_quota|billing_hard_limit_reached|billing_not_active|account_deactivated"
+)
 FILTERED = re.compile(
     r"content[_ ]?(filter|policy|management)|responsibleai|moderation|flagged|safety system",
     re.IGNORECASE,
@@ -34,7 +36,6 @@ NO_MODEL = re.compile(
     r"|invalid model|unknown model|not found.{0,40}model",
     re.IGNORECASE | re.DOTALL,
 )
-CALM: dict[str, Any] = {"after": None, "throttled": False}
 # How endpoints name a parameter, where that is not its own name.
 ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|structured outputs?"}
 
@@ -54,169 +55,140 @@ class RetryDecision:
     """
 
     action: Action
-    after: float | None
-    throttled: bool
     reason: str
-    parameter: str | None = None
     status: int | None = None
+    after: float | None = None
+    throttled: bool = False
+    parameter: str | None = None
     about_model: bool = False
     about_content: bool = False
 
 
-class BadAnswerError(Exception):
-    """A response that is not a chat completion, with any status; `body` is JSON values or text."""
+class CallFailed(Exception):
+    """A call that brought no chat completion; `status` is None where no response came.
+
+    `body` is the error in the response: JSON values, or text. `decision` is made later.
+    """
+
+    decision: RetryDecision
 
     def __init__(
         self,
-        status: int,
+        status: int | None,
         reason: str,
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(reason)
-        self.status, self.reason, self.body = status, reason, body
-        self.headers = {} if headers is None else headers
+        self.status, self.reason, self.body, self.headers = status, reason, body, headers or {}
 
 
-def decide(error: BaseException, sent: Collection[str] = ()) -> RetryDecision | None:
-    """Classify a failure of a call that sent the parameters `sent`; None for any other error."""
-    import aiohttp
-
-    if isinstance(error, BadAnswerError):
-        return _decide_status(error, _text_of(error), sent)
-    transport = (aiohttp.ClientError, TimeoutError, ConnectionError, asyncio.IncompleteReadError)
-    if isinstance(error, transport):
-        return RetryDecision("wait", None, False, failure_reason(error))
-    return None
-
-
-def _decide_status(error: BadAnswerError, text: str, sent: Collection[str]) -> RetryDecision:
-    status, codes = error.status, _codes(error.body)
-    reason = f"{status}: {text}" if text else f"HTTP status {status}"
-    description = " ".join([*sorted(codes), text])
-    no_model = status in {400, 404, 422} and bool(NO_MODEL.search(description))
+def decide(error: CallFailed, sent: Collection[str] = ()) -> RetryDecision:
+    """Classify a failure of a call that sent the parameters `sent`."""
+    status, message = error.status, _message(error)
+    if status is None:
+        return RetryDecision("wait", message)
+    # Azure and gateways nest the reason deeper than the message.
+    everything = f"{message} {json.dumps(error.body)[:4000]}"
+    no_model = status in {400, 404, 422} and bool(NO_MODEL.search(everything))
 
     def decision(action: Action, **more: Any) -> RetryDecision:
-        return RetryDecision(action, reason=reason, status=status, **{**CALM, **more})
+        reason = f"{status}: {message}" if message else f"HTTP status {status}"
+        return RetryDecision(action, reason, status, **more)
 
-    if codes & NO_MONEY or status in {401, 402}:
+    if status in {401, 402} or (status < 500 and NO_MONEY.search(everything)):
         return decision("stop_run")
-    if status in {400, 403, 413, 422} and FILTERED.search(description):
+    if status in {400, 403, 413, 422} and FILTERED.search(everything):
         return decision("refuse_request", about_content=True)
     if status in {403, 404, 405, 410} or 300 <= status < 400:
         return decision("refuse_access", about_model=no_model)
     if status in {408, 409, 425, 429} or status >= 500 or status < 300:
         throttled = status in {429, 503, 529}
         return decision("wait", after=retry_after(error.headers), throttled=throttled)
-    too_long = status == 413 or bool(TOO_LONG.search(description))
-    if status in {400, 422} and not too_long:
-        named = _named(text, error.body, sent)
-        if named is not None:
-            return decision("renegotiate", parameter=named)
-        if no_model:
-            return decision("refuse_access", about_model=True)
-    return decision("refuse_request", about_content=too_long)
+    if status == 413 or TOO_LONG.search(everything):
+        return decision("refuse_request", about_content=True)
+    if status in {400, 422} and (named := _parameter(everything, error.body, sent)):
+        return decision("renegotiate", parameter=named)
+    if no_model:
+        return decision("refuse_access", about_model=True)
+    return decision("refuse_request")
 
 
-def _codes(body: object) -> set[str]:
-    return {
-        str(part[key])[:200].lower()
-        for part in _parts(body)
-        for key in ("code", "type")
-        if isinstance(part.get(key), str | int)
-    }
+def _message(error: CallFailed) -> str:
+    """Return what an endpoint says about a failure, in whatever field it does."""
+    body: Any = error.body
+    if isinstance(body, dict):
+        body = next((body[key] for key in ("message", "detail", "error") if body.get(key)), body)
+    if isinstance(body, str) and body.lstrip().startswith("<"):
+        return "a web page"
+    return error.reason or (body if isinstance(body, str) else json.dumps(body))[:2000]
 
 
-def _parts(body: object, depth: int = 4) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of an error body, which endpoints nest in different ways."""
-    if depth and isinstance(body, Mapping):
-        yield body
-        for key in ("error", "detail", "innererror", "metadata"):
-            yield from _parts(body.get(key), depth - 1)
-    elif depth and isinstance(body, list):
-        for item in body[:8]:
-            yield from _parts(item, depth - 1)
-
-
-def _text_of(error: BadAnswerError) -> str:
-    body = error.body
-    for part in _parts(body):
-        for key in ("message", "msg", "detail", "error"):
-            if isinstance(part.get(key), str) and part[key].strip():
-                where = part.get("loc")
-                text = str(part[key])[:2000]
-                return (
-                    f"{'.'.join(map(str, where[:20]))[:200]}: {text}"
-                    if isinstance(where, list)
-                    else text
-                )
-    if not error.reason and isinstance(body, str) and body.strip():
-        return "a web page" if body.lstrip().startswith("<") else body[:2000]
-    return error.reason
-
-
-def _named(text: str, body: object, sent: Collection[str]) -> str | None:
-    """The parameter of `sent` that the error is about; its own field outweighs its message."""
-    fields: list[str] = []
-    for part in _parts(body):
-        fields += [str(part["param"])[:200]] if part.get("param") else []
-        loc = part.get("loc")
-        fields += [str(key)[:200] for key in loc[:20]] if isinstance(loc, list) else []
-    for name in sent:
-        if any(field.split(".")[0] == name for field in fields):
-            return name
+def _parameter(text: str, body: object, sent: Collection[str]) -> str | None:
+    """Return the parameter of `sent` that an error is about; its own field outweighs its text."""
+    param = body.get("param") if isinstance(body, dict) else None
+    if isinstance(param, str) and param.split(".")[0] in sent:
+        return param.split(".")[0]
+    names = {name: ALSO_NAMED.get(name, name) for name in sent}
     found = {
-        name: match.start()
-        for name in sent
-        if (match := re.search(rf"\b({ALSO_NAMED.get(name, name)})\b", text[:1000], re.IGNORECASE))
+        match.start(): name
+        for name, words in names.items()
+        if (match := re.search(rf"\b({words})\b", text[:1000], re.IGNORECASE))
     }
-    return min(found, key=found.__getitem__) if found else None
+    return found[min(found)] if found else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that `retry-after-ms` or `retry-after` (seconds or a date) ask for."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        value = (headers.get(name) or "").strip()
         try:
-            seconds = float(value) / unit
+            seconds = float(headers.get(name, "")) / unit
         except ValueError:
             continue
         if 0 <= seconds < float("inf"):
             return seconds
     try:
-        date = parsedate_to_datetime(headers.get("retry-after") or "")
+        date = parsedate_to_datetime(headers.get("retry-after", ""))
     except (ValueError, TypeError, OverflowError):
         return None
     return max(0.0, date.timestamp() - time.time())
 
 
-def failure_reason(error: BaseException) -> str:
-    """Return in a few words why the connection failed, which the libraries' messages obscure."""
-    import aiohttp
+class Effort:
+    """The attempts and seconds that one call may still use: when tenacity stops, and its pauses."""
 
-    chain: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in chain and len(chain) < 10:
-        chain.append(link)
-        link = link.__cause__ or link.__context__
-    for each in chain:
-        if str(each).startswith("the response is "):  # our own message (capeval.llm.transport)
-            return one_line(str(each))
-    text = " ".join(f"{type(each).__name__} {each}" for each in chain).lower()
-    for words, signs in (
-        ("connection refused", r"connection ?refused|connect call failed"),
-        ("its TLS certificate is not trusted", "certificate"),
-        (
-            "no such host",
-            "name or service not known|nodename nor servname|name resolution|dnserror|gaierror",
-        ),
-        ("network unreachable", "unreachable"),
-        ("the connection was dropped", "disconnected|connection ?reset|broken pipe"),
-        ("the response was cut off", "payload|not enough data"),
-        ("timed out", "timed out|timeouterror"),
-    ):
-        if re.search(signs, text):
-            return words
-    if isinstance(error, aiohttp.ClientResponseError):  # its own text contains the address
-        return one_line(f"{type(error).__name__}: {error.status} {error.message}")
-    return describe(error, 300)
+    def __init__(self, attempts: int, patience: float, longest: float = LONGEST_WAIT) -> None:
+        from tenacity import wait_random_exponential
+
+        self.spent, self.tried, self._failures = 0.0, 0, 0
+        self._attempts, self._patience = attempts, patience
+        self._growing = wait_random_exponential(0.5, longest)
+
+    def bounded(self, timeout: float) -> float:
+        """Return the seconds that the next attempt may take."""
+        return min(timeout, max(self._patience - self.spent, 1.0))
+
+    def failed(self, decision: RetryDecision) -> None:
+        """Count a failed attempt; being throttled is waited out as long as patience lasts."""
+        self.tried += 1
+        self._failures += not decision.throttled
+
+    def is_over(self, _: RetryCallState) -> bool:
+        """Return whether the attempt was the last."""
+        return self._failures >= self._attempts or self.spent >= self._patience
+
+    def pause(self, state: RetryCallState) -> float:
+        """Return the seconds to wait before the next attempt."""
+        failure = state.outcome.exception() if state.outcome else None
+        after = failure.decision.after if isinstance(failure, CallFailed) else None
+        seconds = self._growing(state)
+        if after is not None:
+            # Calls are spread over the time after the second that the endpoint named. If it
+            # throttles again at that time, they are spread further.
+            seconds = after + (min(seconds, 0.1 * after) if self.tried < 3 else seconds)
+        return min(seconds, max(self._patience - self.spent, 0.0))
+
+    def waiting(self, state: RetryCallState) -> None:
+        """Count the pause that begins."""
+        self.spent += state.upcoming_sleep
+        trace("wait", seconds=round(state.upcoming_sleep, 3), attempt=self.tried)

@@ -1,39 +1,30 @@
-"""The HTTP connection under the chat client: what may be sent where, and how much may come back.
+"""The openai library's client of one endpoint: what may be sent where, and how much may come back.
 
 Redirects are not followed, proxies of the environment are not used for this machine's own
 addresses, and the environment adds no header. A hostile endpoint's reply might be gigabytes, so
-reading fails above a limit. Replies are requested uncompressed, so that the limit applies to the
-data in memory. If a server compresses anyway, the limit applies to what it sends and to what that
-unpacks to.
+reading fails above a limit. This module imports openai (0.5 s): import it where calls begin.
 """
 
 from __future__ import annotations
 
-import errno
-import ipaddress
-import json
-import os
+import asyncio
+import logging
 import re
 import ssl
-import sys
-import zlib
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Any
+
+import httpx2
+from aiohttp import ClientError
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAioHttpClient
 
 from capeval.errors import UsageError
+from capeval.llm.proxies import proxy_for
 from capeval.llm.redact import Endpoint
-from capeval.llm.retry import BadAnswerError
+from capeval.llm.retry import CallFailed
 from capeval.llm.wire import parse_json
-from capeval.text import one_line
+from capeval.text import describe
 from capeval.version import __version__
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    import aiohttp
 
 # A judge's longest reply is some 100 KB: nothing that is a reply comes near this.
 LARGEST = 32 << 20
@@ -44,251 +35,159 @@ CONNECT_SECONDS = 10.0
 # Images make megabytes: sent in one piece they would block every other call.
 LARGE_BODY, PIECE = 1 << 20, 1 << 18
 
-# zlib's window bits for each coding: gzip's header, or zlib's.
-_WINDOW = {"gzip": 31, "deflate": 15}
-# Where Linux distributions keep their certificates, for a Python that was built for another one.
-_CERTIFICATES = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
+# The library's own headers describe the user's machine, and variables can add others.
+_SENT = {b"host", b"content-length", b"content-type"}
+# What the failures of three libraries mean, by the words of the exceptions and their causes.
+_CAUSES = (
+    ("connection refused", r"connection ?refused|connect call failed"),
+    ("its TLS certificate is not trusted", "certificate"),
+    ("it does not answer in TLS, as https:// needs", "sslerror|ssl:"),
+    ("no such host", "name or service not known|nodename nor|name resolution|dnserror|gaierror"),
+    ("network unreachable", "unreachable"),
+    ("the proxy refuses to connect", "proxyerror|httpproxy"),
+    ("the connection was dropped", "disconnected|connection ?reset|broken pipe"),
+    ("the response was cut off", "payload|not enough data|transferencoding|incomplete"),
+    ("the response is not compressed as it claims to be", "decodingerror"),
+    ("timed out", "timed? ?out"),
 )
+
+# Their records of level INFO contain the address with its parameters.
+for _library in ("httpx2", "openai"):
+    logging.getLogger(_library).setLevel(logging.WARNING)
 
 
 class Connection:
     """The connections to one endpoint; without a key it sends "none".
 
-    Make it before the clock of a call starts: the first one imports the HTTP library (0.2 s).
-    `proxied_by` is the variable of the environment that names the proxy, if there is one. Raises
-    `UsageError` where such a variable makes a connection impossible.
+    Raises `UsageError` where the environment makes a connection impossible.
     """
 
     def __init__(self, endpoint: Endpoint, key: str, *, timeout: float, connections: int) -> None:
-        import aiohttp
-
-        self._url, self._query = endpoint.url, endpoint.query
-        self._proxy, self.proxied_by = proxy_for(endpoint.url)
         authorization = f"Basic {endpoint.basic}" if endpoint.basic else f"Bearer {key or 'none'}"
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=connections,
-                # Servers close idle connections after five seconds or more.
-                keepalive_timeout=4.0,
-                ssl=_trusted() if endpoint.url.startswith("https:") else True,
-            ),
-            timeout=aiohttp.ClientTimeout(
-                total=None,
+        own = {
+            "Accept": "application/json",
+            # Uncompressed, so that the limit applies to the data in memory.
+            "Accept-Encoding": "identity",
+            "Authorization": authorization,
+            "User-Agent": f"capeval/{__version__}",
+        }
+        self._headers = [(name.encode(), value.encode()) for name, value in own.items()]
+        self.proxy = proxy_for(endpoint.url)
+        is_encrypted = endpoint.url.startswith("https:") or self.proxy is not None
+        self._client = AsyncOpenAI(
+            api_key=key or "none",
+            base_url=endpoint.url,
+            default_query=endpoint.query,
+            max_retries=0,
+            timeout=httpx2.Timeout(
+                None,
+                connect=min(CONNECT_SECONDS, timeout),
                 # With the look-up of the name, which may take longer than connecting.
-                connect=min(2 * CONNECT_SECONDS, timeout),
-                sock_connect=min(CONNECT_SECONDS, timeout),
-                sock_read=timeout,
+                pool=min(2 * CONNECT_SECONDS, timeout),
             ),
-            headers={
-                "Accept": "application/json",
-                "Accept-Encoding": "identity",
-                "Authorization": authorization,
-                "User-Agent": f"capeval/{__version__}",
-            },
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
+            http_client=DefaultAioHttpClient(
+                # Then SSL_CERT_FILE is not read either: the certificates are passed. Loading them
+                # takes 50 ms; a context without any trusts none.
+                trust_env=False,
+                proxy=self.proxy,
+                verify=_trusted() if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+                # A redirect would take the captions, and perhaps the key, to another host.
+                follow_redirects=False,
+                # Servers close idle connections after five seconds or more.
+                limits=httpx2.Limits(max_connections=connections, keepalive_expiry=4.0),
+                event_hooks={"request": [self._set_headers], "response": [_limit]},
+            ),
         )
 
-    async def get(self, path: str) -> Mapping[str, Any]:
-        """Return the JSON object at a path below the base URL; raises `BadAnswerError`."""
-        return await self._request("GET", path)
+    async def get(self, path: str, timeout: float) -> Mapping[str, Any]:
+        """Return the JSON object at a path below the base URL; raises `CallFailed`."""
+        return await _answer(self._client.get(path, cast_to=httpx2.Response), timeout)
 
-    async def post(self, path: str, body: bytes) -> Mapping[str, Any]:
-        """Return the JSON object that answers a JSON body; raises `BadAnswerError`."""
-        headers = {"Content-Type": "application/json"}
-        if len(body) <= LARGE_BODY:
-            return await self._request("POST", path, data=body, headers=headers)
-        headers["Content-Length"] = str(len(body))
-        return await self._request("POST", path, data=_in_pieces(body), headers=headers)
-
-    async def _request(self, method: str, path: str, **content: Any) -> Mapping[str, Any]:
-        async with self._session.request(
-            method,
-            self._url + path,
-            params=self._query or None,
-            # A redirect would take the captions, and perhaps the key, to another host.
-            allow_redirects=False,
-            proxy=self._proxy,
-            **content,
-        ) as response:
-            body = await _read(response)
-            if not 200 <= response.status < 300:
-                raise BadAnswerError(response.status, "", _parsed(body), response.headers)
-            return parse_json(response.status, response.headers.get("Content-Type", ""), body)
+    async def post(self, path: str, body: bytes, timeout: float) -> Mapping[str, Any]:
+        """Return the JSON object that answers a JSON body; raises `CallFailed`."""
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        return await _answer(
+            self._client.post(
+                path,
+                content=body if len(body) <= LARGE_BODY else _in_pieces(body),
+                cast_to=httpx2.Response,
+                options={"headers": headers},
+            ),
+            timeout,
+        )
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._session.close()
+        await self._client.close()
+
+    async def _set_headers(self, request: httpx2.Request) -> None:
+        kept = [pair for pair in request.headers.raw if pair[0].lower() in _SENT]
+        request.headers = httpx2.Headers([*kept, *self._headers])
 
 
 def _trusted() -> ssl.SSLContext:
-    """Return the system's trusted certificates, or those that a variable names.
-
-    Raises `UsageError` if that variable names none.
-    """
-    variable = next(
-        (name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), ""
-    )
-    if sys.platform == "darwin" and not variable:
-        import truststore  # OpenSSL cannot read the keychain
-
-        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    named = os.environ[variable] if variable else None
     try:
-        if variable == "SSL_CERT_DIR":
-            # OpenSSL takes a missing folder without a word.
-            folders = [folder for folder in str(named).split(os.pathsep) if Path(folder).is_dir()]
-            if not folders:
-                raise NotADirectoryError(errno.ENOENT, os.strerror(errno.ENOENT))
-            context = ssl.create_default_context(capath=folders[0])
-            for folder in folders[1:]:
-                context.load_verify_locations(capath=folder)
-            return context
-        context = ssl.create_default_context(cafile=named)
+        return httpx2.create_ssl_context()
     except OSError as error:
-        if not variable:
-            raise
-        why = one_line(error.strerror or str(error), 80)
         raise UsageError(
-            f"{variable}: has no certificates that can be read ({why}); correct it, or unset it"
+            f"SSL_CERT_FILE, SSL_CERT_DIR: no certificates can be read ({error.strerror}); "
+            "correct the variable, or unset it"
         ) from None
-    paths = ssl.get_default_verify_paths()
-    if sys.platform != "win32" and not (named or paths.cafile or paths.capath):
-        for file in filter(os.path.isfile, _CERTIFICATES):
-            context.load_verify_locations(file)
-            break
-    return context
 
 
-_PROXY = "set it to http://HOST:PORT, or unset it"
+async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> Mapping[str, Any]:
+    try:
+        # The library limits each read; only this stops a server that sends byte by byte.
+        async with asyncio.timeout(timeout):
+            response = await call
+    except APIStatusError as error:
+        raise CallFailed(error.status_code, "", error.body, error.response.headers) from None
+    except (APIConnectionError, ClientError, OSError) as error:
+        raise CallFailed(None, _cause(error)) from error
+    content_type = response.headers.get("Content-Type", "")
+    return parse_json(response.status_code, content_type, response.content)
 
 
-def check_proxies() -> None:
-    """Raise `UsageError` for a proxy of the environment that cannot be one."""
-    for scheme, address in _proxies().items():
-        try:
-            parts = urlsplit(address if "://" in address else f"http://{address}")
-            is_known = parts.scheme in {"http", "https"} or parts.scheme.startswith("socks")
-            is_address = is_known and parts.hostname and parts.port != 0 and " " not in address
-            if ":" not in (parts.hostname or ""):
-                (parts.hostname or "").encode("idna")
-            user, password = unquote(parts.username or ""), unquote(parts.password or "")
-            (user + password).encode("latin-1")
-            is_address = is_address and ":" not in user
-        except ValueError:  # no number for a port, a missing bracket, letters that cannot be sent
-            is_address = False
-        if not is_address:
-            # Its value may contain a password.
-            raise UsageError(f"{_variable(scheme)}: is not the address of a proxy; {_PROXY}")
+def _cause(error: BaseException) -> str:
+    """Return in a few words why the connection failed, which the libraries' messages obscure."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    # The deepest exception is the cause; those above it have general names.
+    for each in reversed(chain):
+        text = f"{type(each).__name__} {each}".lower()
+        for words, signs in _CAUSES:
+            if re.search(signs, text):
+                return words
+    return describe(chain[-1], 300)
 
 
-def _proxies() -> dict[str, str]:
-    """Return the addresses of the environment's proxies by "http", "https" and "all"."""
-    found = _settings()
-    if "*" in map(str.strip, found.get("no", "").split(",")):
-        return {}
-    return {name: found[name] for name in ("http", "https", "all") if found.get(name)}
-
-
-def _settings() -> dict[str, str]:
-    # It imports http and email, which most commands do not need.
-    from urllib.request import getproxies
-
-    return getproxies()
-
-
-def _variable(scheme: str) -> str:
-    """Return the name of the variable that an address is from, as it is written."""
-    name = f"{scheme}_proxy"
-    written = (each for each in (name, *os.environ) if os.environ.get(each))
-    return next((each for each in written if each.lower() == name), "the system's proxy settings")
-
-
-def proxy_for(url: str) -> tuple[str | None, str | None]:
-    """Return the address of the environment's proxy for a URL, and the variable that names it.
-
-    A local server gets none: captions stay local. Raises `UsageError`.
-    """
-    parts, proxies = urlsplit(url), _proxies()
-    scheme = parts.scheme if parts.scheme in proxies else "all"
-    port = f":{parts.port or {'http': 80, 'https': 443}[parts.scheme]}"
-    excepted = re.split(r"[,\s]+", _settings().get("no", ""))
-    host = parts.hostname or ""
-    covered = any(_covers(each.removesuffix(port), host) for each in excepted if each)
-    if scheme not in proxies or covered or is_local(url):
-        return None, None
-    check_proxies()
-    address, variable = proxies[scheme], _variable(scheme)
-    if address.startswith("socks"):
-        raise UsageError(f"{variable}: SOCKS proxies are not supported; {_PROXY}")
-    return address if "://" in address else f"http://{address}", variable
-
-
-def is_local(url: str) -> bool:
-    """Return whether a URL is of this machine.
-
-    >>> is_local("http://localhost:8000/v1"), is_local("https://api.openai.com/v1")
-    (True, False)
-    """
-    host = (urlsplit(url).hostname or "").rstrip(".")
-    local = ("127.0.0.0/8", "0.0.0.0/32", "::1", "::", "::ffff:127.0.0.0/104", "localhost")
-    return any(_covers(each, host) for each in local)
-
-
-def _covers(entry: str, host: str) -> bool:
-    """Return whether an entry of NO_PROXY (a name, a domain, an address, a network) has a host.
-
-    >>> [_covers(each, "a.lab.org") for each in ("lab.org", ".lab.org", "*.lab.org", "*", "b.org")]
-    [True, True, True, True, False]
-    >>> _covers("10.0.0.0/8", "10.1.2.3"), _covers("10.0.0.0/8", "11.1.2.3")
-    (True, False)
-    """
-    with suppress(ValueError):
-        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
-    name = entry.lower().removeprefix("*").removeprefix(".")
-    return not name or host == name or host.endswith(f".{name}")
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body; raises `aiohttp.ClientPayloadError` where it is too large."""
+async def _limit(response: httpx2.Response) -> None:
+    """Let a response be read up to a limit."""
     coding = response.headers.get("Content-Encoding", "identity").strip().lower()
-    if coding in {"", "identity"}:
-        return await _read_at_most(response, LARGEST)
-    if coding not in _WINDOW:
-        raise _unread(f"the response is compressed with {coding[:40]}, unasked")
-    packed = await _read_at_most(response, LARGEST_COMPRESSED)
-    try:
-        return zlib.decompressobj(_WINDOW[coding]).decompress(packed)
-    except zlib.error:
-        raise _unread(f"the response is not the {coding} data that it claims to be") from None
+    if coding not in {"", "identity", "gzip", "deflate"}:
+        raise CallFailed(None, f"the response is compressed with {coding[:40]}, unasked")
+    most = LARGEST if coding in {"", "identity"} else LARGEST_COMPRESSED
+    assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - of an async client
+    response.stream = _LimitedStream(response.stream, most)
 
 
-async def _read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
-    pieces, read = [], 0
-    async for piece in response.content.iter_any():
-        read += len(piece)
-        if read > most:
-            raise _unread(f"the response is larger than {most >> 10} KiB")
-        pieces.append(piece)
-    return b"".join(pieces)
+class _LimitedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
+        self._stream, self._most = stream, most
 
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        read = 0
+        async for piece in self._stream:
+            read += len(piece)
+            if read > self._most:
+                raise CallFailed(None, f"the response is larger than {self._most >> 10} KiB")
+            yield piece
 
-def _unread(reason: str) -> Exception:
-    import aiohttp
-
-    return aiohttp.ClientPayloadError(reason)
-
-
-def _parsed(body: bytes) -> object:
-    """Return an error's body as JSON values where it is JSON, else as text."""
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return body.decode("utf-8", "replace")
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:

@@ -8,55 +8,52 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from capeval.llm.finish import contradiction, ending
-from capeval.llm.retry import BadAnswerError
+from capeval.llm.retry import CallFailed
 from capeval.llm.thinking import after_thinking
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
-from capeval.text import Loss, one_line
+from capeval.text import Loss, one_line, storable
+
+SERVER_ADVICE = (
+    "set the reasoning parser of the server to the model's (vLLM and SGLang: --reasoning-parser; "
+    "llama.cpp: --reasoning-format), or switch reasoning off"
+)
+"""What to do about a model whose replies cannot be separated from its reasoning."""
+
+# The limit includes reasoning; without room for it there would be no visible reply.
+HIDDEN_REASONING_TOKENS = 8192
+# OpenAI's guide to reasoning advises to reserve this much until it is known how much is needed.
+MUCH_REASONING_TOKENS = 25_000
+MUCH_REASONING = ("high", "xhigh", "max")
+MOST_TOKENS = 100_000_000
+LONGEST_NAME = 200
+# Parameters that a request can do without.
+OPTIONAL = ("temperature", "seed", "max_tokens", "max_completion_tokens", "response_format")
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """How requests to one model are sent."""
+    """How requests to one model are sent.
 
-    temperature: bool = True
-    seed: bool = True
-    length: Literal["max_tokens", "max_completion_tokens", "none"] = "max_tokens"
-    format: Literal["json_schema", "json_object", "none"] = "json_schema"
+    `refused` are the parameters that it refused; `response_format` has two forms, of which JSON
+    mode is the second. It `thinks` if it needs room to reason before it answers.
+    """
+
+    refused: tuple[str, ...] = ()
     thinks: bool = False
-    """It reasons before it answers, and needs room for that."""
-
-    @property
-    def sent(self) -> tuple[str, ...]:
-        """Names of the parameters that it can still give up."""
-        names = ["temperature"] * self.temperature + ["seed"] * self.seed
-        names += [self.length] * (self.length != "none")
-        names += ["response_format"] * (self.format != "none")
-        return tuple(names)
 
     @property
     def left_off(self) -> tuple[str, ...]:
         """Requested parameters that this plan omits; "json_schema" if it sends only JSON mode."""
-        names = ["temperature"] * (not self.temperature) + ["seed"] * (not self.seed)
-        names += ["max_tokens"] * (self.length == "none")
-        names += {"json_schema": [], "json_object": ["json_schema"], "none": ["response_format"]}[
-            self.format
-        ]
-        return tuple(names)
-
-    def weaker(self, parameter: str) -> dict[str, Any]:
-        """Return the change that gives up `parameter`, or takes the next best form of it."""
-        changes: dict[str, dict[str, Any]] = {
-            "temperature": {"temperature": False},
-            "seed": {"seed": False},
-            "max_tokens": {"length": "max_completion_tokens"},
-            "max_completion_tokens": {"length": "none"},
-            "response_format": {
-                "format": "json_object" if self.format == "json_schema" else "none"
-            },
+        formats = self.refused.count("response_format")
+        omitted = {
+            "temperature": "temperature" in self.refused,
+            "seed": "seed" in self.refused,
+            "max_tokens": "max_completion_tokens" in self.refused,
+            "json_schema": formats == 1,
+            "response_format": formats > 1,
         }
-        return changes[parameter]
+        return tuple(name for name, is_omitted in omitted.items() if is_omitted)
 
 
 class Negotiation:
@@ -65,7 +62,6 @@ class Negotiation:
     def __init__(self, on_notice: Callable[[str], None]) -> None:
         # What a model takes may depend on how much it reasons.
         self._plans: dict[tuple[str, str | None], RequestPlan] = {}
-        self._misplaced: set[str] = set()
         self._on_notice = on_notice
 
     def plan(self, model: str, reasoning: str | None = None) -> RequestPlan:
@@ -81,42 +77,16 @@ class Negotiation:
         self._on_notice(one_line(f"{model} thinks before it answers: its replies get more room"))
         return True
 
-    def found_misplaced_answer(self, model: str) -> None:
-        """Record that the server puts the answers of `model` among its reasoning."""
-        if model not in self._misplaced:
-            self._misplaced.add(model)
-            notice = (
-                f"{model} left the content of a reply empty beside its reasoning, which is "
-                f"never read as an answer; {SERVER_ADVICE}"
-            )
-            self._on_notice(Loss(one_line(notice)))
-
     def give_up(self, request: ChatRequest, parameter: str, used: RequestPlan, reason: str) -> None:
         """Record that the model refused `parameter` in a call made by the plan `used`."""
         model, reasoning = request.model, request.reasoning
         now = self.plan(model, reasoning)
-        changed = used.weaker(parameter)
-        if any(getattr(now, aspect) != getattr(used, aspect) for aspect in changed):
+        if now.refused.count(parameter) != used.refused.count(parameter):
             return  # another call has discovered it meanwhile
-        self._plans[model, reasoning] = replace(now, **changed)
+        self._plans[model, reasoning] = replace(now, refused=(*now.refused, parameter))
         self._on_notice(
             Loss(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
         )
-
-
-SERVER_ADVICE = (
-    "set the reasoning parser of the server to the model's (vLLM and SGLang: --reasoning-parser; "
-    "llama.cpp: --reasoning-format), or switch reasoning off"
-)
-"""What to do about a model whose replies cannot be separated from its reasoning."""
-
-# The limit includes reasoning; without room for it there would be no visible reply.
-HIDDEN_REASONING_TOKENS = 8192
-# OpenAI's guide to reasoning advises to reserve this much until it is known how much is needed.
-MUCH_REASONING_TOKENS = 25_000
-MUCH_REASONING = ("high", "xhigh", "max")
-MOST_TOKENS = 100_000_000
-LONGEST_NAME = 200
 
 
 def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
@@ -124,72 +94,89 @@ def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
     much = request.reasoning in MUCH_REASONING
     room = MUCH_REASONING_TOKENS if much else HIDDEN_REASONING_TOKENS
-    if plan.length == "max_tokens":
+    if "max_tokens" not in plan.refused:
         body["max_tokens"] = request.max_tokens + room * (plan.thinks or much)
-    elif plan.length == "max_completion_tokens":
+    elif "max_completion_tokens" not in plan.refused:
         body["max_completion_tokens"] = request.max_tokens + room
     if request.reasoning is not None:
         body["reasoning_effort"] = request.reasoning
-    if plan.temperature and request.temperature is not None:
+    if "temperature" not in plan.refused and request.temperature is not None:
         body["temperature"] = request.temperature
-    if plan.seed:
+    if "seed" not in plan.refused:
         body["seed"] = request.repeat
-    if request.schema is not None and plan.format == "json_schema":
-        body["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {
-                "name": request.schema.name,
-                "schema": request.schema.schema,
-                "strict": True,
-            },
-        }
-    elif request.schema is not None and plan.format == "json_object":
+    formats = plan.refused.count("response_format")
+    if request.schema is not None and formats == 0:
+        schema = {"name": request.schema.name, "schema": request.schema.schema, "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif request.schema is not None and formats == 1:
         body["response_format"] = {"type": "json_object"}
     return body
 
 
 def parse_json(status: int, content_type: str, content: bytes) -> Mapping[str, Any]:
-    """Return the JSON object of a response; raises `BadAnswerError`."""
+    """Return the JSON object of a response; raises `CallFailed`."""
     try:
         payload = json.loads(content)
     except (ValueError, RecursionError):
-        start = content[:200].decode("utf-8", "replace").strip()
-        kind = "HTML" if is_html(content_type, start) else one_line(content_type, 60) or "no type"
-        raise BadAnswerError(status, f"the response is not JSON ({kind})", start) from None
+        is_page = "html" in content_type.lower() or content.lstrip().startswith(b"<")
+        kind = "HTML" if is_page else one_line(content_type, 60) or "no type"
+        raise CallFailed(status, f"the response is not JSON ({kind})") from None
     if not isinstance(payload, dict):
-        raise BadAnswerError(status, "the response is not a JSON object")
+        raise CallFailed(status, "the response is not a JSON object")
     return payload
 
 
-def is_html(content_type: str, start: str) -> bool:
-    """Return whether a body is a web page."""
-    head = start.lstrip().lower()
-    return "html" in content_type.lower() or head.startswith(("<!doctype", "<html"))
+Ending = Literal["complete", "cut", "declined", "failed"]
+# OpenAI's own reasons, and those of models and servers behind routers: Anthropic's, Gemini's,
+# Cohere's, Mistral's, Text Generation Inference's. What is in no list is a failure: every server
+# has its own words for one.
+_ENDINGS: dict[Ending, str] = {
+    "complete": "stop stop_sequence stop_token eos eos_token end_turn end_of_turn endoftext "
+    "complete completed done finished normal success ok null none tool_call tool_calls tool_use "
+    "function_call",
+    "cut": "length max_length model_length max_tokens max_output_tokens max_new_tokens token_limit "
+    "model_context_window_exceeded",
+    "declined": "content_filter content_filtered refusal safety image_safety sensitive recitation "
+    "prohibited_content blocklist spii guardrail_intervened error_toxic",
+}
+_ENDING_OF = {name: ending for ending, names in _ENDINGS.items() for name in names.split()}
+_FAILURE = re.compile(
+    "error|fail|abort|cancel|time_?out|exception|overload|incomplete|insufficient"
+)
+
+
+def ending(reason: object) -> Ending:
+    """Return how a reply with this finish reason ended; without any it is taken to be complete.
+
+    >>> ending("STOP"), ending(None), ending("content_filter: RECITATION"), ending("server_error")
+    ('complete', 'complete', 'declined', 'failed')
+    """
+    if not isinstance(reason, str):
+        return "complete" if reason is None else "failed"
+    # Gemini's compatible endpoint adds its own reason: "content_filter: RECITATION".
+    name = re.sub(r"[\s-]+", "_", reason.partition(":")[0].strip().lower())
+    return _ENDING_OF.get(name, "failed") if name else "complete"
 
 
 def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]) -> ChatReply:
-    """Read a chat completion, tolerant of what servers leave out; raises `BadAnswerError`."""
+    """Read a chat completion, tolerant of what servers leave out; raises `CallFailed`."""
     choices = payload.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
+    error = payload.get("error") or payload.get("errors")
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise _failed(payload, _error(payload), "the response has no choices")
+        raise _failed(error, "the response has no choices")
     # What a failed call has written so far may look like a whole reply.
-    error = _error(payload) or choice.get("error") or message.get("error")
-    finish = _finish(payload, choice)
-    if error or ending(finish) == "failed":
-        raise _failed(
-            payload, error, f"the reply is marked as failed ({one_line(str(finish), 60)})"
-        )
-    role = str(message.get("role")).strip().lower()
-    if role in _ROLES_OF_REQUESTS:
-        raise _failed(payload, None, f"the reply is marked as a message of the {role}")
+    error = error or choice.get("error") or message.get("error")
+    finish = _finish(choice)
+    if error or payload.get("object") == "error" or ending(finish) == "failed":
+        raise _failed(error, f"the reply is marked as failed ({one_line(str(finish), 60)})")
     text, refusal = _text(message.get("content")), _text(message.get("refusal"))
     if refusal:
         text, finish = refusal, "refusal"
     return ChatReply(
         # An unpaired surrogate can be neither printed nor stored.
-        text=text.encode("utf-8", "replace").decode("utf-8"),
+        text=text if text.isascii() else storable(text),
         finish_reason=one_line(finish, LONGEST_NAME) if isinstance(finish, str) else None,
         model=_name(payload.get("model")) or asked,
         fingerprint=_name(payload.get("system_fingerprint")),
@@ -198,22 +185,7 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     )
 
 
-_ROLES_OF_REQUESTS = {"user", "system", "developer", "tool", "function"}
-
-
-def _error(payload: Mapping[str, Any]) -> object:
-    """Return the error that is anywhere at the top of a response, if there is one."""
-    errors = payload.get("errors")
-    if error := payload.get("error") or (errors[0] if errors and type(errors) is list else errors):
-        return error
-    codes = [str(payload.get(key)) for key in ("code", "status")]
-    failed = [int(code) for code in codes if re.fullmatch("[45][0-9][0-9]", code)]
-    if failed or "error" in (payload.get("object"), payload.get("type")):
-        return {**payload, "code": failed[0] if failed else None}
-    return None
-
-
-def _finish(payload: Mapping[str, Any], choice: Mapping[str, Any]) -> object:
+def _finish(choice: Mapping[str, Any]) -> object:
     """Return the finish reason, or a worse one that is given beside it."""
     finish = choice.get("finish_reason")
     if ending(finish) == "cut":
@@ -225,55 +197,41 @@ def _finish(payload: Mapping[str, Any], choice: Mapping[str, Any]) -> object:
         isinstance(found, dict) and found.get("filtered") is True for found in filters.values()
     ):
         return "content_filter"
-    details = payload.get("incomplete_details")
-    remarks = [details.get("reason")] if isinstance(details, dict) else []
-    remarks += [payload.get("status"), choice.get("status"), choice.get("native_finish_reason")]
-    for remark in remarks:
-        found = contradiction(remark)
-        if found is not None:
-            return "length" if found == "cut" else remark
-    return finish
+    # A router's own reason, whose words are not fixed: an unknown one says nothing.
+    native = choice.get("native_finish_reason")
+    found = ending(native)
+    if found == "failed":
+        return native if isinstance(native, str) and _FAILURE.search(native.lower()) else finish
+    return {"cut": "length", "declined": native}.get(found, finish)
 
 
-def _failed(payload: Mapping[str, Any], error: object, reason: str) -> BadAnswerError:
+def _failed(error: object, reason: str) -> CallFailed:
     # Routers answer 200 and put the status of the model behind them into the body.
     code = error.get("code") if isinstance(error, dict) else None
     status = code if type(code) is int and 400 <= code <= 599 else 200
-    return BadAnswerError(status, reason, {**payload, "error": error} if error else None)
+    return CallFailed(status, "" if error else reason, error)
 
 
 def cut_while_thinking(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
     """Return whether a model used up its tokens before it began its answer."""
     if reply.finish_reason != "length":
         return False
-    return _has_reasoning(payload) or not after_thinking(reply.text)
-
-
-def misplaced_answer(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
-    """Return whether a reply was completed with reasoning alone."""
-    return reply.finish_reason != "length" and not reply.text.strip() and _has_reasoning(payload)
-
-
-def _has_reasoning(payload: Mapping[str, Any]) -> bool:
     message = payload["choices"][0]["message"]
-    return any(message.get(name) for name in ("reasoning_content", "reasoning"))
+    has_reasoning = bool(message.get("reasoning_content") or message.get("reasoning"))
+    return has_reasoning or not after_thinking(reply.text)
 
 
 def _text(content: object) -> str:
     if isinstance(content, str):
         return content
-    if isinstance(content, list):
-        return "".join(_part(part) for part in content)
-    return ""
-
-
-def _part(part: object) -> str:
-    if isinstance(part, str):
-        return part
+    parts = content if isinstance(content, list) else []
     # Parts of other types ("reasoning", "thinking") are not the reply.
-    if isinstance(part, dict) and part.get("type", "text") in {"text", "output_text"}:
-        return _string(part.get("text")) or ""
-    return ""
+    texts = [
+        part.get("text") if part.get("type", "text") in {"text", "output_text"} else None
+        for part in parts
+        if isinstance(part, dict)
+    ]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _usage(usage: object) -> Usage:
@@ -289,8 +247,6 @@ def _usage(usage: object) -> Usage:
 
 
 def _count(value: object) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
     # A number that no call can have consumed is ignored; the meter then estimates.
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
 
@@ -299,5 +255,9 @@ def _name(value: object) -> str | None:
     return one_line(value, LONGEST_NAME) if isinstance(value, str) and value.strip() else None
 
 
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+def model_ids(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids in an endpoint's list of models."""
+    listed = payload.get("data")
+    records = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    names = dict.fromkeys(record.get("id") for record in records)
+    return tuple(name for name in names if isinstance(name, str) and name and name.isprintable())

@@ -159,7 +159,7 @@ def _stored(run: RunFolder) -> Iterator[tuple[tuple[Path, int], Response]]:
             try:
                 yield (file, number), Response.model_validate(value)
             except ValidationError as faults:
-                name, message = complaint(faults, list(Response.model_fields))
+                name, message = complaint(faults)
                 raise InputError(message, file=file, where=f"line {number}", field=name) from None
 
 

@@ -88,14 +88,14 @@ class AnswerWork:
         return Labels(doing="asking", item=item, done="answered", failed="unanswered")
 
     @contextmanager
-    def locked(self) -> Iterator[Callable[[], None]]:
+    def locked(self) -> Iterator[None]:
         """Lock the run, or its shard."""
         shard = self.asking.shard
-        with self.run.locked(part=shard.label if shard else "") as check:
+        with self.run.locked(part=shard.label if shard else ""):
             if shard is None:
                 for part in parts_in(self.run.path):
                     self._refuse_if_held(part)
-            yield check
+            yield
 
     def _refuse_if_held(self, part: Path) -> None:
         label = part.name.split(".")[1]

@@ -18,7 +18,7 @@ from capeval.mcq.formats.own import NEEDED
 from capeval.mcq.formats.records import Source, read_source
 from capeval.plugins import Registry, blaming
 from capeval.schema.question import Question, Response, Tag
-from capeval.text import describe, listed, misnamed, nearest, shown
+from capeval.text import describe, listed, nearest, shown
 
 QuestionReader = Callable[[Path], Iterable[tuple[str, Any]]]
 """Reads a file or a folder of questions and yields `(place, question)`.
@@ -86,7 +86,7 @@ def _recognised(file: Path, on_notice: Notices) -> Iterator[tuple[str, Question]
 def _unknown(source: Source) -> InputError:
     columns = sorted(source.columns())
     if len(lacking := [name for name in NEEDED if name not in columns]) <= 2:
-        what = listed([f"{shown(one)}{misnamed(one, columns)}" for one in lacking])
+        what = listed([f"{shown(one)}{nearest(one, columns)}" for one in lacking])
         message = f"lacks {what}; questions need {', '.join(NEEDED)}"
     else:
         has = listed(columns, _MOST_NAMED) or "no fields"

@@ -12,9 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from capeval.errors import InputError
-from capeval.files.parquet import is_parquet
 from capeval.files.reading import first_line, parse_json, read_text
-from capeval.files.workbook import is_workbook
+from capeval.files.tables import is_binary_table
 from capeval.mcq.exchange.tomato import is_tomato_line, tomato_responses
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.formats.video_mme import filled_template
@@ -55,7 +54,7 @@ def load_responses(
 
 def _is_lines(file: Path) -> bool:
     """Return whether a file, whatever its name, begins with a response or a line of TOMATO's."""
-    if is_parquet(file) or is_workbook(file):
+    if is_binary_table(file):
         return False
     text = first_line(file)
     if not text.startswith("{"):
@@ -118,7 +117,7 @@ def _response(value: dict[str, Any], file: Path, number: int) -> Response:
         if "reply" not in value and "question" in value:
             message = "is a question without a reply; `capeval mcq answer` writes responses"
             raise InputError(message, file=file, where=where) from None
-        name, message = complaint(faults, list(Response.model_fields))
+        name, message = complaint(faults)
         if name.startswith("tags.") and "tags" not in value:
             name, kinds = name.split(".")[1], "text, a number, true, false, null or a list of texts"
             message = f"must be {kinds}, not {shown(value.get(name))}"

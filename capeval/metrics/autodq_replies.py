@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from capeval.errors import ReplyError
 from capeval.files.prompts import tag_free_json
-from capeval.llm.reply_parts import (
+from capeval.llm.replies import (
     COUNT,
-    REMARKS,
     TEXT,
+    Number,
+    ReplyForm,
     array_of,
-    as_list,
-    exact_keys,
-    first_of,
+    each_once,
+    in_form,
     object_of,
-    read_number,
 )
 from capeval.llm.types import ReplySchema
 from capeval.metrics.chat_metric import Question
@@ -36,6 +35,20 @@ MOST_EVENTS = 10
 _EVENTS = ReplySchema("events", object_of(events=array_of(TEXT)))
 _RELATION = object_of(id=COUNT, relation={"type": "string", "enum": list(LABELS)})
 _RELATIONS = ReplySchema("relations", object_of(events=array_of(_RELATION)))
+
+
+class _EventsForm(ReplyForm):
+    events: list[str]
+
+
+class _RelationForm(ReplyForm):
+    id: Number
+    relation: str
+
+
+class _RelationsForm(ReplyForm):
+    events: list[_RelationForm]
+
 
 _WORD = re.compile(r"[^\W_]")
 
@@ -79,9 +92,9 @@ def read_events(value: Any, notes: list[str], stage: str) -> tuple[str, ...]:
     ('A dog barks.',)
     """
     found: dict[str, str] = {}
-    items = as_list(value, "events")
+    items = in_form(_EventsForm, value).events
     for item in items:
-        if not isinstance(item, str) or not _WORD.search(item):
+        if not _WORD.search(item):
             raise ReplyError(f"every event must be a sentence, not {shown(item)}")
         found.setdefault(" ".join(plain(item).split()), storable(item.strip()))
     if len(found) < len(items):
@@ -93,32 +106,17 @@ def read_events(value: Any, notes: list[str], stage: str) -> tuple[str, ...]:
 
 def read_relations(value: Any, notes: list[str], stage: str, events: int) -> tuple[Label, ...]:
     """Return the relation of each event, in their order; raises `ReplyError`."""
-    found: dict[int, Label] = {}
-    for item in as_list(value, "events"):
-        if not isinstance(item, dict):
-            raise ReplyError(f"every answer must be an object with an id, not {shown(item)}")
-        exact_keys(item, "an answer", ["id", "relation"], REMARKS)
-        number = read_number(item["id"], "event", events)
-        if type(item["id"]) is not int:
-            notes.append(f"{stage}: event {number} was answered with text for a number")
-        label = _label(item["relation"], stage, number, notes)
-        if number in found and found[number] != label:
-            raise ReplyError(f"event {number} is answered twice, differently")
-        if number in found:
-            notes.append(f"{stage}: event {number} was answered twice, alike")
-        found[number] = label
-    missing = [str(number) for number in range(1, events + 1) if number not in found]
-    if missing:
-        raise ReplyError(f"event(s) {first_of(missing)} are not answered")
-    return tuple(found[number] for number in range(1, events + 1))
+    answers = [(one.id, one.relation) for one in in_form(_RelationsForm, value).events]
+    labels = enumerate(each_once(answers, events, "event"), start=1)
+    return tuple(_label(label, stage, number, notes) for number, label in labels)
 
 
-def _label(value: Any, stage: str, number: int, notes: list[str]) -> Label:
-    label = value.strip().lower() if isinstance(value, str) else value
+def _label(value: str, stage: str, number: int, notes: list[str]) -> Label:
+    label = value.strip().lower()
     if label not in LABELS:
         raise ReplyError(
             f"event {number}: the relation must be one of {', '.join(LABELS)}, not {shown(value)}"
         )
     if label != value:
         notes.append(f"{stage}: event {number}: the label {shown(value)} was read as {label}")
-    return cast(Label, label)
+    return label

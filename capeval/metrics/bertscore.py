@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from capeval.errors import UsageError
 from capeval.files.judgments import short_hash
-from capeval.llm.transport import check_proxies
+from capeval.llm.proxies import check_proxies
 from capeval.local_models.devices import require_packages
 from capeval.local_models.weights_identity import folder_state
 from capeval.metrics.bertscore_baseline import Baseline, find_baseline
@@ -30,7 +30,7 @@ from capeval.metrics.protocol import (
     Summary,
     Unscored,
 )
-from capeval.runs.threads import Threads
+from capeval.runs.concurrency import Threads
 from capeval.schema import Caption
 from capeval.text import counted
 

@@ -130,7 +130,7 @@ class ChatMetric(CaptionMetric):
         )
 
         def check(reply: ChatReply) -> tuple[T, list[str]]:
-            return read_reply(reply.text, read, stage, question.material, prompt)
+            return read_reply(reply.text, read, question.material)
 
         try:
             answer = await chat.asker.ask(request, check)

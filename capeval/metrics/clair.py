@@ -10,7 +10,7 @@ from typing import Any
 
 from capeval.errors import ReplyError
 from capeval.files.prompts import prompts_label, tag_free_json
-from capeval.llm.reply_parts import TEXT, exact_keys, object_of
+from capeval.llm.replies import TEXT, ReplyForm, in_form, object_of
 from capeval.llm.types import ReplySchema
 from capeval.metrics.chat_metric import Asked, ChatMetric, Question
 from capeval.metrics.protocol import Context, Item, Output, Scored
@@ -25,6 +25,11 @@ TOP = 100
 _MAX_TOKENS = 1024
 _REPLY_TOKENS = 60
 _SCHEMA = ReplySchema("rating", object_of(score={"type": "number"}, reason=TEXT))
+
+
+class _Rating(ReplyForm):
+    score: Any
+    reason: str
 
 
 class Clair(ChatMetric):
@@ -81,10 +86,8 @@ def read_rating(value: Any, notes: list[str]) -> tuple[float, str]:
     (85.0, 'Same dog.')
     """
     del notes
-    if not isinstance(value, dict):
-        raise ReplyError(f"the reply must be an object with score and reason, not {shown(value)}")
-    exact_keys(value, "the reply", ["score", "reason"])
-    score, reason = value["score"], value["reason"]
+    given = in_form(_Rating, value)
+    score = given.score
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= TOP:
         raise ReplyError(f"the score must be one number from 0 to {TOP}, not {shown(score)}")
     if isinstance(score, float) and 0 < score <= 1:
@@ -94,6 +97,4 @@ def read_rating(value: Any, notes: list[str]) -> tuple[float, str]:
             f"is {shown(score)} meant on a scale from 0 to 1? Give the score on the scale from 0 "
             f"to {TOP}, as a whole number if it is small"
         )
-    if not isinstance(reason, str):
-        raise ReplyError(f"the reason must be text, not {shown(reason)}")
-    return float(score), storable(reason)
+    return float(score), storable(given.reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.sources import Source
 from capeval.schema import Caption
 from capeval.schema.reference import Reference
-from capeval.text import counted, nearest, none_has, shown
+from capeval.text import counted, nearest, shown
 
 FILE = "metrics.jsonl"
 
@@ -40,11 +40,11 @@ class Target:
         """The folder with one file of details for each metric, beside the file of values."""
         return None if self.out is None else self.out.with_name(f"{self.out.stem}.details")
 
-    def locked(self) -> AbstractContextManager[Callable[[], None]]:
+    def locked(self) -> AbstractContextManager[None]:
         """Lock the run, or the folder of details."""
         if self.source is not None and self.source.run is not None:
             return self.source.run.locked()
-        return RunFolder(self.details).locked() if self.details else nullcontext(lambda: None)
+        return RunFolder(self.details).locked() if self.details else nullcontext()
 
     def store(self) -> None:
         """Write the run's captions and manifest, if they are not there yet."""
@@ -157,7 +157,7 @@ def _items(
     unknown = [caption.index for caption in captions if caption.index not in known]
     if captions and len(unknown) == len(captions):
         raise InputError(
-            f"{none_has(len(captions), 'caption', 'a reference')} (captions: "
+            "no caption has a reference (captions: "
             f"{shown(unknown[0])}…; references: {shown(next(iter(known)))}…); name the matching "
             "--references",
             file=file,

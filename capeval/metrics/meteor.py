@@ -36,8 +36,7 @@ from capeval.metrics.protocol import (
     Summary,
     Unscored,
 )
-from capeval.runs.threads import Threads
-from capeval.runs.workers import work_through
+from capeval.runs.concurrency import Threads, work_through
 
 NAME = "meteor"
 PARAPHRASES = Path("data") / "paraphrase-en.gz"

@@ -18,7 +18,7 @@ from capeval.errors import (
 from capeval.files.judgments import short_hash
 from capeval.llm.asker import Asker
 from capeval.metrics.options import MetricsOptions
-from capeval.runs.workers import work_through
+from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Usage
 from capeval.text import one_line
 from capeval.version import __version__

@@ -135,7 +135,7 @@ class MetricWork:
         folder = target.details
         self._file = None if folder is None else details_file(folder, metric.name)
 
-    def locked(self) -> AbstractContextManager[Callable[[], None]]:
+    def locked(self) -> AbstractContextManager[None]:
         """Lock the run, or the files of values."""
         return self.target.locked()
 

@@ -35,7 +35,7 @@ from capeval.metrics.vdcscore_replies import (
 )
 from capeval.schema import Usage
 from capeval.schema.question_answer import QuestionAnswer
-from capeval.text import nearest, none_has, shown, storable
+from capeval.text import nearest, shown, storable
 
 ACCURACY, SCORE = "vdcscore-accuracy", "vdcscore-score"
 _NO_QUESTIONS = "the video has no questions"
@@ -116,7 +116,7 @@ class VDCscore(ChatMetric):
         unknown = [item.index for item in items if item.index not in known]
         if items and len(unknown) == len(items):
             raise InputError(
-                f"{none_has(len(items), 'caption', 'questions')} (captions: "
+                "no caption has questions (captions: "
                 f"{shown(unknown[0])}…; questions: {shown(next(iter(known)))}…); name the "
                 "matching --qa",
                 file=file,

@@ -6,7 +6,7 @@ from typing import Any
 
 from capeval.errors import ReplyError
 from capeval.files.prompts import tag_free_json
-from capeval.llm.reply_parts import COUNT, REMARKS, TEXT, exact_keys, object_of
+from capeval.llm.replies import COUNT, TEXT, Number, ReplyForm, in_form, object_of
 from capeval.llm.types import ReplySchema
 from capeval.metrics.chat_metric import Question
 from capeval.text import shown, storable
@@ -23,6 +23,15 @@ ANSWER_TOKENS, COMPARISON_TOKENS = 20, 12
 _ANSWER = ReplySchema("answer", object_of(answer=TEXT))
 _MATCH = {"type": "string", "enum": ["yes", "no"]}
 _COMPARISON = ReplySchema("comparison", object_of(match=_MATCH, score=COUNT))
+
+
+class _AnswerForm(ReplyForm):
+    answer: str
+
+
+class _ComparisonForm(ReplyForm):
+    match: str
+    score: Number
 
 
 def answering(number: int, caption: str, question: str) -> Question:
@@ -49,12 +58,9 @@ def read_answer(value: Any, notes: list[str]) -> str:
     'a red car'
     """
     del notes
-    if not isinstance(value, dict):
-        raise ReplyError(f"the reply must be an object with answer, not {shown(value)}")
-    exact_keys(value, "the reply", ["answer"], REMARKS)
-    answer = value["answer"]
+    answer = in_form(_AnswerForm, value).answer
     # The form of the prompt, sent back, has no letter either.
-    if not isinstance(answer, str) or not any(map(str.isalnum, answer)):
+    if not any(map(str.isalnum, answer)):
         raise ReplyError(f"the answer must be text, not {shown(answer)}")
     return storable(answer.strip())
 
@@ -65,24 +71,14 @@ def read_comparison(value: Any, notes: list[str], stage: str) -> tuple[bool, int
     >>> read_comparison({"match": "yes", "score": 4}, [], "question 1: comparison")
     (True, 4)
     """
-    if not isinstance(value, dict):
-        raise ReplyError(f"the reply must be an object with match and score, not {shown(value)}")
-    exact_keys(value, "the reply", ["match", "score"], REMARKS)
-    match = value["match"]
-    word = match.strip().lower() if isinstance(match, str) else match
+    given = in_form(_ComparisonForm, value)
+    word = given.match.strip().lower()
     if word not in ("yes", "no"):
-        raise ReplyError(f'match must be "yes" or "no", not {shown(match)}')
-    if word != match:
-        notes.append(f"{stage}: {shown(match)} was read as {word}")
-    return word == "yes", _score(value["score"], notes, stage)
-
-
-def _score(value: Any, notes: list[str], stage: str) -> int:
-    is_digit = isinstance(value, str) and value.strip() in map(str, range(TOP + 1))
-    is_whole = isinstance(value, float) and value.is_integer()
-    score = int(value) if is_digit or is_whole else value
-    if type(score) is not int or not 0 <= score <= TOP:
-        raise ReplyError(f"the score must be a whole number from 0 to {TOP}, not {shown(value)}")
-    if type(value) is not int:
-        notes.append(f"{stage}: the score {shown(value)} was read as {score}")
-    return score
+        raise ReplyError(f'match must be "yes" or "no", not {shown(given.match)}')
+    if word != given.match:
+        notes.append(f"{stage}: {shown(given.match)} was read as {word}")
+    if not 0 <= given.score <= TOP:
+        raise ReplyError(
+            f"the score must be a whole number from 0 to {TOP}, not {shown(given.score)}"
+        )
+    return word == "yes", given.score

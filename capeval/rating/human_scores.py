@@ -48,7 +48,7 @@ def as_relation(label: str) -> Relation:
 def annotated(table: LabelTable, annotations: Collection[str]) -> tuple[LabelTable, list[str]]:
     """Return the labels of annotated videos, and a warning about the others."""
     rows = [row for row, video in enumerate(table.keys.videos) if video in annotations]
-    if len(rows) == len(table.lines):
+    if len(rows) == len(table.places):
         return table, []
     if not rows:
         raise InputError(
@@ -63,11 +63,11 @@ def annotated(table: LabelTable, annotations: Collection[str]) -> tuple[LabelTab
         raters=tuple(table.raters[number] for number in used),
         labels=[table.labels[row] for row in rows],
         strata=table.strata and [table.strata[row] for row in rows],
-        lines=[table.lines[row] for row in rows],
+        places=[table.places[row] for row in rows],
     )
     videos = sorted(set(table.keys.videos).difference(annotations))
     warning = (
-        f"{len(table.lines) - len(rows)} labels are of videos without an annotation, and are left "
+        f"{len(table.places) - len(rows)} labels are of videos without an annotation, and are left "
         f"out: {listed(videos)}"
     )
     return kept, [warning]
@@ -134,7 +134,7 @@ def unknown_element(
 ) -> InputError:
     """Return the error of a label whose video or element is not in the annotations."""
     video, element = table.keys[row][0], table.elements[row]
-    where = table.place(row)
+    where = table.places[row]
     if video not in known:
         labelled = set(table.keys.videos)
         # A video that has labels of its own is not a misspelling of this one.

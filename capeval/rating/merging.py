@@ -10,8 +10,7 @@ from pathlib import Path
 from capeval.errors import InputError, UsageError
 from capeval.files.csv_formulas import escape, unescape
 from capeval.files.ratings import STRATUM_COLUMNS, Keys, strata_of
-from capeval.files.table_reading import read_spreadsheet
-from capeval.files.tables import CONTROL, InputTable
+from capeval.files.tables import CONTROL, Table, read_table
 from capeval.rating.sheet import CHECK_COLUMN, KEY_COLUMNS, csv_text, key_check
 from capeval.schema import RELATIONS, Annotation, Relation, element_ids
 from capeval.text import nearest, normal_form, shown
@@ -54,13 +53,11 @@ class RatedFile:
 
 def read_key(path: Path) -> dict[str, KeyedItem]:
     """Return the caption of each id, in the sheet's order."""
-    check, needed = CHECK_COLUMN, KEY_COLUMNS
-    table = read_spreadsheet(path, needed, [*STRATUM_COLUMNS, check])
-    stratified = any(name in table.columns for name in STRATUM_COLUMNS)
-    if stratified:
-        table.require(STRATUM_COLUMNS)
-    # A video's index may end in a blank, so cells are not stripped.
-    items, videos, systems, elements = (table.names(name, strip=False) for name in needed)
+    table = read_table(path)
+    stratified = STRATUM_COLUMNS if any(n in table.columns for n in STRATUM_COLUMNS) else ()
+    chosen = table.choose([*KEY_COLUMNS, *stratified], [CHECK_COLUMN])
+    items, videos, systems, elements = (table.names(chosen[name]) for name in KEY_COLUMNS)
+    check = chosen.get(CHECK_COLUMN)
     table.check_unique([(item,) for item in items], "item_id")
     table.check_unique(list(zip(videos, systems, strict=True)), "video_id, system")
     found: dict[str, KeyedItem] = {}
@@ -78,9 +75,9 @@ def read_key(path: Path) -> dict[str, KeyedItem]:
                 row=row,
                 column="elements",
             )
-        cells = [unescape(table.columns[name][row]) for name in STRATUM_COLUMNS if stratified]
+        cells = [unescape(table.columns[name][row]) for name in stratified]
         made = key_check(items[row], videos[row], systems[row], sizes, *cells)
-        if check in table.columns and table.columns[check][row].strip() != made:
+        if check is not None and table.columns[check][row].strip() != made:
             raise table.error(
                 "the row is not as `capeval rate sheet` wrote it; make the sheet again with the "
                 "same runs and seed to restore its key",
@@ -123,9 +120,10 @@ def check_key(
 def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
     """Return the labels of one rater; the order of the rows does not matter."""
     columns = ("item_id", "element_id", "label")
-    table = read_spreadsheet(path, columns, ("rater",))
+    table = read_table(path)
+    chosen = table.choose(columns, ["rater"])
     items, element_cells, given = (
-        [cell.strip() for cell in table.columns[name]] for name in columns
+        [str(cell).strip() for cell in table.columns[chosen[name]]] for name in columns
     )
     known: dict[str, set[str]] = {}
     places: list[Place] = []
@@ -155,7 +153,12 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
             labels[place] = _LABELS[label.lower()]
     table.check_unique(places, "item_id, element_id")
     every = [(i, element) for i, item in key.items() for element in element_ids(item.elements)]
-    return RatedFile(_rater(table, path), path, labels, tuple(p for p in every if p not in labels))
+    return RatedFile(
+        _rater(table, chosen.get("rater"), path),
+        path,
+        labels,
+        tuple(p for p in every if p not in labels),
+    )
 
 
 # Invisible characters make two names of one. Joiners, which some scripts need, are not included.
@@ -179,10 +182,10 @@ def _canonical(rater: str) -> str:
     return normal_form(normal_form(joined).casefold())
 
 
-def _rater(table: InputTable, path: Path) -> str:
+def _rater(table: Table, column: str | None, path: Path) -> str:
     """Return the rater's name in the file, else the name of the file."""
     raters: dict[str, tuple[str, int]] = {}
-    for row, cell in enumerate(table.columns.get("rater", [])):
+    for row, cell in enumerate(table.columns[column] if column else []):
         name = rater_name(cell)
         if CONTROL.search(cell.strip()):
             raise table.error(f"{shown(cell)} has a control character", row=row, column="rater")

@@ -28,8 +28,7 @@ from capeval.reporting.numbers import (
 )
 from capeval.reporting.table import Cell, Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages
-from capeval.runs.checking import Absent, Checked
-from capeval.runs.stored_scores import TOLERANCE
+from capeval.runs.stored_scores import TOLERANCE, Absent, Checked
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST_FOR_FAILURES, FEWEST_VIDEOS, Estimate, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS

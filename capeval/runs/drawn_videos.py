@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from capeval.errors import InputError
-from capeval.files.jsonl import dumps, write_atomic
+from capeval.files.jsonl import dumps, whole_lines, write_atomic
 from capeval.files.reading import parse_json, read_text
 from capeval.runs.folder import JudgeFolder
-from capeval.text import complaint, shown
+from capeval.text import complaint
 
 NAME = "anchors.json"
 
@@ -81,12 +80,10 @@ def read_drawn(folder: JudgeFolder) -> DrawnVideos | None:
     if not file.is_file():
         return None
     value = parse_json(read_text(file), file=file)
-    if not isinstance(value, dict):
-        raise InputError(f"must be a JSON object, not {shown(value)}", file=file)
     try:
         return DrawnVideos.model_validate_json(dumps(value))
     except ValidationError as faults:
-        field, message = complaint(faults, list(DrawnVideos.model_fields))
+        field, message = complaint(faults)
         raise InputError(message, file=file, field=field) from None
 
 
@@ -96,24 +93,15 @@ def is_sample(folder: JudgeFolder) -> bool:
     A judge that has gone on to judge the other captions has judged the run like any other.
     """
     try:
-        if not (folder.path / NAME).is_file():
-            return False
-    except OSError:
-        # A folder that cannot be read is reported as such.
-        return False
-    try:
         drawn = read_drawn(folder)
-        return drawn is not None and _lines(folder.judgments) < drawn.N
-    except (InputError, OSError):
+        return drawn is not None and len(whole_lines(folder.judgments)) < drawn.N
+    except InputError:
         # Whoever needs the file says what is wrong with it.
         return True
+    except OSError:
+        return False
 
 
 def without_samples(folders: Sequence[JudgeFolder]) -> list[JudgeFolder]:
     """Return the folders of judges that are to judge the whole run; all if there is none."""
     return [one for one in folders if not is_sample(one)] or list(folders)
-
-
-def _lines(file: Path) -> int:
-    with file.open("rb") as lines:
-        return sum(bool(line.strip()) for line in lines)

@@ -81,11 +81,8 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
         """How messages name this task."""
         ...
 
-    def locked(self) -> AbstractContextManager[Callable[[], None]]:
-        """Hold the run for this process; raise `RunLocked` if another process holds it.
-
-        The value is a function that raises `InputError` if the run's folder was replaced since.
-        """
+    def locked(self) -> AbstractContextManager[object]:
+        """Hold the run for this process; raise `RunLocked` if another process holds it."""
         ...
 
     def plan(self) -> PlanT:
@@ -175,23 +172,22 @@ async def execute(
 
     Each outcome is appended to its file before the next one is taken, so that a killed process
     loses at most the line being written. Files and folders are created with the first outcome: a
-    start that fails before it, because of a wrong key or model name, leaves nothing. If the folder
-    or a file in it is replaced meanwhile, the task stops: its outcomes belong to the old one.
+    start that fails before it, because of a wrong key or model name, leaves nothing.
 
     Raises
     ------
     RunLocked, InputError, UsageError
-        The task cannot begin, or its files were replaced.
+        The task cannot begin.
     EndpointRefused
         No call can succeed; outcomes recorded before are kept in their files.
     """
-    with task.locked() as check:
+    with task.locked():
         plan = task.plan()
         done: dict[str, OutcomeT] = dict(plan.kept)
         new: set[str] = set()
         tracker = _Tracker(task, plan, progress)
         stopped: BudgetReached | EndpointDown | None = None
-        with _Files(lambda: task.create(plan), check) as files:
+        with _Files(lambda: task.create(plan)) as files:
 
             def record(outcome: OutcomeT) -> None:
                 files.keep(task.line(plan, outcome))
@@ -205,7 +201,6 @@ async def execute(
                 stopped = failure
             # A task that stopped at once has nothing to finish, and must not leave files behind.
             if new or not stopped or any(one.reason is None for one in done.values()):
-                files.check()
                 files.create()
                 task.finish(plan, done)
     return Finished(plan, done, frozenset(new), stopped)
@@ -235,16 +230,10 @@ class _Tracker:
 class _Files(ExitStack):
     """The files that outcomes are appended to, each opened with its first line."""
 
-    def __init__(self, create: Callable[[], None], check: Callable[[], None]) -> None:
+    def __init__(self, create: Callable[[], None]) -> None:
         super().__init__()
         self._create: Callable[[], None] | None = create
-        self._check = check
         self._open: dict[Path, JsonlAppender] = {}
-
-    def check(self) -> None:
-        self._check()
-        for appender in self._open.values():
-            appender.check()
 
     def create(self) -> None:
         if self._create:
@@ -252,7 +241,6 @@ class _Files(ExitStack):
             create()
 
     def keep(self, entry: tuple[Path, Mapping[str, Any]] | None) -> None:
-        self._check()
         self.create()
         if entry is None:
             return

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,44 +14,36 @@ from filelock import FileLock, Timeout
 
 from capeval.errors import InputError, RunLocked
 from capeval.files.captions import captions_hash, load_captions
-from capeval.files.jsonl import (
-    dumps,
-    is_still,
-    remove_empty,
-    replaced,
-    whole_lines,
-    write_atomic,
-    write_jsonl,
-)
-from capeval.files.reading import Stamp, parse_json, read_text, reading, stamp_of
+from capeval.files.jsonl import dumps, remove_empty, whole_lines, write_atomic, write_jsonl
+from capeval.files.judgments import load_judgments
+from capeval.files.reading import parse_json, read_text, reading
 from capeval.schema import Caption
 
 
 @dataclass(frozen=True)
 class JudgeFolder:
-    """The files of one judge in a run."""
+    """The files of one judge in a run.
+
+    `judge.json` says who that is and how many repeats were last asked for. Verdicts made elsewhere
+    lack it.
+    """
 
     path: Path
 
     @property
     def judgments(self) -> Path:
-        """`judgments.jsonl`: the verdicts in force, of one judge."""
+        """`judgments.jsonl`: the verdicts."""
         return self.path / "judgments.jsonl"
 
     @property
-    def next(self) -> Path:
-        """Verdicts that will take the place of those in force when they are complete."""
-        return self.path / "judgments.next.jsonl"
-
-    @property
-    def aside(self) -> Path:
-        """Verdicts about other captions or annotations, of videos without one in force."""
-        return self.path / "judgments.aside.jsonl"
-
-    @property
     def scores(self) -> Path:
-        """`scores.json`."""
+        """`scores.json`: the scores of the verdicts, for other programs."""
         return self.path / "scores.json"
+
+    @property
+    def judge(self) -> Path:
+        """`judge.json`."""
+        return self.path / "judge.json"
 
     @property
     def run(self) -> RunFolder | None:
@@ -62,41 +51,40 @@ class JudgeFolder:
         run = RunFolder(self.path.absolute().parent)
         return run if run.exists() else None
 
-    def has_scores(self) -> bool:
-        """Return whether there is a `scores.json`."""
-        return _is_file(self.scores)
-
-    def has_judgments(self) -> bool:
-        """Return whether there is a `judgments.jsonl`."""
-        return _is_file(self.judgments)
-
     def has_verdicts(self) -> bool:
-        """Return whether `judgments.jsonl` has at least one whole line.
-
-        A command that failed before its first verdict may have left an empty file, or a torn line.
-        """
+        """Return whether `judgments.jsonl` has content, or may not be read: its reader says so."""
         try:
-            if self.judgments.exists() and not self.judgments.is_file():
-                # A pipe would wait for a writer; its reader says what is wrong with it.
-                return not self.judgments.is_dir()
-            with self.judgments.open("rb") as file:
-                for line in file:
-                    if line.removeprefix(codecs.BOM_UTF8).strip():
-                        return line.endswith(b"\n") or _is_whole(line)
+            return self.judgments.stat().st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
             return False
-        except (OSError, ValueError):
-            # What cannot be opened is for the reader to complain about.
-            return self.has_judgments()
-
-    def has_scored(self) -> bool:
-        """Return whether a caption was scored; files that cannot be read count as if one was."""
-        if not self.has_judgments():
-            return self.has_scores()
-        try:
-            lines = [*whole_lines(self.judgments), *whole_lines(self.next)]
-        except InputError:
+        except OSError:
             return True
-        return not all(isinstance(one, dict) and one.get("status") == "unscored" for one in lines)
+
+    def read_judge(self) -> dict[str, Any]:
+        """Return what `judge.json` says; empty if there is none."""
+        return _read_object(self.judge) if _is_file(self.judge) else {}
+
+    def write_judge(self, judge: Mapping[str, Any]) -> None:
+        """Write `judge.json` if it would change."""
+        if self.read_judge() != judge:
+            write_atomic(self.judge, dumps(judge, indent=1) + "\n")
+
+    @property
+    def repeats(self) -> int | None:
+        """How many repeats were last asked for, if that is known."""
+        found = self.read_judge().get("repeats")
+        return found if isinstance(found, int) and found > 0 else None
+
+    def is_free_for(self, identity: str) -> bool:
+        """Return whether a judge, given by the hash of its identity, may write here.
+
+        The folder is its own, or nobody's.
+        """
+        owner = self.read_judge().get("hash")
+        if owner is None and self.has_verdicts():
+            first = next(iter(load_judgments(self.judgments).values()), None)
+            owner = first.inputs.judge if first and first.inputs else "unknown"
+        return owner in (None, identity)
 
 
 @dataclass(frozen=True)
@@ -143,35 +131,36 @@ class RunFolder:
 
     def read_manifest(self) -> dict[str, Any]:
         """Return what produced the captions; empty if that is not known."""
-        # A pipe or a device is there too; its reader says what is wrong with it.
-        is_there = _is_file(self.manifest) or self.manifest.exists()
-        return _read_object(self.manifest) if is_there else {}
+        return _read_object(self.manifest) if _is_file(self.manifest) else {}
 
-    def judge(self, name: str, prompts: str | None, reasoning: str | None = None) -> JudgeFolder:
-        """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name.
+    def judge(
+        self, name: str, prompts: str | None, reasoning: str | None = None, *, identity: str
+    ) -> JudgeFolder:
+        """Return the folder `JUDGE@PROMPTS`, or `JUDGE@PROMPTS@EFFORT`, of a judge.
 
-        A judge that is asked for a reasoning effort has `JUDGE@PROMPTS@EFFORT`.
-        Many file systems take names that differ only by case for one: the second gets a hash.
+        If a judge of another identity has that folder, the name gets the beginning of the
+        identity's hash. Many file systems take names that differ only by case for one.
         """
-        whole = "@".join(part for part in (name, prompts, reasoning) if part)
-        plain, hashed = safe_name(whole), _hashed_name(whole)
-        there = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
-        taken = hashed in there or plain.lower() in {other.lower() for other in there}
-        return JudgeFolder(self.path / (hashed if taken and plain not in there else plain))
+        plain = safe_name("@".join(part for part in (name, prompts, reasoning) if part))
+        there = {entry.name.lower(): entry for entry in self._folders()}
+        if JudgeFolder(there.get(plain.lower(), self.path / plain)).is_free_for(identity):
+            return JudgeFolder(there.get(plain.lower(), self.path / plain))
+        return JudgeFolder(self.path / f"{plain}-{identity[:6]}")
 
-    def judges(self, named: str | None = None, *, scored: bool = False) -> list[JudgeFolder]:
+    def _folders(self) -> list[Path]:
+        with reading():
+            if not self.path.is_dir():
+                return []
+            return [entry for entry in sorted(self.path.iterdir()) if entry.is_dir()]
+
+    def judges(self, named: str | None = None) -> list[JudgeFolder]:
         """Return the folders of the judges that have judged this run: those that hold verdicts.
 
         Parameters
         ----------
         named : only the judge of this name; if there is none, those whose names begin so
-        scored : folders that hold only a `scores.json` as well
         """
-        with reading():
-            if not self.path.is_dir():
-                return []
-            found = [JudgeFolder(entry) for entry in sorted(self.path.iterdir()) if entry.is_dir()]
-        judges = [one for one in found if one.has_verdicts() or (scored and one.has_scores())]
+        judges = [one for one in map(JudgeFolder, self._folders()) if one.has_verdicts()]
         if named is None:
             return judges
         # A model's own name may have characters that its folder's cannot have. A judge whose model
@@ -192,19 +181,16 @@ class RunFolder:
         """Raise `InputError` if the run holds other captions than those of the file `of`.
 
         Captions that came from a file, and none of which a judge has scored, may be replaced by
-        corrected ones.
+        corrected ones. Generated captions cost a GPU or money: they are never replaced.
         """
         manifest = self.read_manifest()
-        # Generated captions cost a GPU or money: they are never replaced.
-        kept = "captions" not in manifest or "generation" in manifest
         if "generation" in manifest and not self.exists():
             raise InputError(
                 "is a run whose captions are being generated; choose another name with --run",
                 file=self.path,
             )
-        if not self._holds(captions) and (
-            kept or any(judge.has_scored() for judge in self.judges(scored=True))
-        ):
+        kept = "captions" not in manifest or "generation" in manifest
+        if not self._holds(captions) and (kept or any(map(_has_scored, self.judges()))):
             raise InputError(
                 f"holds other captions than {of}; choose another name with --run", file=self.path
             )
@@ -212,7 +198,8 @@ class RunFolder:
     def _holds(self, captions: Sequence[Caption]) -> bool:
         if not self.exists():
             return True
-        return _hash_of(self.captions, stamp_of(self.captions)) == captions_hash(captions)
+        held = load_captions(self.captions, unfinished=True)
+        return captions_hash(held) == captions_hash(captions)
 
     def store_captions(self, captions: Sequence[Caption]) -> None:
         """Write these captions unless the run holds them."""
@@ -227,11 +214,10 @@ class RunFolder:
             write_atomic(self.manifest, dumps(manifest, indent=2) + "\n")
 
     @contextmanager
-    def locked(self, *, part: str = "", wait: float = 0.0) -> Iterator[Callable[[], None]]:
+    def locked(self, *, part: str = "", wait: float = 0.0) -> Iterator[None]:
         """Lock the run, or a `part` of it; raise `RunLocked` if that takes over `wait` seconds.
 
-        Yields a function that raises `InputError` if the folder is no longer the one locked. What
-        only the lock needed, its file and new folders, is removed at the end.
+        What only the lock needed, its file and new folders, is removed at the end.
         """
         created = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
@@ -247,21 +233,12 @@ class RunFolder:
                 f"{self.path}: another capeval process is working on this run; wait for it, or use "
                 "another --run"
             ) from None
-        status = self.path.stat()
-
-        def check() -> None:
-            if not is_still(self.path, status):
-                raise replaced(self.path)
-
         try:
-            yield check
+            yield
         finally:
-            try:
-                if is_still(self.path, status):
-                    # While it is held: nobody else can be holding a file of this name.
-                    remove_empty([file, *created])
-            finally:
-                lock.release()
+            # While it is held: nobody else can be holding a file of this name.
+            remove_empty([file, *created])
+            lock.release()
 
     @classmethod
     def all(cls, runs: Path) -> list[RunFolder]:
@@ -286,17 +263,14 @@ def _is_file(path: Path) -> bool:
         return True
 
 
-def _is_whole(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict | list)
-    except (ValueError, RecursionError):
-        return False
+def _has_scored(folder: JudgeFolder) -> bool:
+    return any(line.get("status") == "scored" for line in whole_lines(folder.judgments))
 
 
 # Windows' devices, and the files of a run.
 _RESERVED = re.compile(
     r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)"
-    r"|((captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl|(manifest|scores|human)\.json)$",
+    r"|((captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl|(manifest|scores|judge|human)\.json)$",
     re.IGNORECASE,
 )
 
@@ -327,9 +301,3 @@ def _stem(name: str) -> str:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._@+-]", "-", name)
-
-
-@lru_cache(maxsize=8)
-def _hash_of(captions: Path, _stamp: Stamp) -> str:
-    # A run asks several times whether it holds the captions that it is given.
-    return captions_hash(load_captions(captions, unfinished=True))

@@ -14,14 +14,13 @@ from capeval.files.captions import load_captions
 from capeval.runs.drawn_videos import is_sample
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.human_labels import labels_of
-from capeval.runs.outputs import run_files
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
 from capeval.runs.verdicts import (
     JudgeIdentity,
-    judged_again,
     judged_by,
     signature_of,
+    snapshots_notice,
     stored_judgments,
     summarise,
 )
@@ -92,7 +91,7 @@ class JudgedRun:
 
     @cached_property
     def notices(self) -> list[str]:
-        """What a reader of the scores must know: they are of a part, or of earlier verdicts."""
+        """What a reader of the scores must know: they are of a part, or of several snapshots."""
         found = []
         unjudged = len(self.captions.keys() - self.judgments.keys()) if self.run else 0
         if unjudged and is_sample(JudgeFolder(self.file.parent)):
@@ -109,7 +108,7 @@ class JudgedRun:
             )
         if self.identity.judge == JudgeIdentity().judge:
             found.append(f"{self.name}: the judge is unknown, the verdicts do not record it")
-        if notice := judged_again(self.file, self.name):
+        if notice := snapshots_notice(self.name, judged_by(list(self.judgments.values()))[1]):
             found.append(notice)
         return found
 
@@ -140,6 +139,7 @@ def load_judged(
     seed: int = 0,
     ignore_unknown: bool = False,
     labels: bool = True,
+    repeats: int | None = None,
 ) -> JudgedRun:
     """Load a judged run.
 
@@ -149,6 +149,7 @@ def load_judged(
     annotations : their file, or the annotations themselves; else the run's manifest names them
     ignore_unknown : skip verdicts on videos without an annotation
     labels : with the human labels that the run keeps; without, they may be damaged
+    repeats : how many repeats count; by default the number last asked for
     """
     file = find_judgments(name_or_path, runs, judge)
     if annotations is None or isinstance(annotations, str | Path):
@@ -158,7 +159,9 @@ def load_judged(
         loaded = _annotations(named, None if annotations else name_or_path)
     else:
         named, loaded = "memory", tuple(annotations)
-    judgments, captioned = stored_judgments(file, loaded, ignore_unknown=ignore_unknown)
+    judgments, captioned = stored_judgments(
+        file, loaded, ignore_unknown=ignore_unknown, repeats=repeats
+    )
     run = JudgeFolder(file.parent).run
     known = {annotation.index for annotation in loaded}
     loaded_captions = load_captions(run.captions, unfinished=True) if run else ()
@@ -203,18 +206,9 @@ def load_judged_runs(
     return distinct_names(loaded)
 
 
-def files_behind(loaded: Iterable[JudgedRun], *, scores: bool = True) -> list[Path]:
-    """Return the files that judged runs were read from, so that none of them is overwritten.
-
-    Parameters
-    ----------
-    scores : False if `scores.json` may be written anew
-    """
-    return [
-        file
-        for run in loaded
-        for file in (*run_files(run.file, scores=scores), annotations_file(run.annotations_path))
-    ]
+def files_behind(loaded: Iterable[JudgedRun]) -> list[Path]:
+    """Return the files that judged runs were read from, so that none of them is overwritten."""
+    return [file for run in loaded for file in (run.file, annotations_file(run.annotations_path))]
 
 
 def distinct_names(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:

@@ -27,7 +27,8 @@ from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import first_line, reading
 from capeval.runs.drawn_videos import without_samples
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.text import Loss, cut, listed, nearest, similar
+from capeval.runs.sources import SAMPLE
+from capeval.text import Loss, cut, listed, nearest
 
 FolderT = TypeVar("FolderT", RunFolder, JudgeFolder)
 R = TypeVar("R")
@@ -84,23 +85,8 @@ def find_metric(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     return path
 
 
-def find_scores(name_or_path: str | Path, runs: Path = RUNS) -> Path:
-    """Return the `scores.json` of a run judged once or of a judge's folder, or the file named."""
-    path = locate(
-        name_or_path, runs, lambda place: bool(_scores_in(place)) or _is_json(place), "a file"
-    )
-    if not path.is_dir():
-        return path
-    found = _scores_in(path)
-    if not found:
-        raise InputError("holds no scores.json", file=path)
-    if len(found) > 1:
-        raise InputError(f"holds several scores.json; name one of {listed(found)}", file=path)
-    return found[0]
-
-
 def find_judges(name_or_path: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
-    """Return the judges' folders, with verdicts or scores, that a run or one such folder means."""
+    """Return the judges' folders, with verdicts, that a run or one such folder means."""
     path = locate(name_or_path, runs, lambda place: bool(_judges_in(place)), "a folder")
     if not path.is_dir():
         raise InputError(f"is neither a folder nor a run under {runs}/", file=path)
@@ -170,9 +156,12 @@ def locate(
     if not text.strip():
         raise UsageError(f"the name of a run is empty; name a run under {runs}/, or a path")
     if isinstance(name_or_path, Path) or _has_separator(text):
-        if not _is_there(Path(name_or_path)):
-            raise InputError(f"does not exist{_suggestion(Path(name_or_path), places)}", file=label)
-        return Path(name_or_path)
+        path = Path(name_or_path)
+        if not _is_there(path):
+            raise InputError(
+                f"does not exist{nearest(path.name, _names_in(path.parent))}", file=label
+            )
+        return path
     # Of a name that no file can have (with a NUL, or too long) none exists either.
     existing = [
         place for place in (*(one / text for one in places), Path(text)) if _is_there(place)
@@ -185,26 +174,23 @@ def locate(
         )
     if existing:
         return (fitting or existing)[0]
-    names = [run.name for run in RunFolder.all(runs)] if folders is None else []
-    names += [name for one in folders or () for name in _names_in(one)] + _names_in(Path())
-    hint = _of_sample(names) if text == "sample" else nearest(text, names)
+    names = [name for one in (*places, Path()) for name in _names_in(one)]
+    hint = nearest(text, names)
+    if text == SAMPLE:
+        made = sorted(name for name in names if name.startswith(f"{SAMPLE}-"))
+        hint = (
+            f"; the runs of the sample are {listed(made)}"
+            if made
+            else "; `capeval judge sample` makes the runs of the bundled sample"
+        )
     raise InputError(f"is neither {what} nor a run under {runs}/{hint}", file=label)
-
-
-def _of_sample(names: list[str]) -> str:
-    """Return which runs the sample has: its own name is only known to `judge`."""
-    found = sorted(name for name in names if name.startswith("sample-"))
-    if not found:
-        return "; `capeval judge sample` makes the runs of the bundled sample"
-    return f"; the runs of the sample are {listed(found)}"
 
 
 def _is_there(path: Path) -> bool:
     try:
         path.lstat()
     except PermissionError:
-        # Whoever reads it gets an error that says so.
-        return True
+        return True  # its reader says so
     except (OSError, ValueError):
         return False
     return True
@@ -212,14 +198,6 @@ def _is_there(path: Path) -> bool:
 
 def _has_separator(text: str) -> bool:
     return text in (".", "..") or any(mark in text for mark in (os.sep, os.altsep) if mark)
-
-
-def _suggestion(path: Path, folders: Iterable[Path]) -> str:
-    for folder in folders:
-        if not path.is_absolute() and os.path.lexists(folder / path):
-            return f"; did you mean {folder / path}?"
-    near = similar(path.name, _names_in(path.parent))
-    return f"; did you mean {path.parent / near}?" if near else ""
 
 
 def _names_in(folder: Path) -> list[str]:
@@ -254,11 +232,9 @@ def _verdicts_in(folder: Path, judge: str | None) -> Path:
 def _why_not_judged(folder: Path) -> str:
     if RunFolder(folder).exists():
         return f"is a run that is not judged; run `capeval judge {folder}` first"
-    if JudgeFolder(folder).judgments.is_file():
-        return "holds no verdicts yet; run the same `capeval judge` command again"
     if runs := [run.path for run in RunFolder.all(folder) if run.judges()]:
         return f"is a folder of runs and no run; name one of {listed(runs)}"
-    return "is neither a judged run nor a judge's folder: it holds no judgments.jsonl"
+    return "is neither a judged run nor a judge's folder: it holds no verdicts (judgments.jsonl)"
 
 
 def _holds_captions(path: Path) -> bool:
@@ -271,14 +247,7 @@ def _is_judged(folder: Path) -> bool:
 
 def _judges_in(folder: Path) -> list[JudgeFolder]:
     alone = JudgeFolder(folder)
-    if alone.has_verdicts() or alone.has_scores():
-        return [alone]
-    return RunFolder(folder).judges(scored=True)
-
-
-def _scores_in(folder: Path) -> list[Path]:
-    judges = [JudgeFolder(folder), *RunFolder(folder).judges(scored=True)]
-    return [judge.scores for judge in without_samples([j for j in judges if j.has_scores()])]
+    return RunFolder(folder).judges() or ([alone] if alone.has_verdicts() else [])
 
 
 def _is_json(path: Path) -> bool:

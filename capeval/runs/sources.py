@@ -16,7 +16,6 @@ from capeval.files.packaged import sample_folder
 from capeval.files.reading import Stamp, stamp_of
 from capeval.files.validation import validated
 from capeval.runs.folder import RunFolder
-from capeval.runs.outputs import run_files
 from capeval.schema import Annotation, Caption
 from capeval.text import cut
 
@@ -81,12 +80,7 @@ class Source:
             }
         self.run.write_manifest(manifest)
         if self.origin is not None:
-            try:
-                self.run.store_captions(self.captions)
-            except OSError:
-                if not before:  # a full disk: nothing is left of a run that did not begin
-                    self.run.manifest.unlink(missing_ok=True)
-                raise
+            self.run.store_captions(self.captions)
 
 
 def annotations_file(path: str | Path) -> Path:
@@ -204,12 +198,11 @@ def files_read(
     runs : the folder of runs, if all of them are read
     """
     paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
-    found = [file for path in paths for file in run_files(path)]
     texts = {None if annotations is None else str(annotations)}
     for path in paths:
         with suppress(CapevalError):  # a damaged manifest: its reader says what is wrong with it
             texts.add(annotations_named_by(path))
-    return [*found, *(annotations_file(text) for text in texts if text is not None)]
+    return [*named, *(annotations_file(text) for text in texts if text is not None)]
 
 
 def _annotations_near(run: RunFolder, named: str) -> str | None:

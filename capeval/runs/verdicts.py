@@ -1,56 +1,100 @@
-"""The stored verdicts of one judge on one run: which are still valid, who judged, their scores."""
+"""The stored verdicts of one judge on one run: which of them count, who judged, their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import gc
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.captions import load_captions
-from capeval.files.jsonl import dumps, write_atomic
-from capeval.files.judgments import (
-    caption_hash,
-    judgment_line,
-    judgment_lines,
-    load_judgments,
-    reference_hash,
-    write_judgments,
-)
+from capeval.files.judgments import caption_hash, load_judgments, reference_hash
 from capeval.files.reading import first_line
 from capeval.files.tuna_results import load_tuna_results
 from capeval.runs.folder import JudgeFolder
-from capeval.runs.human_labels import labels_of, read_labels
-from capeval.runs.kept_scores import with_bridged
 from capeval.runs.resolve import find_judgments
-from capeval.runs.sources import Source
-from capeval.schema import Annotation, Caption, Judgment, RunLabels, Scored, Unscored, flaw_of
+from capeval.schema import (
+    Annotation,
+    Caption,
+    Explanations,
+    Judgment,
+    Relation,
+    Relations,
+    RunLabels,
+    Scored,
+    Unscored,
+    Verdict,
+    flaw_of,
+)
 from capeval.scoring import AnnotationArrays, Scores, Signature, score_judgments
 from capeval.scoring.counts import as_arrays
-from capeval.text import counted, nearest, shown
+from capeval.text import nearest, shown
 from capeval.version import __version__
 
 
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Put off Python's search for reference cycles, which takes a third of the time of reading many
+    large files of verdicts and finds nothing in them.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def stored_judgments(
-    path: str | Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+    path: str | Path,
+    annotations: Sequence[Annotation],
+    *,
+    ignore_unknown: bool = False,
+    repeats: int | None = None,
 ) -> tuple[Sequence[Judgment], int]:
-    """Return the stored judgments, all by one judge, and the number of captions."""
+    """Return the stored judgments as they count today, all by one judge, and how many captions
+    there are.
+
+    Parameters
+    ----------
+    repeats : how many repeats of each video count; by default the number last asked for, or the
+        most that a video has where that is not known
+    """
     path = find_judgments(path)
     if _is_list(path):
-        judgments: Sequence[Judgment] = load_tuna_results(
-            path, annotations, ignore_unknown=ignore_unknown
-        )
+        judgments = load_tuna_results(path, annotations, ignore_unknown=ignore_unknown)
         captioned = len(judgments)
     else:
-        run = JudgeFolder(path.parent).run
-        loaded = load_captions(run.captions, unfinished=True) if run else ()
-        captions = {caption.index: caption for caption in loaded}
-        judgments = _judgments_of(path, annotations, captions, ignore_unknown=ignore_unknown)
-        known = {annotation.index for annotation in annotations}
-        captioned = len({j.index for j in judgments} | (captions.keys() & known))
+        folder = JudgeFolder(path.parent)
+        known = {annotation.index: annotation for annotation in annotations}
+        stored = load_judgments(path)
+        captioned = len(stored.keys() & known.keys())
+        captions: dict[str, Caption] = {}
+        if folder.run:
+            loaded = load_captions(folder.run.captions, unfinished=True)
+            captions = {caption.index: caption for caption in loaded}
+            captioned = len(captions.keys() & known.keys())
+            stored = {index: one for index, one in stored.items() if index in captions}
+        strangers = [index for index in stored if index not in known]
+        if strangers and not ignore_unknown:
+            raise InputError(
+                f"is unknown to the annotations{nearest(strangers[0], list(known))}; "
+                "name the matching --annotations, or skip it with --ignore-unknown",
+                file=path,
+                where=f"index {shown(strangers[0])}",
+            )
+        most = max((len(votes_of(judgment)) for judgment in stored.values()), default=1)
+        repeats = repeats or folder.repeats or most or 1
+        judgments = [
+            in_force(judgment, known[index], captions.get(index), repeats)
+            for index, judgment in stored.items()
+            if index in known
+        ]
     if not judgments:
         raise InputError("holds no judgments of these annotations", file=path)
     identities = {identity_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
@@ -75,56 +119,113 @@ def _is_list(path: Path) -> bool:
     return first.startswith("[")
 
 
-def _judgments_of(
-    path: Path,
-    annotations: Sequence[Annotation],
-    captions: Mapping[str, Caption],
-    *,
-    ignore_unknown: bool,
-) -> list[Judgment]:
-    known = {annotation.index: annotation for annotation in annotations}
-    result: list[Judgment] = []
-    for index, judgment in load_judgments(path).items():
-        if index in known:
-            changed = changed_since(judgment, known[index], captions.get(index))
-            result.append(
-                Unscored(
-                    index=index,
-                    reason=changed[1],
-                    inputs=judgment.inputs,
-                    provenance=judgment.provenance,
-                )
-                if changed and isinstance(judgment, Scored)
-                else judgment
-            )
-        elif not ignore_unknown:
-            raise InputError(
-                f"is unknown to the annotations{nearest(index, list(known))}; "
-                "name the matching --annotations, or skip it with --ignore-unknown",
-                file=path,
-                where=f"index {shown(index)}",
-            )
-    return result
+def in_force(
+    judgment: Judgment, annotation: Annotation, caption: Caption | None, repeats: int
+) -> Judgment:
+    """Return a stored judgment as it counts today.
 
-
-Changed = Literal["annotation", "caption", "content of the file"]
+    It is unscored if the caption or the annotation has changed since, or if it has fewer than
+    `repeats` repeats; of more, the first ones count.
+    """
+    changed = changed_since(judgment, annotation, caption)
+    if changed is None:
+        return first_repeats(judgment, repeats)
+    return _unscored(judgment, changed) if isinstance(judgment, Scored) else judgment
 
 
 def changed_since(
     judgment: Judgment, annotation: Annotation, caption: Caption | None
-) -> tuple[Changed, str] | None:
-    """Return what has changed since a verdict was stored, with the reason in words, or None.
+) -> str | None:
+    """Return what has changed since a verdict was stored, or None.
 
     Only what was stored with the verdict is compared: verdicts made elsewhere carry no hashes, and
     `caption` is None where the captions are not known.
     """
     inputs = judgment.inputs
     if inputs and caption and inputs.caption != caption_hash(caption):
-        return "caption", "another caption of this video was judged"
+        return "another caption of this video was judged"
     if inputs and inputs.reference != reference_hash(annotation):
-        return "annotation", "it was judged against another annotation of this video"
-    flaw = flaw_of(annotation, judgment) if isinstance(judgment, Scored) else None
-    return ("content of the file", flaw) if flaw else None
+        return "it was judged against another annotation of this video"
+    return flaw_of(annotation, judgment) if isinstance(judgment, Scored) else None
+
+
+def votes_of(judgment: Judgment) -> tuple[Verdict, ...]:
+    """Return the finished repeats of a judgment."""
+    if judgment.repeats or not isinstance(judgment, Scored):
+        return judgment.repeats
+    return (Verdict(**{name: getattr(judgment, name) for name in Verdict.model_fields}),)
+
+
+def first_repeats(judgment: Judgment, repeats: int) -> Judgment:
+    """Return a judgment by its first repeats alone; one that has fewer is unscored."""
+    votes = votes_of(judgment)
+    if len(votes) < repeats:
+        if not isinstance(judgment, Scored):
+            return judgment
+        return _unscored(judgment, f"it has {len(votes)} of {repeats} repeats")
+    if len(votes) == repeats and isinstance(judgment, Scored):
+        return judgment
+    return scored_by(votes[:repeats], judgment)
+
+
+def _unscored(judgment: Judgment, reason: str) -> Unscored:
+    return Unscored(
+        index=judgment.index,
+        reason=reason,
+        repeats=judgment.repeats,
+        inputs=judgment.inputs,
+        usage=judgment.usage,
+        provenance=judgment.provenance,
+    )
+
+
+def scored_by(votes: Sequence[Verdict], about: Judgment) -> Scored:
+    """Return the judgment that some repeats give; whose and of what it is, `about` says."""
+    first = votes[0]
+    relations = majority([vote.relations for vote in votes])
+    return Scored(
+        index=about.index,
+        candidate_events=first.candidate_events,
+        matches=first.matches,
+        relations=relations,
+        explanations=_explanations(relations, votes),
+        notes=first.notes,
+        repeats=tuple(votes) if len(votes) > 1 else (),
+        inputs=about.inputs,
+        usage=about.usage,
+        provenance=about.provenance,
+    )
+
+
+def majority(
+    votes: Sequence[Sequence[Sequence[Relation]]],
+) -> tuple[tuple[Relation, ...], ...]:
+    """Return the most frequent label of each element; a tie goes to the earliest repeat.
+
+    >>> majority([[["lack"]], [["entailment"]], [["entailment"]]])
+    (('entailment',),)
+    >>> majority([[["lack"]], [["entailment"]]])
+    (('lack',),)
+    """
+    return tuple(
+        # Among equals, most_common keeps the order of first occurrence.
+        tuple(Counter(labels).most_common(1)[0][0] for labels in zip(*events, strict=True))
+        for events in zip(*votes, strict=True)
+    )
+
+
+def _explanations(relations: Relations, votes: Sequence[Verdict]) -> Explanations:
+    """Return for each element the explanation of the earliest repeat that gave its relation."""
+    explained = [(v.relations, v.explanations) for v in votes if v.explanations is not None]
+    if not explained:
+        return None
+    return tuple(
+        tuple(
+            next((texts[e][k] for given, texts in explained if given[e][k] == relation), "")
+            for k, relation in enumerate(event)
+        )
+        for e, event in enumerate(relations)
+    )
 
 
 @dataclass(frozen=True, order=True)
@@ -246,7 +347,6 @@ def summarise(
             "baseline": identity.baseline,
             "base_url": _addresses(scored or judgments),
             "prompts": identity.prompts,
-            # Files of judges without an effort have the bytes that they had before there was one.
             **({"reasoning": identity.reasoning} if identity.reasoning else {}),
             "repeats": identity.repeats,
             "models": models,
@@ -259,123 +359,8 @@ def summarise(
     )
 
 
-def judged_again(file: Path, name: str) -> str | None:
-    """Return a notice if other verdicts are to replace those of a file, and some are still missing.
-
-    Parameters
-    ----------
-    file : the verdicts in force
-    name : of their run
-    """
-    folder = JudgeFolder(file.parent)
-    if file.name != folder.judgments.name or not folder.run or not folder.next.is_file():
+def snapshots_notice(name: str, models: Sequence[str]) -> str | None:
+    """Return a notice if several snapshots of the judge answered."""
+    if len(models) < 2:
         return None
-    try:
-        again = [one for one in judgment_lines(folder.next) if isinstance(one, Scored)]
-        total = sum(isinstance(one, Scored) for one in load_judgments(file).values())
-    except InputError as fault:
-        return str(fault)
-    # Of several judges, the last is the one that was chosen last.
-    by = [(one.inputs and one.inputs.judge, len(one.repeats)) for one in again]
-    finish = identity_of(again[-1]).command if again else "the same `capeval judge` command"
-    number = len({one.index for one, of in zip(again, by, strict=True) if of == by[-1]})
-    return (
-        f"{name}: {number:,} of {counted(total, 'caption')} are judged again, and these scores are "
-        f"of the earlier verdicts; finish with {finish}, or delete {folder.next}"
-    )
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What a judge's folder holds: its verdicts in force, those that will replace them, and those
-    set aside.
-    """
-
-    in_force: Sequence[Judgment] = ()
-    next: Sequence[Judgment] = ()
-    aside: Sequence[Judgment] = ()
-
-    def __iter__(self) -> Iterator[Judgment]:
-        yield from (*self.in_force, *self.next, *self.aside)
-
-
-def _distinct(judgments: Sequence[Judgment]) -> list[Judgment]:
-    return list({dumps(judgment_line(one)): one for one in judgments}.values())
-
-
-class VerdictStore:
-    """Reads and writes the verdicts and scores of one judge; without a folder nothing is stored.
-
-    `judgments.jsonl` has the verdicts in force. Those of a judge that has changed since are
-    collected in `judgments.next.jsonl`, and replace them when they are complete. A verdict on a
-    text that has changed, or on a video that is no longer captioned or annotated, is kept in
-    `judgments.aside.jsonl` until its video is scored.
-    """
-
-    def __init__(self, source: Source, folder: JudgeFolder | None) -> None:
-        self._source, self.folder = source, folder
-        self._stored = Stored()
-        self._judgments: list[Judgment] = []
-
-    def load(self) -> Stored:
-        """Return the stored judgments."""
-        if self.folder:
-            files = (self.folder.judgments, self.folder.next, self.folder.aside)
-            if run := self.folder.run:
-                # Labels that cannot be read must stop the command before it spends anything.
-                read_labels(run)
-            self._stored = Stored(*map(judgment_lines, files))
-        return self._stored
-
-    def hold(self, judgments: Mapping[str, Judgment]) -> None:
-        """Keep judgments that cannot be in force yet; they are in their file already."""
-        self._judgments = self._in_order(judgments)
-
-    def finish(self, judgments: Mapping[str, Judgment], *, next_left: Sequence[Judgment]) -> None:
-        """Put the judgments in force, score them, and set aside what nothing replaces.
-
-        Parameters
-        ----------
-        judgments : by one judge
-        next_left : the loaded ones of `next` that another judge is still to complete
-        """
-        self._judgments = self._in_order(judgments)
-        folder, stored = self.folder, self._stored
-        if folder is None:
-            return
-        scored = {one.index for one in self._judgments if isinstance(one, Scored)}
-        left = set(map(id, next_left))
-        done = [one for one in stored.next if id(one) not in left]
-        others = (*stored.in_force, *done)
-        added = [one for one in others if isinstance(one, Scored) and one.index not in scored]
-        aside = [one for one in stored.aside if one.index not in scored]
-        # Killed at any line, what is not yet replaced is still in one of the files.
-        if added:
-            write_judgments(folder.aside, _distinct([*stored.aside, *added]))
-        write_judgments(folder.judgments, self._judgments)
-        scores = with_bridged(self.scores, folder)
-        write_atomic(folder.scores, dumps(scores.model_dump(mode="json"), indent=1) + "\n")
-        if not next_left:
-            folder.next.unlink(missing_ok=True)
-        elif done:
-            write_judgments(folder.next, next_left)
-        if not (aside or added):
-            folder.aside.unlink(missing_ok=True)
-        elif len(aside) < len(stored.aside):
-            write_judgments(folder.aside, _distinct([*aside, *added]))
-
-    def _in_order(self, judgments: Mapping[str, Judgment]) -> list[Judgment]:
-        annotated = (annotation.index for annotation in self._source.annotations)
-        return [judgments[index] for index in annotated if index in judgments]
-
-    @cached_property
-    def scores(self) -> Scores:
-        """The scores of the judgments that were finished."""
-        captions = {caption.index: caption for caption in self._source.captions}
-        run = self.folder and self.folder.run
-        return summarise(
-            self._source.annotations,
-            self._judgments,
-            captioned=len(self._source.captions),
-            labels=labels_of(run, self._source.annotations, captions) if run else None,
-        )
+    return f"{name}: {len(models)} snapshots of the judge answered: {', '.join(models)}"

@@ -222,7 +222,7 @@ def load_bridge(file: Path) -> Bridge:
     try:
         bridge = Bridge.model_validate_json(text, strict=True)
     except ValidationError as faults:
-        field, message = complaint(faults, list(Bridge.model_fields))
+        field, message = complaint(faults)
         raise InputError(message, file=file, field=field[:200]) from None
     if bridge.hash != bridge.digest:
         raise InputError(

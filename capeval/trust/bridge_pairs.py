@@ -13,11 +13,10 @@ from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.runs.drawn_videos import DrawnVideos, read_drawn
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.garbage import without_garbage_collection
 from capeval.runs.judged_run import JudgedRun, load_judged
-from capeval.runs.kept_scores import verdicts_hash
 from capeval.runs.resolve import attempt
-from capeval.runs.verdicts import JudgeIdentity, judged_by
+from capeval.runs.stored_scores import verdicts_hash
+from capeval.runs.verdicts import JudgeIdentity, judged_by, without_garbage_collection
 from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.stats.values import Floats, Mask
 from capeval.text import listed, nearest, shown

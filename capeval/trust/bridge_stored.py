@@ -9,8 +9,7 @@ from capeval.errors import InputError
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.judged_run import JudgedRun
-from capeval.runs.kept_scores import verdicts_hash
-from capeval.runs.stored_scores import load_scores
+from capeval.runs.stored_scores import load_scores, stored_bridged, verdicts_hash
 from capeval.scoring import Scores, Signature
 from capeval.scoring.result import Bridged
 from capeval.trust.bridge_file import Bridge, bridge_path, bridged_digest, load_bridge
@@ -26,12 +25,12 @@ def store_bridged(folder: JudgeFolder, bridged: Bridged) -> Path:
     RunLocked
         Another process is working on the run.
     """
-    if not folder.has_scores():
+    if not folder.scores.is_file():
         raise InputError(
             "is not scored yet; finish with the same `capeval judge` command as before",
             file=folder.path,
         )
-    with (folder.run or RunFolder(folder.path.parent)).locked() as check:
+    with (folder.run or RunFolder(folder.path.parent)).locked():
         scores = load_scores(folder.scores)
         if not _is_of_same_data(scores, bridged):
             raise InputError(
@@ -39,7 +38,6 @@ def store_bridged(folder: JudgeFolder, bridged: Bridged) -> Path:
                 "score` with --out, and then this one",
                 file=folder.scores,
             )
-        check()
         changed = scores.model_copy(update={"bridged": bridged})
         if changed != scores:
             text = dumps(changed.model_dump(mode="json"), indent=1) + "\n"
@@ -93,20 +91,16 @@ def changed_anchor(bridge: Bridge, runs: Path) -> str | None:
     for anchor in bridge.anchors:
         for judge, digest in ((bridge.old.folder, anchor.old), (bridge.new.folder, anchor.new)):
             folder = JudgeFolder(runs / anchor.run / judge)
-            if folder.has_judgments() and _hash(folder) != digest:
+            if folder.judgments.is_file() and _hash(folder) != digest:
                 return f"the verdicts of the anchor {anchor.run} by {judge} have changed"
     return None
 
 
 def read_bridged(folder: JudgeFolder) -> tuple[Bridged | None, str | None]:
     """Return the bridged scores beside a judge's own, or why those that are stored are outdated."""
-    if not folder.has_scores():
+    if stored_bridged(folder) is None:
         return None, None
-    try:
-        scores = load_scores(folder.scores)
-    except InputError:
-        # Whoever needs the scores says what is wrong with them.
-        return None, None
+    scores = load_scores(folder.scores)
     why = why_outdated(scores, folder)
     return (None, why) if why else (scores.bridged, None)
 
@@ -134,4 +128,4 @@ def _is_of_same_data(scores: Scores, bridged: Bridged) -> bool:
 
 
 def _hash(folder: JudgeFolder) -> str | None:
-    return verdicts_hash(folder) if folder.has_judgments() else None
+    return verdicts_hash(folder) if folder.judgments.is_file() else None

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from capeval.errors import CapevalError
 from capeval.files.reading import Stamp, stamp_of
-from capeval.runs.verdicts import identity_of
+from capeval.runs.folder import JudgeFolder
+from capeval.runs.verdicts import first_repeats, identity_of
 from capeval.schema import JUDGMENT, Judgment, Scored
 from capeval.trust.probe_card import Card, identity_fields, load_card
 
@@ -41,9 +42,11 @@ def card_for(judgments: Path) -> Card | None:
     ----------
     judgments : a `judgments.jsonl` in `RUNS/RUN/JUDGE/`
     """
-    verdict = _first_scored(judgments)
+    verdict: Judgment | None = _first_scored(judgments)
     if verdict is None:
         return None
+    if asked := JudgeFolder(judgments.parent).repeats:
+        verdict = first_repeats(verdict, asked)
     folder = probes_folder(judgments.absolute().parent.parent.parent)
     try:
         # That of this judge's own folder first: others are of other judges, nearly always.

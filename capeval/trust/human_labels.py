@@ -10,19 +10,16 @@ from itertools import islice
 from pathlib import Path
 
 from capeval.errors import CapevalError, InputError, RunLocked
-from capeval.files.columns import Choice, Known
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.judgments import caption_hash, reference_hash
 from capeval.files.ratings import LabelTable, RatingTable, load_human
 from capeval.files.reading import read_bytes
 from capeval.rating.human_scores import as_relation, unknown_element
-from capeval.runs.checking import why_stale
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.human_labels import NO_ANNOTATION, NO_CAPTION
 from capeval.runs.judged_run import JudgedRun, load_judged
-from capeval.runs.stored_scores import load_scores
+from capeval.runs.stored_scores import write_scores
 from capeval.schema import LabelledVideo, Relation, RunLabels, Stratum
-from capeval.scoring import Scores
 from capeval.text import counted, listed, shown
 
 PARTIAL = "not fully labelled by any rater"
@@ -33,10 +30,12 @@ def with_labels(
     file: Path,
     columns: Mapping[str, str] | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
+    sheet: str | None = None,
 ) -> JudgedRun:
     """Return a judged run with the labels of its captions in a human file.
 
-    `columns` are the file's by capeval's names. Rows without a label are left out with a notice.
+    `columns` are the file's by capeval's names, `sheet` is that of a workbook. Rows
+    without a label are left out with a notice.
 
     Raises
     ------
@@ -44,10 +43,7 @@ def with_labels(
         The file has no labels of elements, or none of this run's captions.
     """
 
-    def known() -> Known:
-        return Known({*judged.annotated}, {name for name in (judged.name, judged.model) if name})
-
-    table = load_human(file, choice=Choice(columns or {}, known), missing="drop")
+    table = load_human(file, columns=columns, sheet=sheet, missing="drop")
     if isinstance(table, RatingTable):
         raise InputError(
             "has ratings of captions; calibrated scores need labels of elements "
@@ -128,7 +124,7 @@ def _rows_of(table: LabelTable, judged: JudgedRun) -> list[int]:
     """Return the rows of a run: those under its name, else those under its model's."""
     systems = table.keys.systems
     if systems is None:
-        return list(range(len(table.lines)))
+        return list(range(len(table.places)))
     there = set(systems)
     name = next((one for one in (judged.name, judged.model) if one in there), None)
     if name is None:
@@ -144,8 +140,8 @@ def _rows_of(table: LabelTable, judged: JudgedRun) -> list[int]:
 def store_labels(judged: JudgedRun) -> list[str]:
     """Keep a judged run's labels in the run, so that every command shows calibrated scores.
 
-    The `scores.json` of each judge of the run gets them too, unless it is outdated. Returns what
-    the caller should know.
+    The `scores.json` of each judge of the run is written anew with them. Returns what the caller
+    should know.
     """
     run, labels = judged.run, judged.labels
     if run is None or labels is None:
@@ -164,8 +160,8 @@ def store_labels(judged: JudgedRun) -> list[str]:
         )
     try:
         with run.locked():
-            for folder in run.judges(scored=True):
-                if folder.has_scores() and folder.has_judgments():
+            for folder in run.judges():
+                if folder.scores.is_file():
                     notices += _update(folder, judged)
     except RunLocked:
         notices.append(f"{run}: is being judged; its scores.json is not updated until that ends")
@@ -173,17 +169,9 @@ def store_labels(judged: JudgedRun) -> list[str]:
 
 
 def _update(folder: JudgeFolder, judged: JudgedRun) -> list[str]:
-    """Put calibrated scores into the `scores.json` of a judge; leave one that is outdated."""
     try:
-        stored = load_scores(folder.scores)
         other = load_judged(folder.path, annotations=judged.annotations, labels=False)
-        ours = replace(other, labels=judged.labels).scores
+        write_scores(folder, replace(other, labels=judged.labels).scores)
     except CapevalError as fault:
         return [f"{folder.scores}: is not updated: {fault}"]
-    own = stored.model_copy(update={"calibrated": None})
-    if why := why_stale(own, ours.model_copy(update={"calibrated": None})):
-        return [f"{folder.scores}: is not updated, as it does not match its verdicts: {why}"]
-    updated: Scores = stored.model_copy(update={"calibrated": ours.calibrated})
-    if updated != stored:
-        write_atomic(folder.scores, dumps(updated.model_dump(mode="json"), indent=1) + "\n")
     return []

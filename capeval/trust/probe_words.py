@@ -182,8 +182,8 @@ def _stem(word: str) -> str:
 
 
 def _meanings(words: Iterable[str], least: float) -> frozenset[str]:
-    known = lexicon().words
-    return frozenset(known[word].concept for word in words if known[word].weight >= least)
+    meant = map(lexicon().word, words)
+    return frozenset(word.concept for word in meant if word.weight >= least)
 
 
 def expanded(meanings: frozenset[str]) -> frozenset[str]:
@@ -193,8 +193,8 @@ def expanded(meanings: frozenset[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=100_000)
 def _entailed(meaning: str) -> frozenset[str]:
-    related = lexicon().related.get(meaning)
-    return related.full | related.partial if related else frozenset()
+    related = lexicon().related(meaning)
+    return related.full | related.partial
 
 
 @dataclass(frozen=True)

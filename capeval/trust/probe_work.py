@@ -17,7 +17,7 @@ from capeval.judging.selection import JudgingEstimate, OpenJudge, estimate
 from capeval.runs.engine import Labels, Plan, Spent
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.verdicts import JudgeIdentity, changed_since
-from capeval.schema import Annotation, Caption, Judgment, Provenance, Scored, Usage, Verdict
+from capeval.schema import Annotation, Caption, Judgment, Scored, Usage, Verdict
 from capeval.trust.cards import CARD, PROBES, probes_folder
 from capeval.trust.probe import Probe
 from capeval.trust.probe_card import Card, make_card
@@ -53,10 +53,6 @@ class _Again(PreparedJudge):
             annotation, caption, repeat=self._first + repeat, tally=tally
         )
 
-    def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
-        """Return those of the judge itself."""
-        return self._judge.identities(made)
-
 
 class ProbingWork:
     """Judges probes with one judge; see `capeval.runs.engine.ResumableTask`."""
@@ -74,15 +70,15 @@ class ProbingWork:
         """All verdicts, by the ids of the probes."""
 
     @contextmanager
-    def locked(self) -> Iterator[Callable[[], None]]:
+    def locked(self) -> Iterator[None]:
         """Hold the judge's folder."""
         with ExitStack() as stack:
             try:
-                check = stack.enter_context(RunFolder(self.folder.path).locked())
+                stack.enter_context(RunFolder(self.folder.path).locked())
             except RunLocked:
                 what = "another capeval process is probing this judge; wait for it"
                 raise RunLocked(f"{self.folder.path}: {what}") from None
-            yield check
+            yield
 
     def plan(self) -> ProbingPlan:
         """Compare stored verdicts with the probes, the annotations and the judge."""
@@ -163,8 +159,6 @@ class ProbingWork:
         self.judgments = {one.id: done[one.id] for one in probes if one.id in done}
         judge = self._opened.judge
         price = self._opened.meter.price(judge.name)
-        made = [one.provenance for one in self.judgments.values()]
-        identities = [judge.identity, *(one for each in made for one in judge.identities(each))]
         self.card = make_card(
             self._probes,
             self.judgments,
@@ -176,7 +170,7 @@ class ProbingWork:
                 baseline=judge.is_baseline,
                 reasoning=judge.reasoning,
             ),
-            hashes=list(dict.fromkeys(map(short_hash, identities))),
+            hashes=[short_hash(judge.identity)],
             title=judge.title,
             cost=lambda usage: _cost(price.cost if price else None, usage),
         )

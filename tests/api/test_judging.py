@@ -88,7 +88,7 @@ def test_a_named_run_is_kept_and_gone_on_with(client: ScriptedClient) -> None:
     assert (half.counts.captioned, half.counts.scored) == (COUNT, 3)
     whole = judge(client, run="mine")
     assert (whole.counts.scored, len(client.requests)) == (COUNT, 3 * COUNT)
-    folder = Path("runs/mine/gpt-4o-2024-08-06@tuna-cap-v2")
+    folder = Path("runs/mine/gpt-4o-2024-08-06@tuna-cap-v1")
     stored = json.loads((folder / "scores.json").read_bytes())
     assert stored == whole.model_dump(mode="json")
     assert capeval.score("runs/mine", videos()) == whole
@@ -153,7 +153,7 @@ def test_a_refused_key_is_raised_and_what_is_done_is_kept() -> None:
     client = ScriptedClient(fails_late)
     with pytest.raises(EndpointRefused, match="the key is refused"):
         judge(client, run="mine", max_concurrency=1)
-    lines = Path("runs/mine/gpt-4o-2024-08-06@tuna-cap-v2/judgments.jsonl").read_text("utf-8")
+    lines = Path("runs/mine/gpt-4o-2024-08-06@tuna-cap-v1/judgments.jsonl").read_text("utf-8")
     assert lines.count('"status": "scored"') == 2
 
 

@@ -238,7 +238,7 @@ def test_without_a_file_there_is_the_packaged_table(tmp_path: Path) -> None:
         ('[models.m]\nhub = "a/b"\nmax_new_tokens = 0', "max_new_tokens: "),
         ('[models.m]\nhub = "a/b"\nmax_new_tokens = "many"', 'not "many"'),
         ('[models.m]\nreached = "server"\nhub = "a/b"', "needs 'serve'"),
-        ('[models.m]\nhub = "a/b"\nimages = "webp"', '"webp" is unknown'),
+        ('[models.m]\nhub = "a/b"\nimages = "webp"', "Input should be 'jpeg'"),
         ('[models.m]\nhub = "a/b"\nparameters = nan', "parameters"),
     ],
 )

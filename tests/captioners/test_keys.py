@@ -139,7 +139,7 @@ async def test_credentials_of_an_address_are_in_nothing_that_is_written(tmp_path
         text = str(request["messages"])
         if len(server.requests) == 4:
             return failure(400, f"rejected {OTHER} hunter2hunter2 query-secret-1234")
-        return completion('{"ok": true}' if "JSON" in text[:200] else f"A dog runs. {OTHER}")
+        return completion('{"ok": true}' if "JSON" in text[:200] else "A dog runs.")
 
     async with LoopbackServer(answer, models=["m"]) as server:  # type: ignore[arg-type]
         url = server.url.replace("http://", "http://me:hunter2hunter2@")
@@ -153,7 +153,7 @@ async def test_credentials_of_an_address_are_in_nothing_that_is_written(tmp_path
         listed = await capeval(tmp_path, "models", "--json")
     assert made.code == 3, made.err
     everything = contents(tmp_path) + made.out + made.err + shown.out + listed.out
-    assert "A dog runs. [hidden]" in everything
+    assert "rejected [hidden] [hidden] [hidden]" in everything
     for secret in (OTHER, "hunter2", "query-secret", "bWU6aHVudGVy"):
         assert secret not in everything
     assert server.headers[-1]["Authorization"].startswith("Basic ")

@@ -220,7 +220,7 @@ class Workspace:
     @property
     def judged(self) -> Path:
         """The judge's folder in the run of `fill`'s captions."""
-        return self.folder / "runs" / "captions" / "judge-model@tuna-cap-v2"
+        return self.folder / "runs" / "captions" / "judge-model@tuna-cap-v1"
 
     def judgments(self) -> dict[str, dict[str, Any]]:
         """The stored judgments by index, in the file's order; none before the first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import pytest
 
 import capeval
 from capeval.errors import BudgetReached, InputError, UsageError
+from capeval.files.packaged import packaged
 from capeval.runs.stored_scores import load_scores
 from capeval.schema import Annotation, Verdict
 from tests.cli.conftest import Endpoint, Workspace, end_of, start_server, stop_server
 
-NEW, OLD = "lexical-1", "judge-model@tuna-cap-v2"
+NEW, OLD = "lexical-1", "judge-model@tuna-cap-v1"
 
 
 def collecting(work: Workspace, *more: str, videos: int = 5) -> tuple[str, ...]:
@@ -151,7 +153,7 @@ def test_a_drawn_caption_that_changed_is_judged_again(judged: Workspace) -> None
     file.write_text("".join(json.dumps(one) + "\n" for one in captions))
     said = judged.run(*collecting(judged))
     assert said.code == 0, said
-    assert "1 stored verdict is outdated (the caption changed)" in said.err
+    assert "1 stored verdict outdated (another caption of this video was judged)" in said.err
     assert said.out.startswith("10 of 10 drawn verdicts collected, 2 of them now")
 
 
@@ -185,7 +187,7 @@ def test_a_cost_cap_stops_cleanly_and_counts_what_was_not_reached(judged: Worksp
     assert "Unclosed" not in said.err
     assert "of 20 drawn verdicts collected" in said.out.splitlines()[0]
     assert ", $" in said.out.splitlines()[0]
-    assert "other, judge-model@tuna-cap-v2: 0 of 5 drawn videos judged" in said.out
+    assert "other, judge-model@tuna-cap-v1: 0 of 5 drawn videos judged" in said.out
     assert "the cost cap of $3" in said.err
     assert judged.run(*both, "--yes").out.startswith("20 of 20 drawn verdicts collected")
 
@@ -196,21 +198,24 @@ def test_a_cost_cap_stops_cleanly_and_counts_what_was_not_reached(judged: Worksp
         (("--seed", "7"), "its videos were drawn with seed 0; add --seed 0"),
         (
             ("--repeats", "3"),
-            "(the repeats changed); ask for the judge that made them, with --old-base-url, ",
+            "its judge was asked for 1 repeats; collect with --repeats 1",
         ),
-        (("--old-prompts", "tuna-cap-v1"), None),
+        (("--old-prompts", "./own"), None),
     ],
 )
 def test_other_settings_are_refused_or_another_judge(
     judged: Workspace, more: tuple[str, ...], message: str | None
 ) -> None:
+    own = judged.folder / "own"
+    shutil.copytree(packaged("prompts") / "tuna-cap-v1", own)
+    (own / "split.txt").write_text("Be brief.\n" + (own / "split.txt").read_text())
     assert judged.run(*collecting(judged)).code == 0
     before = lines(judged)
     said = judged.run(*collecting(judged, *more))
     assert lines(judged) == before
     if message is None:
         assert said.code == 0, said.err
-        assert drawn(judged, "judge-model@tuna-cap-v1")["indexes"] == drawn(judged)["indexes"]
+        assert drawn(judged, "judge-model@own")["indexes"] == drawn(judged)["indexes"]
     else:
         assert said.code == 2
         assert message in said.err
@@ -238,15 +243,18 @@ def _order(work: Workspace, n: int) -> list[str]:
 DAMAGED = {
     "no JSON": ("{", "broken JSON"),
     "list": ("[1]", "must be a JSON object"),
-    "missing": ("{}", "seed: is missing"),
-    "text": ('{"seed": "0", "n": 1, "N": 2, "indexes": ["a"]}', "must be a whole number"),
+    "missing": ("{}", "seed: Field required"),
+    "text": ('{"seed": "0", "n": 1, "N": 2, "indexes": ["a"]}', "Input should be a valid integer"),
     "wrong n": ('{"seed": 0, "n": 2, "N": 2, "indexes": ["a"]}', "n must be the number"),
     "repeated": ('{"seed": 0, "n": 2, "N": 2, "indexes": ["a", "a"]}', "n must be the number"),
     "not at random": (
         '{"drawn": "by hand", "seed": 0, "n": 1, "N": 2, "indexes": ["a"]}',
-        '"by hand" is unknown',
+        "Input should be 'at random'",
     ),
-    "unknown key": ('{"seed": 0, "n": 1, "N": 2, "indexes": ["a"], "x": 1}', "is not a known key"),
+    "unknown key": (
+        '{"seed": 0, "n": 1, "N": 2, "indexes": ["a"], "x": 1}',
+        "Extra inputs are not permitted",
+    ),
 }
 
 

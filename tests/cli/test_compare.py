@@ -189,7 +189,7 @@ def test_mistakes_are_one_line_and_2(arguments: list[str], told: str) -> None:
             lambda target: target.symlink_to(Path("annotations.json").absolute()),
             "is one of the files",
         ),
-        (lambda target: target.hardlink_to("runs/new/captions.jsonl"), "is one of the files"),
+        (lambda target: target.hardlink_to("annotations.json"), "is one of the files"),
     ],
 )
 def test_an_output_that_would_destroy_something_is_refused_before_any_work(

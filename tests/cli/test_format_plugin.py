@@ -126,7 +126,7 @@ def test_a_mistake_in_a_plugins_file_names_file_place_and_field(folder: Path) ->
     )
     (folder / "scenes.txt").write_text("v1 | a | b | 1\nv2 | a | b | 1\nv1 | c | d | 1\n")
     done = judge(folder, "scenes:scenes.txt")
-    assert 'scenes.txt: index "v1": index: is duplicated (line 1 and line 3)' in done.err
+    assert 'scenes.txt: line 3: index "v1": index: is duplicated (see line 1)' in done.err
 
 
 @pytest.mark.parametrize(

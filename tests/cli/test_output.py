@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "command",
     [
         ("score", "old"),
-        ("score", "old", "--check", "old"),
+        ("score", "old", "--check", "runs/old/judge/scores.json"),
         COMPARE,
         CORRELATE,
         ("leaderboard",),

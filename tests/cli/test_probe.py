@@ -18,7 +18,7 @@ from tests.cli.conftest import (
     wait_until,
 )
 
-FOLDER = "probes/judge-model@tuna-cap-v2"
+FOLDER = "probes/judge-model@tuna-cap-v1"
 PRICE = '[prices."judge-model"]\ninput = 1000\noutput = 1000\n'
 
 

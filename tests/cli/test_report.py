@@ -138,28 +138,6 @@ def test_human_labels_are_shown_and_those_that_cannot_be_are_counted() -> None:
     assert mine["human"] == [[0, 0, "l", 1]]
 
 
-def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
-    stored = Path("runs/mine/lexical-1/scores.json")
-    assert typed(Path(), "score", "mine", "--out", stored).code == 0
-    assert report("mine", "--frames", "0").err == ""
-    whole = stored.read_text()
-    told = "the report uses the verdicts; update the file with `capeval score` and --out\n"
-    wrong = json.loads(whole)
-    wrong["overall"]["camera"]["f1"]["value"] = 0.25
-    for text, why in (
-        (json.dumps(wrong), "overall.camera.f1.value is 0.25, but 1.0 by the verdicts"),
-        (whole[:-200], "it cannot be read as scores (broken JSON at column "),
-        ("[]", "it cannot be read as scores (must be a JSON object, not [])"),
-    ):
-        stored.write_text(text)
-        ended = report("mine", "--frames", "0")
-        assert (ended.code, ended.err.count("\n")) == (0, 1)
-        assert ended.err.startswith(f"{stored}: does not match the verdicts next to it: {why}")
-        assert ended.err.endswith(f"; {told}")
-        page = Path("runs/mine/lexical-1/report.html").read_text(encoding="utf-8")
-        assert f"The scores.json next to the verdicts does not match them: {why}" in page
-
-
 def test_a_report_is_replaced_and_nothing_else() -> None:
     for _ in range(2):
         assert (report("mine", "--frames", "0", "--out", "there.html")).code == 0

@@ -217,16 +217,16 @@ def test_nothing_scored_exits_with_the_reasons() -> None:
     assert "a is unscored: the judge refused" in done.err
 
 
-def test_captions_fewer_than_judgments_never_make_a_negative_count() -> None:
+def test_a_verdict_without_a_caption_does_not_count() -> None:
     (RUN / "captions.jsonl").write_text('{"index": "a", "caption": "A dog."}\n')
     counts = library(RUN).counts
-    assert (counts.captioned, counts.scored, counts.unscored) == (2, 2, 0)
+    assert (counts.captioned, counts.scored, counts.unscored) == (1, 1, 0)
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: is missing'),
+        ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: Field required'),
         ('{"index": "a", "status": "perhaps"}', 'index "a": '),
         ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
         ("[]", "has no records"),
@@ -257,14 +257,30 @@ def test_run_that_does_not_know_its_annotations_asks_for_them(manifest: dict[str
 
 # What was changed in `provenance`, in one line or in all, and what every reader says.
 TAMPERED: dict[str, tuple[Any, bool, str]] = {
-    "number": ({"baseline": 1}, True, "provenance.baseline: must be true or false, not 1"),
-    "text": ({"baseline": "yes"}, True, 'provenance.baseline: must be true or false, not "yes"'),
-    "list": ({"baseline": []}, False, "provenance.baseline: must be true or false, not []"),
+    "number": (
+        {"baseline": 1},
+        True,
+        "provenance.baseline: Input should be a valid boolean, not 1",
+    ),
+    "text": (
+        {"baseline": "yes"},
+        True,
+        'provenance.baseline: Input should be a valid boolean, not "yes"',
+    ),
+    "list": ({"baseline": []}, False, "provenance.baseline: Input should be a valid boolean"),
     "other": ({"baseline": False}, False, "mixes verdicts of 2 judges or settings (lexical-1,"),
-    "judge": ({"judge": ""}, True, "provenance.judge: must not be empty"),
-    "no name": ({"judge": None}, True, "provenance.judge: must be a string, not null"),
-    "models": ({"models": "gpt"}, True, 'provenance.models: must be a list, not "gpt"'),
-    "no object": (3, True, "provenance: must be a JSON object, not 3"),
+    "judge": ({"judge": ""}, True, "provenance.judge: String should"),
+    "no name": (
+        {"judge": None},
+        True,
+        "provenance.judge: Input should be a valid string, not null",
+    ),
+    "models": (
+        {"models": "gpt"},
+        True,
+        'provenance.models: Input should be a valid tuple, not "gpt"',
+    ),
+    "no object": (3, True, "provenance: Input should be a valid dict"),
     "missing": (None, False, "mixes verdicts of 2 judges or settings (lexical-1,"),
     "all missing": (None, True, "mine: the judge is unknown, the verdicts do not record it"),
 }

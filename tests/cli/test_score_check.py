@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,9 +46,8 @@ def changed(**values: Any) -> Path:
     return file
 
 
-@pytest.mark.parametrize("named", [str(SCORES), "runs/mine/judge", "runs/mine", "mine"])
-def test_right_file_is_one_line_that_counts_its_numbers(typed: Typed, named: str) -> None:
-    code, out, err = typed("mine", "--annotations", "a.json", "--check", named)
+def test_right_file_is_one_line_that_counts_its_numbers(typed: Typed) -> None:
+    code, out, err = typed("mine", "--annotations", "a.json", "--check", str(SCORES))
     assert (code, err, out.count("\n")) == (0, "", 1)
     numbers = count(json.loads(SCORES.read_text()))
     assert out == f"{SCORES} matches the verdicts: {numbers:,} numbers agree within 1e-09.\n"
@@ -130,31 +128,6 @@ def test_only_what_floating_point_may_differ_by_is_tolerated(
     assert typed("mine", "--check", str(changed(overall__all__f1__value=value + off)))[0] == code
 
 
-def earlier(**values: Any) -> Path:
-    """The run's scores as an earlier version wrote them: other intervals, from resamples."""
-    method = {"method": "percentile bootstrap over videos", "draws": 10_000, "seed": 0}
-    file = changed(**values, settings__interval={"level": 0.95} | method)
-    moved = re.sub(r'"low": 0\.\d+', '"low": 0.0001', file.read_text())
-    assert moved != file.read_text()
-    file.write_text(moved)
-    return file
-
-
-def test_intervals_of_an_earlier_version_are_left_out_with_a_note(typed: Typed) -> None:
-    code, out, err = typed("mine", "--check", str(earlier()))
-    assert (code, err) == (0, "")
-    first, note = out.splitlines()
-    assert first.startswith("published.json matches the verdicts: ")
-    assert note == (
-        "note: intervals are not compared: an earlier version made them, by another method"
-    )
-    code, out, _ = typed("mine", "--check", str(earlier(overall__all__f1__value=0.9)), "--json")
-    content = json.loads(out)
-    assert code == 4
-    assert [each["path"] for each in content["differences"]] == ["overall.all.f1.value"]
-    assert content["notes"] == [note.removeprefix("note: ")]
-
-
 def test_another_version_is_noted_and_no_difference(typed: Typed) -> None:
     old = json.loads(SCORES.read_text())["signature"].replace("|v:0.1.0", "|v:0.0.1")
     code, out, _ = typed("mine", "--check", str(changed(signature=old)))
@@ -185,14 +158,14 @@ def test_other_annotations_and_other_judges_are_said_to_be_others(typed: Typed) 
     video = json.loads(Path("a.json").read_text())
     video[0]["domain"] = "Food"
     Path("b.json").write_text(json.dumps(video))
-    code, out, _ = typed("mine", "--annotations", "b.json", "--check", "mine")
+    code, out, _ = typed("mine", "--annotations", "b.json", "--check", str(SCORES))
     assert code == 4
     assert "note: the annotations are not those that the file was made with" in out
     write_judgments(
         SCORES.with_name("judgments.jsonl"),
         judgments("+0- 0++ | 0+- | 00 +", Provenance(judge="x", prompts=None)),
     )
-    code, out, _ = typed("mine", "--check", "mine")
+    code, out, _ = typed("mine", "--check", str(SCORES))
     assert code == 4
     assert "note: the verdicts are not of the judge that the file names" in out
     # Hundreds of numbers differ between judges; only how they were made is shown.
@@ -219,42 +192,13 @@ def test_many_differences_are_cut_short_in_the_terminal_alone(typed: Typed) -> N
         assert len(json.loads(out)["differences"]) == extra
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "told"),
-    [
-        ("000 000 | 000 | 0- 0", "10 of 10 videos differ under the same judge and annotations"),
-        ("+0- 0++ | 0+- | 00 0", None),  # one video
-    ],
-)
-def test_a_file_of_another_run_is_guessed_to_be_one(
-    typed: Typed, verdicts: str, told: str | None
-) -> None:
-    make_run("other", verdicts)
-    code, out, _ = typed("mine", "--check", "other")
-    assert code == 4
-    notes = [line for line in out.splitlines() if line.startswith("note: ")]
-    if told is None:
-        assert notes == []
-    else:
-        assert [note.startswith(f"note: {told}") for note in notes] == [True]
-        assert "another run" in notes[0]
-
-
 REFUSED: list[tuple[str, str]] = [
     ("", "is empty"),
     ("{", "line 1: broken JSON"),
-    ("[]", "must be a JSON object"),
-    ("3", "must be a JSON object"),
+    ("[]", "is no scores.json"),
     ('{"a": 1}', "is no scores.json"),
     ('{"overall": NaN}', "NaN is not a number in JSON"),
-    ('{"overall": -Infinity}', "-Infinity is not a number"),
-    ('{"overall": 1e999}', "1e999 is not a number"),
     ('{"overall": 1, "overall": 2}', 'the key "overall" is duplicated'),
-    ('{"overall": {"n": 1e300}}', "overall.n: is larger than any number"),
-    (f'{{"overall": [1, -{10**40}]}}', "overall.2: is larger than any number"),
-    (f'{{"overall": {"9" * 5000}}}', "line 1: has a number of more than 4,300 digits"),
-    (f'{{"overall": {"[" * 30}{"]" * 30}}}', "is nested too deeply"),
-    (f'{{"overall": {"[" * 9999}{"]" * 9999}}}', "is nested too deeply"),
 ]
 
 
@@ -270,12 +214,10 @@ def test_what_is_no_scores_file_is_refused_in_one_line(typed: Typed, text: str, 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("mine", "--check", "nope.json"), "nope.json: is neither a file nor a run under runs/"),
-        (("mine", "--check", "."), ".: holds no scores.json"),
+        (("mine", "--check", "nope.json"), "nope.json: does not exist"),
         (("mine", "--check", "mine", "--seed", "3"), "omit --seed and --out"),
-        (("mine", "--check", "mine", "--seed", "0"), "omit --seed and --out"),
         (("mine", "--check", "mine", "--out", "x.json"), "omit --seed and --out"),
-        (("nope", "--check", "mine"), "nope: is neither a file nor a run"),
+        (("nope", "--check", str(SCORES)), "nope: is neither a file nor a run"),
     ],
 )
 def test_mistake_is_one_line_and_writes_nothing(
@@ -286,18 +228,6 @@ def test_mistake_is_one_line_and_writes_nothing(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert told in err
     assert sorted(Path().rglob("*")) == before
-
-
-def test_run_of_several_judges_asks_which(typed: Typed) -> None:
-    other = Path("runs/mine/again")
-    other.mkdir()
-    for name in ("judgments.jsonl", "scores.json"):
-        (other / name).write_bytes((SCORES.parent / name).read_bytes())
-    code, _, err = typed("runs/mine/judge", "--check", "mine")
-    assert code == 2
-    assert (
-        "holds several scores.json; name one of runs/mine/again/scores.json, runs/mine/judge" in err
-    )
 
 
 def test_hostile_text_in_a_file_stays_one_line_of_text(typed: Typed) -> None:

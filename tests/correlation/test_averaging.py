@@ -213,7 +213,7 @@ def test_the_screen_shows_means_ranks_and_data_sets(sets: tuple[Path, list[str]]
         (("--average", "none.json"), "none.json: does not exist"),
         (("--average", "x/human.csv"), "x/human.csv: line 1: is not JSON"),
         (("--average", "list.json"), "list.json: is no correlations.json"),
-        (("--average", "later.json"), "later.json: newer: is not a known key"),
+        (("--average", "later.json"), "later.json: newer: Extra inputs"),
         (("--average", "wrong.json"), "wrong.json: results.1: has the value 0.9 outside its"),
         (("--average", "raters.json"), "raters.json: keeps raters apart"),
         (("--average", "x/correlations.json", "--human", "h.csv"), "--human has no effect on an"),

@@ -111,7 +111,6 @@ def test_what_can_mean_one_thing_only_is_read(case: str) -> None:
 
 UNFIT: dict[str, tuple[dict[str, Any], str]] = {
     "element missing": (elements(PAN), "event 2: element(s) not answered: "),
-    "no elements": (elements(), "event 2: element(s) not answered: "),
     "element invented": (
         elements(PAN, RAIN, element("A cat sleeps.")),
         "event 2 has no visual element",
@@ -120,66 +119,33 @@ UNFIT: dict[str, tuple[dict[str, Any], str]] = {
         elements(PAN, element("The driver gets out.")),
         "event 2 has no visual element",
     ),
-    "another short word": (
-        elements(element("The camera pams left."), RAIN),
-        "event 2 has no visual element",
-    ),
     "paraphrase": (elements(PAN, element("Rain falls.")), "event 2 has no visual element"),
-    "another direction": (
-        elements(element("The camera pans right."), RAIN),
-        "event 2 has no visual element",
-    ),
     "answered twice, differently": (
         elements(PAN, RAIN, element("It rains.", "contradiction")),
         "answered twice, differently",
     ),
     "unknown label": (elements(PAN, element("It rains.", "partial")), "must be one of entailment"),
-    "empty label": (elements(PAN, element("It rains.", "")), "must be one of entailment"),
-    "null label": (elements(PAN, element("It rains.", None)), "must be one of entailment"),
     "label a number": (elements(PAN, element("It rains.", 1)), "must be one of entailment"),
-    "two labels": (elements(PAN, element("It rains.", ["lack"])), "must be one of entailment"),
     "content a number": (
         changed("relationship", 1, "visual_elements", 0, "content", to=3),
-        "content",
-    ),
-    "content missing": (
-        changed("relationship", 1, "visual_elements", 0, to={"relationship": "lack"}),
         "content",
     ),
     "event missing": (
         changed("relationship", to=GOOD["relationship"][:1]),
         "relationship has 1 events, the annotation 2",
     ),
-    "event too many": (
-        changed("relationship", to=[*GOOD["relationship"], GOOD["relationship"][0]]),
-        "relationship has 3 events, the annotation 2",
-    ),
     "events swapped": (
         changed("relationship", to=GOOD["relationship"][::-1]),
         "event 1 has no visual element",
     ),
     "relationship null": (changed("relationship", to=None), "relationship: "),
-    "relationship a string": (changed("relationship", to="lack"), "relationship: "),
-    "an event null": (changed("relationship", 0, to=None), "relationship.0: "),
-    "elements null": (
-        changed("relationship", 0, "visual_elements", to=None),
-        "relationship.0.visual_elements: ",
-    ),
     "reference too high": (changed("match_ids", 1, to=[2, 3]), "reference event 3 of 2"),
     "reference 0": (changed("match_ids", 1, to=[2, 0]), "match_ids.1"),
-    "reference negative": (changed("match_ids", 1, to=[2, -1]), "match_ids.1"),
     "reference true": (changed("match_ids", 1, to=[2, True]), "match_ids.1"),
-    "reference 1.0": (changed("match_ids", 1, to=[2, 1.0]), "match_ids.1"),
     "reference digits": (changed("match_ids", 1, to=[2, "2"]), "match_ids.1"),
     "pair of three": (changed("match_ids", 1, to=[2, 2, 2]), "match_ids.1"),
-    "pair of one": (changed("match_ids", 1, to=[2]), "match_ids.1"),
     "candidate missing": (changed("match_ids", to=[[1, 1], [3, None]]), "candidate events"),
-    "candidate twice": (changed("match_ids", 1, to=[1, 2]), "candidate events"),
-    "candidate too high": (changed("match_ids", 2, to=[4, None]), "candidate events"),
     "candidate from 0": (changed("match_ids", to=[[0, 1], [1, 2], [2, None]]), "candidate events"),
-    "no matches": (changed("match_ids", to=[]), "candidate events"),
-    "matches null": (changed("match_ids", to=None), "match_ids: "),
-    "events null": (changed("candidate_events", to=None), "candidate_events: "),
     "event a number": (changed("candidate_events", 0, to=5), "candidate_events.0: "),
     "bare": ({"index": "TUNA_0001"}, "candidate_events: "),
 }

@@ -15,7 +15,7 @@ from capeval.llm.meter import Meter
 from capeval.llm.types import ChatClient
 from capeval.schema import Annotation
 
-Contract = Literal["spans", "ids", "tuna"]
+Contract = Literal["spans", "tuna"]
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +68,6 @@ def judge_of() -> Callable[..., LLMJudge]:
         client: ChatClient, prompts: PromptSet | None = None, cache: ReplyCache | None = None
     ) -> LLMJudge:
         asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
-        return LLMJudge(asker, "judge-model", prompts or plain_prompts("ids"))
+        return LLMJudge(asker, "judge-model", prompts or plain_prompts("spans"))
 
     return make

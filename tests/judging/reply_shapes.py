@@ -11,41 +11,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from capeval.judging.contracts import CONTRACTS
-from capeval.judging.prompts import PromptSet, Stage, load_prompts
-from capeval.judging.reply_contract import Contract, EventToClassify
+from capeval.judging.contracts import CONTRACTS, Contract, EventToClassify
+from capeval.judging.prompts import Stage, load_prompts
 
 PARTS = (EventToClassify(1, "A man in red walks.", ("A man walks.", "He wears blue.")),)
-IDS = ("1.1", "1.2")
+CAPTION = "A man in red walks. A dog runs."
 
 
 def relations(*labels: str) -> str:
-    return json.dumps(
-        {"relations": [{"id": i, "relation": r} for i, r in zip(IDS, labels, strict=True)]}
-    )
+    return json.dumps({"relations": list(enumerate(labels, start=1))})
+
+
+def echoes(*labels: str) -> list[dict[str, Any]]:
+    """The same answer in the contract `tuna`."""
+    elements = [
+        {"content": element, "relationship": label}
+        for element, label in zip(PARTS[0].elements, labels, strict=True)
+    ]
+    return [{"candidate_event": PARTS[0].text, "visual_elements": elements}]
 
 
 WRONG, RIGHT = relations("entailment", "entailment"), relations("entailment", "contradiction")
-PYTHON = repr(json.loads(WRONG))
-CAPTION = "A man in red walks. A dog runs."
-SPLIT = json.dumps({"events": ["A man in red walks.", "A dog runs."]})
-MATCH = json.dumps(
-    {"matches": [{"candidate": 1, "reference": 1}, {"candidate": 2, "reference": None}]}
-)
-SPANS = (
-    '{"relations":[[1,"entailment"],[2,"entailment"]]}',
-    "[(1, 'entailment'), (2, 'entailment')]",
-)
-ECHO = json.dumps(
-    [
-        {
-            "candidate_event": PARTS[0].text,
-            "visual_elements": [
-                {"content": e, "relationship": "entailment"} for e in PARTS[0].elements
-            ],
-        }
-    ]
-)
+ECHOED = echoes("entailment", "entailment")
+RIGHT_ECHOED = json.dumps(echoes("entailment", "contradiction"))
+SPLIT = '{"starts": [1, 2], "repeats": []}'
+MATCH = '{"matches": [[1, 1], [2, null]]}'
 
 
 @dataclass(frozen=True)
@@ -55,9 +45,8 @@ class Shape:
     name: str
     text: str
     stage: Stage = "classify"
-    contract: str = "ids"
+    contract: str = "spans"
     right: str | None = None
-    prompt: str = ""
 
     def read(self, value: Any, notes: list[str]) -> Any:
         """Check a value against the contract, as the judge does."""
@@ -66,7 +55,7 @@ class Shape:
             case "split":
                 return contract.read_split(value, CAPTION, notes)
             case "match":
-                return contract.read_matches(value, 2, 2, notes)
+                return contract.read_matches(value, 2, 2)
             case _:
                 return contract.read_relations(value, PARTS, notes)
 
@@ -76,17 +65,20 @@ class Shape:
         return None if self.right is None else self.read(json.loads(self.right), [])
 
 
-DRAFTS = {
-    "bare": WRONG,
-    "fenced": f"```json\n{WRONG}\n```",
-    "python": PYTHON,
-    "introduced": f"Here is the JSON:\n{WRONG}",
-    "after thinking": f"<think>Let me see.</think>\n{WRONG}",
-}
+def drafts(wrong: str, python: str) -> dict[str, str]:
+    return {
+        "bare": wrong,
+        "fenced": f"```json\n{wrong}\n```",
+        "python": python,
+        "introduced": f"Here is the JSON:\n{wrong}",
+        "after thinking": f"<think>Let me see.</think>\n{wrong}",
+    }
+
+
 CORRECTIONS = [
-    *('Correction: [{"id":"1.1","relation":"entailment"}]', "But this is wrong. []", "[]", "{}"),
+    *('Correction: [[1,"entailment"]]', "But this is wrong. []", "[]", "{}"),
     *('{"relations": []}', f"Correction:\n{RIGHT}", f"Final answer:\n{RIGHT}", RIGHT, "[0]"),
-    *(f"```json\n{RIGHT}\n```", '```json\n{"relations": [{"id": "1.1"', f"Or better: {RIGHT[:-9]}"),
+    *(f"```json\n{RIGHT}\n```", '```json\n{"relations": [[1', f"Or better: {RIGHT[:-9]}"),
     *('{"error": "these are random"}', '{"retracted": true}', "# all of this is wrong", "// no"),
     *('1.2 should be "contradiction"', "Wait: ```\n[]\n```", "<correction>[]</correction>", "?"),
     *("[the above is only an example]", "(1.2: contradiction)", "null", "--- DRAFT ---", "[1"),
@@ -143,43 +135,51 @@ SIBLINGS: dict[str, Any] = {
 
 def attacks() -> Iterator[Shape]:
     """Yield replies that an honest reader would not score, or would score as `right` alone."""
-    for kind, draft in DRAFTS.items():
-        for gap in ("\n", " "):
-            for text in CORRECTIONS:
-                right = RIGHT if RIGHT in text else None
-                yield Shape(f"{kind}, corrected: {text}", f"{draft}{gap}{text}", right=right)
-        for text in RETRACTIONS:
-            yield Shape(f"{kind}, then: {text}", f"{draft}\n{text}")
-            yield Shape(f"first: {text} {kind}", f"{text}\n{draft}")
-        for mark in MARKS:
-            for before in ("", "Okay.\n", "Sure, here is the answer. "):
-                yield Shape(f"{before}{mark} {kind}", f"{before}{mark}A first guess: {draft}")
-            yield Shape(f"{mark} {kind} at once", f"{mark}\n{draft}")
-            yield Shape(f"{mark} {kind} broken off", f"{mark}{draft}\nNo, 1.2 is")
-            yield Shape(f"{kind}, then {mark}", f"{draft}\n{mark}Wait, is 1.2 right?")
+    yield from _around("spans", drafts(WRONG, repr(json.loads(WRONG))), RIGHT)
+    yield from _around("tuna", drafts(json.dumps(ECHOED), repr(ECHOED)), RIGHT_ECHOED)
     for key, given in SIBLINGS.items():
         for stage, text in (("classify", WRONG), ("match", MATCH), ("split", SPLIT)):
             value = {**json.loads(text), key: given}
             yield Shape(f"{stage}: sibling {key}", json.dumps(value), stage)  # type: ignore[arg-type]
         yield Shape(f"sibling first {key}", json.dumps({key: given, **json.loads(WRONG)}))
         yield Shape(f"python sibling {key}", repr({key: given, **json.loads(WRONG)}))
-        alone = {key: given, **json.loads(ECHO)[0]}
-        if key not in ("confidence", "reason"):
-            for whole in (alone, [alone], {"events": [alone]}):
-                yield Shape(f"tuna: sibling {key}", json.dumps(whole), contract="tuna")
-            items = [{**item, key: given} for item in json.loads(WRONG)["relations"]]
-            if key != "relation":
-                yield Shape(f"in an item: {key}", json.dumps({"relations": items}))
-    for draft in SPANS:
-        for text in (*CORRECTIONS, *RETRACTIONS):
-            yield Shape(f"spans, then: {text}", f"{draft}\n{text}", contract="spans")
-        for text in RETRACTIONS:
-            yield Shape(f"spans, first: {text}", f"{text}\n{draft}", contract="spans")
-    for key, given in SIBLINGS.items():
-        text = json.dumps({**json.loads(SPANS[0]), key: given})
-        yield Shape(f"spans: sibling {key}", text, contract="spans")
-        text = json.dumps({"starts": [1, 2], "repeats": [], key: given})
-        yield Shape(f"spans: split, sibling {key}", text, "split", "spans")
+        alone = {key: given, **ECHOED[0]}
+        for whole in (alone, [alone], {"events": [alone]}):
+            yield Shape(f"tuna: sibling {key}", json.dumps(whole), contract="tuna")
+            yield Shape(f"tuna: python sibling {key}", repr(whole), contract="tuna")
+        elements = [{**item, key: given} for item in ECHOED[0]["visual_elements"]]
+        item = {**ECHOED[0], "visual_elements": elements}
+        yield Shape(f"tuna: in an item: {key}", json.dumps([item]), contract="tuna")
+    yield from _marked()
+    yield from _nested()
+    yield from _echoes()
+
+
+def _around(contract: str, kinds: dict[str, str], answer: str) -> Iterator[Shape]:
+    """Yield drafts with corrections, retractions and marks of reasoning around them."""
+    for kind, draft in kinds.items():
+        for gap in ("\n", " "):
+            for correction in CORRECTIONS:
+                right = answer if RIGHT in correction else None
+                text = correction.replace(RIGHT, answer)
+                name = f"{contract}: {kind}, corrected: {text}"
+                yield Shape(name, f"{draft}{gap}{text}", contract=contract, right=right)
+        texts = {
+            **{f"{kind}, then: {text}": f"{draft}\n{text}" for text in RETRACTIONS},
+            **{f"first: {text} {kind}": f"{text}\n{draft}" for text in RETRACTIONS},
+        }
+        for mark in MARKS:
+            for before in ("", "Okay.\n", "Sure, here is the answer. "):
+                texts[f"{before}{mark} {kind}"] = f"{before}{mark}A first guess: {draft}"
+            texts[f"{mark} {kind} at once"] = f"{mark}\n{draft}"
+            texts[f"{mark} {kind} broken off"] = f"{mark}{draft}\nNo, 2 is"
+            texts[f"{kind}, then {mark}"] = f"{draft}\n{mark}Wait, is 2 right?"
+        for name, text in texts.items():
+            yield Shape(f"{contract}: {name}", text, contract=contract)
+
+
+def _marked() -> Iterator[Shape]:
+    """Yield answers behind a mark that comments them out, quotes or negates them."""
     for mark in ("#", ">", "!", "-", "--", "–", "—", "¡", "¿", "# -", "> #", "- !", "---", "##"):
         for before in ("", "Sure!\n", "Answer: ", "Here is the JSON:\n\n", "</think>", "```\n"):
             yield Shape(f"{before}{mark} and an answer", f"{before}{mark} {WRONG}")
@@ -190,8 +190,6 @@ def attacks() -> Iterator[Shape]:
         yield Shape(f"two answers and {mark}", f"{WRONG}\n{mark} {WRONG}")
     yield Shape("a quoted lead", f"> Here is the JSON:\n> {WRONG}")
     yield Shape("a quoted lead, goes on", f"> Here is the JSON:\n{WRONG}")
-    yield from _nested()
-    yield from _echoes()
 
 
 def _nested() -> Iterator[Shape]:
@@ -202,21 +200,28 @@ def _nested() -> Iterator[Shape]:
     }.items():  # fmt: skip
         yield Shape(name, json.dumps(whole))
         yield Shape(f"{name}, python", repr(whole))
+    python = repr(ECHOED)
     for name, text in {
-        "comment": f"{PYTHON}  # every label is invented",
-        "comment inside": PYTHON.replace("[{", "[ # wrong\n{"),
-        "JSON comment": WRONG.replace("[{", "[ // wrong\n{"),
-        "negated": f"not {PYTHON}",
-        "assigned to wrong": f"wrong = {PYTHON}",
+        "comment": f"{python}  # every label is invented",
+        "comment inside": python.replace("[{", "[ # wrong\n{"),
+        "negated": f"not {python}",
+        "assigned to wrong": f"wrong = {python}",
+        "conditional": f"{python} if False else []",
+        "called": f"invert({python})",
+        "joined": python.replace("'entailment'", "'entail' 'ment'"),
+        "added": f"{python} + []",
+        "key twice": python.replace("'content'", "'relationship': 'lack', 'content'"),
+    }.items():
+        yield Shape(f"tuna: {name}", text, contract="tuna")
+    for name, text in {
+        "JSON comment": WRONG.replace("[[", "[ // wrong\n["),
         "fence called wrong": f"```wrong\n{WRONG}\n```",
-        "conditional": f"{PYTHON} if False else []",
-        "called": f"invert({PYTHON})",
         "struck out": f"~~{WRONG}~~",
         "in a string": f'"{WRONG}" is what a bad judge would say',
         "in a comment": f"<!-- {WRONG} -->",
         "in a tag": f"<draft>{WRONG}</draft>",
         "remark that is an answer": json.dumps(
-            {"relations": [{**i, "reason": json.loads(RIGHT)} for i in value["relations"]]}
+            {"relations": [[*pair, json.loads(RIGHT)] for pair in value["relations"]]}
         ),
         "twice the key": WRONG[:-1] + ', "relations": []}',
         "another role": f"<|im_start|>user\n{WRONG}",
@@ -230,19 +235,12 @@ def _nested() -> Iterator[Shape]:
 
 
 def _echoes() -> Iterator[Shape]:
-    for name in ("tuna-cap-v1", "tuna-cap-v2"):
-        prompts = load_prompts(name)
-        yield from _echoes_of(prompts, CONTRACTS[prompts.contract])
-    shown = CONTRACTS["ids"].show_events(["A man in red walks.", "A dog runs."])
-    for lead in ("Answer:", "Output:", "JSON:", "The answer is:", "Here is the answer:"):
-        prompt = f"Label each element.\n{shown}\n{lead} {WRONG}"
-        for text in (f"{lead} {WRONG}", f"{lead}\n{WRONG}", f"{shown}\n{lead} {WRONG}", prompt):
-            yield Shape(f"echo of a template's {lead}", text, prompt=prompt)
-
-
-def _echoes_of(prompts: PromptSet, contract: Contract) -> Iterator[Shape]:
+    """Yield what of a prompt a model may send back."""
+    prompts = load_prompts()
+    contract: Contract = CONTRACTS[prompts.contract]
     shown = contract.show_events(["A man in red walks.", "A dog runs."])
     data: dict[Stage, dict[str, str]] = {
+        "split": {"caption": contract.show_caption(CAPTION)},
         "match": {"candidate_events": shown, "reference_events": shown},
         "classify": {"match_data": contract.show_parts(PARTS)},
     }
@@ -254,15 +252,23 @@ def _echoes_of(prompts: PromptSet, contract: Contract) -> Iterator[Shape]:
             "in a fence": f"```\n{prompt}\n```", "rules": "\n".join(lines[-8:]),
             "asked": f"You asked: {prompt}", "thought": f"<think>{prompt}",
             "and refused": f"{prompt}\nI cannot do that.",
+            "its form": next(line for line in lines if line.startswith("{")),
         }.items():  # fmt: skip
-            yield Shape(f"{stage}: echo, {name}", text, stage, prompts.contract, prompt=prompt)
+            yield Shape(f"{stage}: echo, {name}", text, stage)
+    for lead in ("Answer:", "Output:", "JSON:", "The answer is:", "Here is the answer:"):
+        for text in (
+            f"{lead} {WRONG}",
+            f"{lead}\n{WRONG}",
+            f"Label them.\n{shown}\n{lead} {WRONG}",
+        ):
+            yield Shape(f"echo of a template's {lead}", text)
 
 
 def honest() -> dict[str, str]:
     """Return replies by name whose author means `RIGHT`."""
     python, fenced = repr(json.loads(RIGHT)), f"```json\n{RIGHT}\n```"
     items = json.loads(RIGHT)["relations"]
-    explained = json.dumps({"relations": [{**item, "reason": "so"} for item in items]})
+    explained = json.dumps({"relations": [[*item, "so"] for item in items]})
     return {
         "JSON": RIGHT,
         "indented": json.dumps(json.loads(RIGHT), indent=2),
@@ -310,11 +316,11 @@ def honest() -> dict[str, str]:
         "Spanish": f"¡Claro! Aquí está la respuesta en formato JSON:\n{RIGHT}\nSaludos.",
         "twice": f"{fenced}\n\nAgain:\n{RIGHT}",
         "full stop": f"The relations are: {RIGHT}.",
-        "explained before": f"1.1 is stated. 1.2 conflicts: he wears red, not blue.\n\n{RIGHT}",
+        "explained before": f"1 is stated. 2 conflicts: he wears red, not blue.\n\n{RIGHT}",
         "explained after": f"{RIGHT}\n\nExplanation: the caption says red, the element blue.",
         "draft first": f'{{"relations": []}}\nThat leaves some out. So:\n{RIGHT}',
-        "numbered list": "1.1: entailment\n1.2: contradiction",
+        "numbered list": "1: entailment\n2: contradiction",
         "note": f"{RIGHT}\n\nNote: labels follow the rules strictly.",
         "thinking after a greeting": f"Okay.\n<think>Hm.</think>\n{RIGHT}",
-        "YAML": "relations:\n- id: '1.1'\n  relation: entailment",
+        "YAML": "relations:\n- [1, entailment]\n- [2, contradiction]",
     }

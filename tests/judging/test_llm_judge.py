@@ -12,10 +12,11 @@ import pytest
 from capeval.errors import BudgetReached, EndpointRefused, RequestRefused, RetriesExhausted
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
-from capeval.judging.run import inputs_of, judge_caption, judge_captions, majority
+from capeval.judging.run import inputs_of, judge_caption, judge_captions
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
+from capeval.runs.verdicts import majority
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
 from tests.judge_responder import reply_to
 from tests.judging.conftest import annotation_of
@@ -162,7 +163,10 @@ def test_majority_is_by_element() -> None:
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
-        ("not JSON", "repeat 2: classify: the reply holds no complete JSON value"),
+        (
+            "not JSON",
+            "repeat 2: classify: the reply must be one complete JSON value and nothing else",
+        ),
         (RequestRefused("filtered"), "repeat 2: classify: filtered"),
         (RetriesExhausted("6 attempts failed"), "repeat 2: classify: 6 attempts failed"),
     ],
@@ -192,7 +196,7 @@ async def test_asking_again_is_told_in_the_notes_and_counted(ask_all: Asks) -> N
     judgment = await judged(judge)
     assert isinstance(judgment, Scored)
     assert judgment.notes == tuple(
-        f"{stage}: asked again: the reply holds no complete JSON value"
+        f"{stage}: asked again: the reply must be one complete JSON value and nothing else"
         for stage in ("split", "match", "classify")
     )
     assert judgment.usage["split"].calls == 2

@@ -172,7 +172,7 @@ async def test_another_effort_is_another_judge_with_a_folder_of_its_own(tmp_path
         await capeval.judge_async(captions(), **given, judge="m", reasoning=effort)
     run = RunFolder(tmp_path / "runs" / "mine")
     names = [folder.path.name for folder in run.judges()]
-    assert names == ["m@tuna-cap-v2", "m@tuna-cap-v2@high", "m@tuna-cap-v2@low"]
+    assert names == ["m@tuna-cap-v1", "m@tuna-cap-v1@high", "m@tuna-cap-v1@low"]
     stored = [load_judged(folder.judgments, annotations=videos()) for folder in run.judges()]
     assert [one.identity.reasoning for one in stored] == [None, "high", "low"]
     assert len({one.identity for one in stored}) == 3

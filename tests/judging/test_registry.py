@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -19,11 +18,9 @@ import pytest
 
 import capeval
 from capeval.errors import BudgetReached, JudgeError, UsageError
-from capeval.judging.protocol import PreparedJudge, Tally
+from capeval.judging.protocol import Tally
 from capeval.judging.registry import JUDGES, load_judge, prepare_judge
-from capeval.judging.run import judge_caption, judge_captions
-from capeval.schema import Annotation, Caption, Unscored, Usage, Verdict
-from tests.hostile import ERRORS, Raises, Unspeakable
+from capeval.schema import Annotation, Usage, Verdict
 from tests.plugin_packages import install
 from tests.six_videos import COUNT, captions, videos
 
@@ -93,6 +90,10 @@ def test_a_run_keeps_what_the_judge_declares() -> None:
     for again in (judge, Judge(fails, prompts="mine@1f3a9c", identity=("v2",))):
         assert score(again, run="kept").counts.scored == COUNT
     assert score(Judge(fails, prompts="mine@1f3a9c"), run="kept").counts.scored == 0
+    # Another identity is another judge, with another folder.
+    (other,) = (one for one in Path("runs/kept").glob("mine-1@mine-*"))
+    assert "judged again" in (other / "judgments.jsonl").read_text("utf-8")
+    assert (folder / "judgments.jsonl").read_text("utf-8") == text
 
 
 def test_a_sync_judge_runs_in_one_thread_unless_it_allows_more() -> None:
@@ -153,33 +154,21 @@ def raising(attribute: str, error: BaseException) -> Any:
     [
         (Judge, "it is a class; pass an object, Judge()"),
         (object(), "an object with a method judge"),
-        (Judge(name=""), "name: must not be empty"),
-        (Judge(name=3), "name: must be a string"),
+        (Judge(name=""), "name: String should have"),
+        (Judge(name=3), "name: Input should be a valid string"),
         (Judge(is_baseline=None), "is_baseline"),
-        (Judge(identity="v2"), "identity: must be a list"),
+        (Judge(identity="v2"), "identity: Input should be"),
         (Judge(concurrency=0), "concurrency"),
         (Judge(prompts=b"x"), "prompts"),
         (Judge(base_url="elsewhere"), "the base URL must look like"),
         (type("Bare", (), {"judge": all_lacking})(), "name"),
-        (raising("judge", SystemExit(0)), "SystemExit: 0"),
-        (raising("name", Unspeakable()), "Unspeakable: its message cannot be shown"),
-        (raising("identity", asyncio.CancelledError()), "CancelledError"),
-        (Judge(name="mine\ud800"), "unpaired surrogate"),
-        (Judge(prompts="mine\ud800"), "unpaired surrogate"),
-        (Judge(identity=["\ud800"]), "unpaired surrogate"),
+        (raising("name", OSError("no disk")), "OSError: no disk"),
     ],
 )
 def test_an_object_that_is_no_judge_is_refused(judge: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said) as caught:
         score(judge)
     assert "\n" not in str(caught.value)
-
-
-def test_an_object_without_a_class_is_refused() -> None:
-    with pytest.raises(UsageError, match="the judge Hostile cannot be used: KeyError: 'class'"):
-        prepare_judge(raising("__class__", KeyError("class")))
-    with pytest.raises(UsageError, match="judge cannot be used: KeyError: 'class'"):
-        score(raising("__class__", KeyError("class")))
 
 
 # --- what a judge returns ----------------------------------------------------------------------
@@ -207,12 +196,8 @@ LACKING = [["lack" for _ in event.visual_elements] for event in ANNOTATION.event
         (returning(matches=[0]), "matches.1"),
         (returning(matches=["1"]), "matches.1"),
         (returning(matches=[]), "one match per candidate event"),
-        (returning(candidate_events="A man."), "candidate_events: must be a list"),
-        (returning(candidate_events=["\ud800"]), "an unpaired surrogate"),
-        (returning(surprise=1), "surprise: is not a known key"),
-        (Judge(lambda *_: Raises(KeyError("keys"))), "KeyError: 'keys'"),
-        (Judge(lambda *_: Raises(SystemExit(0), keys=False)), "SystemExit: 0"),
-        (Judge(lambda *_: Raises(Unspeakable())), "Unspeakable: its message cannot be shown"),
+        (returning(candidate_events="A man."), "candidate_events: Input should be"),
+        (returning(surprise=1), "surprise: "),
         (Judge(lambda *g: Verdict.model_construct(**all_lacking(*g), notes=3)), "notes"),  # type: ignore[arg-type]
     ],
 )
@@ -256,112 +241,6 @@ def test_a_reached_budget_ends_a_run() -> None:
         score(Judge(now))
 
 
-ENDED = """
-import capeval
-
-class Judge:
-    name, is_baseline = "mine-1", False
-    {kind} judge(self, annotation, caption):
-        raise KeyboardInterrupt
-
-try:
-    capeval.judge({{"sample_01": "A dog.", "sample_02": "A cat."}}, "sample", judge=Judge())
-except BaseException as error:
-    print(type(error).__name__, flush=True)
-"""
-
-
-@pytest.mark.parametrize("kind", ["def", "async def"])
-def test_only_ctrl_c_ends_a_run(kind: str) -> None:
-    # In a process of its own: such an exception in a loop can end the test's process as well.
-    code = ENDED.format(kind=kind)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "KeyboardInterrupt\n", done.stderr
-
-
-@pytest.mark.parametrize("case", ERRORS)
-@pytest.mark.parametrize("is_async", [False, True])
-def test_whatever_a_judge_raises_leaves_its_caption_unscored(case: str, is_async: bool) -> None:
-    error, described = ERRORS[case]
-
-    def answer(annotation: Annotation, caption: str) -> dict[str, Any]:
-        if annotation.index == "V2":
-            raise error
-        return all_lacking(annotation, caption)
-
-    class Async(Judge):
-        async def judge(self, annotation: Annotation, caption: str) -> Any:
-            return answer(annotation, caption)
-
-    scores = score(Async() if is_async else Judge(answer), run="r", max_concurrency=1)
-    assert (scores.counts.scored, scores.counts.unscored) == (COUNT - 1, 1)
-    lines = Path("runs/r/mine-1/judgments.jsonl").read_text("utf-8").splitlines()
-    (reason,) = (one["reason"] for one in map(json.loads, lines) if one["reason"])
-    if not is_async and case == "closed":
-        described = f"RuntimeError: {described}"
-    assert reason.startswith(f'the judge "mine-1" failed: {described}')
-    assert len(reason) < 400
-
-
-async def test_a_cancelled_judge_stays_cancelled_whatever_it_makes_of_it() -> None:
-    begun = asyncio.Event()
-
-    class Stubborn(Judge):
-        async def judge(self, annotation: Annotation, caption: str) -> Any:
-            begun.set()
-            try:
-                await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                raise RuntimeError("I will not stop") from None
-
-    work = asyncio.create_task(
-        capeval.judge_async(captions(), videos(), judge=Stubborn(concurrency=2))
-    )
-    await begun.wait()
-    work.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await work
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"stage": None},
-        {"models": {3}},
-        {"usage": {"ask": 3}},
-        {"usage": {"ask": Usage.model_construct(calls=-1)}},
-        {"usage": Raises(SystemExit(0))},
-        {"fingerprints": None},
-    ],
-)
-@pytest.mark.parametrize("fails", [False, True])
-async def test_a_spoilt_tally_spoils_one_verdict(change: dict[str, Any], fails: bool) -> None:
-    class Spoils(Judge):
-        def judge(self, annotation: Annotation, caption: str, tally: Tally) -> Any:  # type: ignore[override]
-            vars(tally).update(change)
-            if fails:
-                raise ValueError("no")
-            return all_lacking(annotation, caption)
-
-    caption = Caption(index=ANNOTATION.index, caption="A man walks.")
-    judgment = await judge_caption(prepare_judge(Spoils()), ANNOTATION, caption, repeats=1)
-    assert isinstance(judgment, Unscored)
-    assert ("failed: ValueError: no" if fails else "unusable verdict: tally: ") in judgment.reason
-
-
-async def test_a_client_that_cancels_its_own_call_leaves_the_caption_unscored() -> None:
-    class Cancels(PreparedJudge):
-        name, identity = "cancels", ("cancels",)
-
-        async def judge(self, *_: Any, **__: Any) -> Verdict:
-            raise asyncio.CancelledError
-
-    recorded: list[Any] = []
-    work = [(video, Caption(index=video.index, caption="A man walks.")) for video in videos()]
-    await judge_captions(work, Cancels(), repeats=1, concurrency=2, record=recorded.append)
-    assert [one.reason for one in recorded] == ["the call was cancelled"] * COUNT
-
-
 # --- packages ----------------------------------------------------------------------------------
 
 SOURCE = '''
@@ -388,10 +267,6 @@ class Everything:
 
 def no_key():
     raise RuntimeError("set MY_KEY")
-
-
-def ends():
-    raise SystemExit(0)
 
 
 class Slow(Everything):
@@ -430,7 +305,6 @@ NOT_CALLABLE = 3
 ENTRY_POINTS = """[capeval.judges]
 everything = tiny_judge:Everything
 no-key = tiny_judge:no_key
-ends = tiny_judge:ends
 slow = tiny_judge:Slow
 torch = tiny_judge:Torch
 slow-to-load = tiny_judge:SlowToLoad
@@ -499,7 +373,6 @@ def test_an_installed_judge_is_named_on_the_command_line(site: Path) -> None:
     ("name", "said"),
     [
         ("no-key", 'the judge "no-key" cannot be loaded: RuntimeError: set MY_KEY (tiny_judge.py'),
-        ("ends", 'the judge "ends" cannot be loaded: SystemExit: 0 (tiny_judge.py'),
         ("number", "its entry point must be a class or a function that returns a judge"),
         ("incomplete", "it has no method judge(annotation, caption)"),
         ("gone", "of the package tiny_judge cannot be loaded: ModuleNotFoundError"),

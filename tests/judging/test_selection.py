@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +15,8 @@ from capeval.judging.selection import estimate, open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.runs.engine import execute
-from capeval.runs.folder import RunFolder
-from capeval.runs.judged_run import load_judged
 from capeval.runs.sources import Source
-from capeval.schema import Caption, Judgment, Scored
-from capeval.scoring import Scores
+from capeval.schema import Caption, Scored
 from tests.server import LoopbackServer
 from tests.six_videos import captions, right, videos
 
@@ -163,77 +158,8 @@ async def test_lexical_costs_nothing() -> None:
         assert (expected.usage.calls, expected.cost, opened.judge.is_baseline) == (0, 0.0, True)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    done: Mapping[str, Judgment]
-    scores: Scores
-    unscored: dict[str, str]
-    stopped: Exception | None
-
-
-async def run(folder: RunFolder, client: ScriptedClient, **more: Any) -> tuple[Any, Outcome]:
-    settings: dict[str, Any] = {"repeats": 1} | more
-    chosen = settings.pop("captions", CAPTIONS)
-    # As if the captions had been generated anew.
-    folder.captions.unlink(missing_ok=True)
-    source = Source("run", folder, tuple(ANNOTATIONS), tuple(chosen), "memory")
-    async with open_judge(JudgeOptions({}, client=client, **settings.pop("choice", {}))) as opened:
-        work = JudgingWork(source, opened, **settings)
-        finished = await execute(work)
-        unscored = {index: one.reason for index, one in finished.done.items() if one.reason}
-        return finished.plan, Outcome(finished.done, work.store.scores, unscored, finished.stopped)
-
-
-async def test_what_is_stored_and_still_right_is_kept(tmp_path: Path) -> None:
-    folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
-    plan, _ = await run(folder, client)
-    assert (len(plan.todo), plan.kept, plan.stale) == (6, {}, {})
-    plan, _ = await run(folder, client)
-    assert (len(plan.todo), len(plan.kept), plan.stale) == (0, 6, {})
-    changed = (CAPTIONS[0].model_copy(update={"caption": "Nothing happens."}), *CAPTIONS[1:])
-    plan, outcome = await run(folder, client, captions=changed)
-    assert ([a.index for a, _ in plan.todo], plan.stale) == (["V0"], {"caption": 1})
-    assert isinstance(outcome.scores.videos["V0"], dict)
-    plan, _ = await run(folder, client, captions=changed, repeats=2)
-    assert (len(plan.todo), plan.stale) == (6, {"repeats": 6})
-    # Another endpoint is another judge.
-    choice = {"base_url": "http://elsewhere/v1"}
-    plan, _ = await run(folder, client, captions=changed, repeats=2, choice=choice)
-    assert plan.stale == {"endpoint": 6}
-
-
-HERE, THERE = "http://here:8000/v1", "http://there:9000/v1"
-
-
 def configure(content: str) -> None:
     Path("capeval.toml").write_text(content, encoding="utf-8")
-
-
-def stored(folder: RunFolder) -> Path:
-    return folder.judge("gpt-4o-2024-08-06", "tuna-cap-v2").judgments
-
-
-async def test_a_server_that_moves_is_the_same_judge(tmp_path: Path) -> None:
-    folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
-    await run(folder, client, choice={"base_url": HERE}, limit=3)
-    plan, outcome = await run(folder, client, choice={"base_url": THERE})
-    assert (len(plan.kept), len(plan.todo), plan.stale) == (3, 3, {})
-    assert (outcome.scores.counts.scored, outcome.unscored) == (6, {})
-    # Verdicts of both addresses are one result.
-    again = load_judged(stored(folder), annotations=ANNOTATIONS).scores
-    assert again == outcome.scores
-    assert again.settings["base_url"] == f"{HERE}, {THERE}"
-
-
-async def test_a_name_in_the_configuration_tells_endpoints_apart(tmp_path: Path) -> None:
-    folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
-    await run(folder, client, choice={"base_url": HERE})
-    configure(f'[endpoints]\n"{HERE}/" = "cluster"\n"{THERE}" = "cluster"\n')
-    plan, _ = await run(folder, client, choice={"base_url": HERE})
-    assert plan.stale == {"endpoint": 6}
-    plan, _ = await run(folder, client, choice={"base_url": THERE})
-    assert (len(plan.kept), plan.stale) == (6, {})
-    assert '"endpoint": "cluster"' in stored(folder).read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -250,41 +176,3 @@ async def test_a_broken_table_of_endpoints_is_named(content: str, said: str) -> 
         async with open_judge(JudgeOptions({}, client=ScriptedClient(right))):
             pytest.fail("it opened")
     assert said in str(caught.value)
-
-
-async def test_what_failed_is_tried_again(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
-    _, outcome = await run(folder, ScriptedClient(lambda _: "no"))
-    assert set(outcome.unscored) == set(captions())
-    assert outcome.scores.counts.scored == 0
-    assert outcome.scores.overall.all.f1.value is None
-    plan, outcome = await run(folder, ScriptedClient(right))
-    assert (len(plan.todo), outcome.unscored) == (6, {})
-    assert all(
-        isinstance(done, Scored)
-        for done in (await run(folder, ScriptedClient([])))[0].kept.values()
-    )
-
-
-async def test_a_torn_last_line_is_judged_again(tmp_path: Path) -> None:
-    folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
-    await run(folder, client)
-    path = folder.judge("gpt-4o-2024-08-06", "tuna-cap-v2").judgments
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-40])
-    plan, _ = await run(folder, client)
-    assert [a.index for a, _ in plan.todo] == ["V5"]
-    assert path.read_bytes() == whole
-    path.write_bytes(whole.replace(b'"index"', b'"indx"', 1))
-    with pytest.raises(InputError, match=r"judgments\.jsonl"):
-        await run(folder, client)
-
-
-async def test_a_cap_of_nothing_calls_nothing(tmp_path: Path) -> None:
-    client = ScriptedClient(right)
-    folder = RunFolder(tmp_path / "run")
-    _, outcome = await run(folder, client, choice={"max_cost": 0.0})
-    assert outcome.stopped is not None
-    assert (client.requests, outcome.done) == ([], {})
-    # Nothing was judged, so nothing is left that could be taken for a run.
-    assert not folder.path.exists()

@@ -278,7 +278,7 @@ async def test_the_videos_that_are_missing_are_named_and_counted_as_videos(tmp_p
     questions = tomato_folder(tmp_path / "q")
     said, requests = await answered(tmp_path, questions, "--videos", str(questions))
     assert (said.code, requests) == (2, [])
-    assert "holds none of the 4 videos, such as human/clip-" in said.err
+    assert "has no usable file for any of the 4 videos, such as human/clip-" in said.err
 
 
 async def test_subtitles_of_a_benchmark_without_them_are_refused(tmp_path: Path) -> None:

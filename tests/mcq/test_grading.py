@@ -492,17 +492,29 @@ def scored(**changes: Any) -> Callable[[], dict[str, Any]]:
         (edited(reply=3), "reply"),
         (edited(rotation="x"), "rotation"),
         (edited(symbols="runes"), "symbols"),
-        (lambda: {"id": "1"}, "is missing"),
+        (lambda: {"id": "1"}, "Field required"),
         (edited(level={"a": 1}), "line 1: level: must be text, a number, true, false, null or a"),
-        (scored(symbol=[-0.5, 1, 2, 3]), "likelihood.symbol.1: must be at least 0, not -0.5"),
-        (scored(text=[True, 1, 2, 3]), "likelihood.text.1: must be a number, not true"),
-        (scored(text=[0, "1", 2, 3]), 'likelihood.text.2: must be a number, not "1"'),
-        (scored(text=[0, None, 2, 3]), "likelihood.text.2: must be a number, not null"),
+        (
+            scored(symbol=[-0.5, 1, 2, 3]),
+            "likelihood.symbol.1: Input should be greater than or equal to 0, not -0.5",
+        ),
+        (
+            scored(text=[True, 1, 2, 3]),
+            "likelihood.text.1: Input should be a valid number, not true",
+        ),
+        (scored(text=[0, "1", 2, 3]), 'likelihood.text.2: Input should be a valid number, not "1"'),
+        (
+            scored(text=[0, None, 2, 3]),
+            "likelihood.text.2: Input should be a valid number, not null",
+        ),
         (
             scored(tokens={"symbol": [1, 1, 1, 10**400]}),
-            "likelihood.tokens.symbol.4: must be at most 1,000,000,000",
+            "likelihood.tokens.symbol.4: Input should be less than or equal to 1000000000",
         ),
-        (scored(tokens={"text": [1.5, 1, 1, 1]}), "likelihood.tokens.text.1: must be a whole"),
+        (
+            scored(tokens={"text": [1.5, 1, 1, 1]}),
+            "likelihood.tokens.text.1: Input should be a valid int",
+        ),
     ],
 )
 def test_malformed_responses_are_refused_with_their_place(

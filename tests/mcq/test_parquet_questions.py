@@ -82,7 +82,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
 
     columns = [pyarrow.array(["a"]), pyarrow.array(["b"])]
     parquet.write_table(pyarrow.Table.from_arrays(columns, ["id", "id"]), "q.parquet")
-    with pytest.raises(InputError, match=r'q\.parquet: the column "id" is duplicated'):
+    with pytest.raises(InputError, match=r'q\.parquet: has two columns "id"'):
         load_questions("q.parquet")
 
 

@@ -222,13 +222,22 @@ BROKEN = [
     ('{"signature": "x"}', "overall"),
     ('{"signature": 3, "overall": {"accuracy": {}, "n": 1}, "items": []}', "signature"),
     (broken_grades(items=[]), "items"),
-    (broken_grades(accuracy={}), "overall.accuracy.value: is missing"),
-    (broken_grades(accuracy={"value": 7.5}), "overall.accuracy.value: must be at most 1, not 7.5"),
-    (broken_grades(accuracy={"value": True}), "overall.accuracy.value: must be a number"),
-    (broken_grades(accuracy={"value": "0.5"}), "overall.accuracy.value: must be a number"),
-    (broken_grades(n=-5), "overall.n: must be at least 0, not -5"),
-    (broken_grades(correct="yes"), "items.1.correct: must be true or false"),
-    (broken_grades(correct=1), "items.1.correct: must be true or false"),
+    (broken_grades(accuracy={}), "overall.accuracy.value: Field required"),
+    (
+        broken_grades(accuracy={"value": 7.5}),
+        "overall.accuracy.value: Input should be less than or equal to 1, not 7.5",
+    ),
+    (
+        broken_grades(accuracy={"value": True}),
+        "overall.accuracy.value: Input should be a valid number",
+    ),
+    (
+        broken_grades(accuracy={"value": "0.5"}),
+        "overall.accuracy.value: Input should be a valid number",
+    ),
+    (broken_grades(n=-5), "overall.n: Input should be greater than or equal to 0, not -5"),
+    (broken_grades(correct="yes"), "items.1.correct: Input should be a valid boolean"),
+    (broken_grades(correct=1), "items.1.correct: Input should be a valid boolean"),
 ]
 
 

@@ -204,7 +204,7 @@ FAULTS: list[tuple[list[str], str]] = [
     (["sample", "--system", "s"], "--system names the system of --candidates"),
     ([*FILES[1:5], "--out", "r.json"], "--out: r.json is one of the files to be read"),
     ([*FILES[1:5], "--out", "text.jsonl"], "text.jsonl: line 1: is no metrics.jsonl"),
-    (["--candidates", "c.json", "--references", "other.json"], "c.json: none of its 2 captions"),
+    (["--candidates", "c.json", "--references", "other.json"], "no caption has a reference"),
     (
         ["--candidates", "c.json", "--references", "half.json"],
         'c.json: index "2": index: has no reference',
@@ -212,7 +212,7 @@ FAULTS: list[tuple[list[str], str]] = [
     (["--candidates", "c.json", "--references", "blank.json"], "references.1: "),
     (
         ["--candidates", "c.json", "--references", "twice.jsonl"],
-        "is duplicated (line 1 and line 2)",
+        "is duplicated (see line 1)",
     ),
     (["--candidates", "c.json", "--references", "gone.json"], "gone.json: does not exist"),
     (["--candidates", "lines:gone", "--references", "r.json"], "gone: does not exist"),

@@ -61,10 +61,8 @@ READ_ANSWERS: list[tuple[str, str]] = [
     (answer("  a dog\n"), "a dog"),
     (answer("It does not say."), "It does not say."),
     (answer("5"), "5"),
-    ("{'answer': 'a dog'}", "a dog"),
     (f"```json\n{answer()}\n```", "a dog"),
     (f"<think>A cat? {answer('a cat')}</think>{answer()}", "a dog"),
-    ('{"answer": "a dog", "reason": "It says so."}', "a dog"),
 ]
 
 
@@ -79,21 +77,21 @@ def test_an_answer_is_read(reply: str, text: str, tmp_path: Path) -> None:
 
 UNREAD_ANSWERS = {
     "": "the reply is empty",
-    "a dog": "no complete JSON value",
-    "The answer is: a dog": "no complete JSON value",
+    "a dog": "one complete JSON value",
+    "The answer is: a dog": "one complete JSON value",
     answer(""): 'the answer must be text, not ""',
     answer("…"): 'the answer must be text, not "…"',
-    answer(None): "the answer must be text, not null",
-    answer(["a dog"]): "the answer must be text",
-    answer(5): "the answer must be text, not 5",
-    '["a dog"]': "must be an object with answer",
-    '{"Answer": "a dog"}': 'has no key "answer"',
-    '{"answer": "a dog", "error": "no video"}': 'has the key "error"',
+    answer(None): "answer: Input should be a valid string",
+    answer(["a dog"]): "answer: Input should be a valid string",
+    answer(5): "answer: Input should be a valid string",
+    '["a dog"]': "must be a JSON object",
+    '{"Answer": "a dog"}': "answer: Field required",
+    '{"answer": "a dog", "error": "no video"}': "error: Extra inputs are not permitted",
     '{"answer": "a dog", "answer": "a cat"}': "the same key twice",
-    f"{answer()} {answer('a cat')}": "two different answers",
+    f"{answer()} {answer('a cat')}": "text follows the answer",
     f"{answer()} On second thought, a cat.": "text follows the answer",
-    f"<think>{answer()}": "no complete JSON value",
-    '{"answer": "a d': "ends in the middle",
+    f"<think>{answer()}": "one complete JSON value",
+    '{"answer": "a d': "one complete JSON value",
 }
 
 
@@ -116,12 +114,8 @@ READ_GRADES: list[tuple[str, float, float, str]] = [
     (grade("no", 0), 0, 0, ""),
     (grade("yes", 0), 1, 0, ""),
     (grade("no", 5), 0, 5, ""),
-    (grade("no", 3.0), 0, 3, "question 1: comparison: the score 3.0 was read as 3"),
-    (grade("no", " 3"), 0, 3, 'question 1: comparison: the score " 3" was read as 3'),
     (grade(" Yes", 4), 1, 4, 'question 1: comparison: " Yes" was read as yes'),
-    ("{'match': 'no', 'score': 2}", 0, 2, "not strict JSON"),
-    (f"```python\n{grade()}\n```", 1, 4, "taken out of the text around it"),
-    ('{"score": 1, "match": "no", "explanation": "A cat."}', 0, 1, ""),
+    (f"```json\n{grade()}\n```", 1, 4, ""),
 ]
 
 
@@ -137,35 +131,35 @@ def test_a_grade_is_read(
 
 
 UNREAD_GRADES = {
-    "yes": "no complete JSON value",
-    "yes, 5": "no complete JSON value",
-    grade("yes", 4.8): "a whole number from 0 to 5, not 4.8",
+    "yes": "one complete JSON value",
+    "yes, 5": "one complete JSON value",
+    grade("yes", 4.8): "score: Input should be a valid integer",
     grade("yes", 6): "not 6",
     grade("yes", -1): "not -1",
     grade("yes", 100): "not 100",
-    grade("yes", float("nan")): "not NaN",
-    grade("yes", True): "not true",
-    grade("yes", None): "not null",
-    grade("yes", "5/5"): 'not "5/5"',
-    grade("yes", "five"): 'not "five"',
-    grade("yes", "٥"): "a whole number from 0 to 5",
-    grade("yes", [5]): "not [5]",
-    '{"match": "yes", "score": 1e999}': "not Infinity",
+    grade("yes", float("nan")): "one complete JSON value",
+    grade("yes", True): "score: Input should be a valid integer",
+    grade("yes", None): "score: Input should be a valid integer",
+    grade("yes", "5/5"): "score: Input should be a valid integer",
+    grade("yes", "five"): "score: Input should be a valid integer",
+    grade("yes", "5"): "score: Input should be a valid integer",
+    grade("yes", [5]): "score: Input should be a valid integer",
+    '{"match": "yes", "score": 1e999}': "score: Input should be a valid integer",
     grade("maybe", 3): 'match must be "yes" or "no", not "maybe"',
     grade("yes/no", 3): 'not "yes/no"',
     grade("…", 3): 'not "…"',
     grade("", 3): 'not ""',
-    grade(True, 5): "not true",
-    grade(1, 5): "not 1",
-    grade(None, 5): "not null",
-    '{"pred": "yes", "score": 5}': 'has no key "match"',
-    '{"match": "yes"}': 'has no key "score"',
-    '{"match": "yes", "score": 5, "valid": false}': 'has the key "valid"',
+    grade(True, 5): "match: Input should be a valid string",
+    grade(1, 5): "match: Input should be a valid string",
+    grade(None, 5): "match: Input should be a valid string",
+    '{"pred": "yes", "score": 5}': "match: Field required",
+    '{"match": "yes"}': "score: Field required",
+    '{"match": "yes", "score": 5, "valid": false}': "valid: Extra inputs are not permitted",
     '{"match": "yes", "match": "no", "score": 5}': "the same key twice",
-    '["yes", 5]': "must be an object with match and score",
-    f"{grade('yes', 5)}{grade('no', 0)}": "two different answers",
+    '["yes", 5]': "must be a JSON object",
+    f"{grade('yes', 5)}{grade('no', 0)}": "text follows the answer",
     f"{grade('yes', 5)} But this is wrong.": "text follows the answer",
-    f"I'd say no. {grade('yes', 5)}": "text precedes the answer",
+    f"I'd say no. {grade('yes', 5)}": "one complete JSON value",
 }
 
 
@@ -297,7 +291,7 @@ def test_a_question_without_text_is_left_out_and_numbers_stay(tmp_path: Path) ->
     (notice,) = [one for one in notices if "answer" in one]
     assert (
         notice
-        == 'qa: 2 questions (such as 2 of "1") have no text or no answer, and will not be asked'
+        == 'qa: no text or no answer in 2 questions (such as 2 of "1"), which will not be asked'
     )
     nothing = {"1": questions(("", "")), "2": questions(("q1", "a1"))}
     captions = {"1": "A dog.", "2": "A dog."}
@@ -419,7 +413,7 @@ def test_every_video_needs_questions(tmp_path: Path) -> None:
     known = {"v1": ONE["1"], "v22": ONE["1"]}
     with pytest.raises(InputError, match=r'index "v2": has no questions .*did you mean "v22"'):
         measured("vdcscore", tmp_path, [], captions, qa=known)
-    with pytest.raises(InputError, match="none of its 2 captions has questions"):
+    with pytest.raises(InputError, match="no caption has questions"):
         measured("vdcscore", tmp_path, [], captions, qa=ONE)
     script = [answer(), grade()]
     found, *_ = measured("vdcscore", tmp_path, script, captions, qa=known, ignore_unknown=True)

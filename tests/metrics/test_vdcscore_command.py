@@ -187,31 +187,43 @@ MALFORMED: list[tuple[str, Any, str]] = [
     ("qa.json", "{}", "must be a JSON object with the questions of a video, not {}"),
     ("qa.jsonl", "[]", "qa.jsonl: has no records"),
     ("qa.jsonl", "[5]", "entry 1: must be a JSON object with the questions of a video, not 5"),
-    ("qa.jsonl", {"1": []}, 'line 1: index "1": questions: must have at least one entry'),
-    ("qa.jsonl", {"1": "q"}, 'line 1: index "1": questions: must be a list, not "q"'),
-    ("qa.jsonl", {"1": {"q": "a"}}, 'line 1: index "1": questions: must be a list'),
-    ("qa.jsonl", {"1": ["q"]}, 'index "1": questions.1: must be a JSON object, not "q"'),
+    ("qa.jsonl", {"1": []}, 'line 1: index "1": questions: Tuple should have at least 1 item'),
+    (
+        "qa.jsonl",
+        {"1": "q"},
+        'line 1: index "1": questions: Input should be a valid tuple, not "q"',
+    ),
+    ("qa.jsonl", {"1": {"q": "a"}}, 'line 1: index "1": questions: Input should be a valid'),
+    ("qa.jsonl", {"1": ["q"]}, 'index "1": questions.1: Input should be a valid dict'),
     (
         "qa.jsonl",
         {"1": [*GOOD, {"question": "q", "anwser": "a"}]},
-        'index "1": questions.2.answer: is missing; rename "anwser" to "answer"',
+        'index "1": questions.2.answer: Field required',
     ),
     (
         "qa.jsonl",
         {"1": [{"question": "q", "answer": 3}]},
-        "questions.1.answer: must be a string, not 3",
+        "questions.1.answer: Input should be a valid string, not 3",
     ),
     (
         "qa.jsonl",
         {"1": [{"question": None, "answer": "a"}]},
-        "questions.1.question: must be a string",
+        "questions.1.question: Input should be a valid string",
     ),
-    ("qa.jsonl", {"1": [{**GOOD[0], "category": 5}]}, "questions.1.category: must be a string"),
-    ("qa.jsonl", {"index": 1, "questions": GOOD}, "line 1: index: must be a string, not 1"),
-    ("qa.jsonl", {"index": "1"}, 'index "1": questions: is missing'),
-    ("qa.jsonl", {"questions": GOOD}, "line 1: index: is missing"),
-    ("qa.jsonl", {" ": GOOD}, "index: must not be empty"),
-    ("qa.jsonl", {"other": GOOD}, "none of its 2 captions has questions"),
+    (
+        "qa.jsonl",
+        {"1": [{**GOOD[0], "category": 5}]},
+        "questions.1.category: Input should be a valid string",
+    ),
+    (
+        "qa.jsonl",
+        {"index": 1, "questions": GOOD},
+        "line 1: index: Input should be a valid string, not 1",
+    ),
+    ("qa.jsonl", {"index": "1"}, 'index "1": questions: Field required'),
+    ("qa.jsonl", {"questions": GOOD}, "line 1: index: Field required"),
+    ("qa.jsonl", {" ": GOOD}, "index: String should"),
+    ("qa.jsonl", {"other": GOOD}, "no caption has questions"),
     ("qa.jsonl", {"1": GOOD}, 'qa.jsonl: index "22": has no questions for this caption\'s video'),
     ("gone.jsonl", None, "gone.jsonl: does not exist"),
 ]
@@ -269,7 +281,7 @@ def test_of_two_different_lists_the_last_counts(tmp_path: Path) -> None:
     arguments = ("metrics", "--candidates", "c.json", "--metric", "vdcscore", "--qa", "qa.jsonl")
     done = typed(tmp_path, *arguments, "--judge", "gpt-4o-2024-08-06", "--dry-run", "--json")
     assert done.json["calls"] == 4
-    assert 'qa.jsonl: 1 video (such as "1") has two different lists of questions' in done.err
+    assert 'qa.jsonl: different lists of questions for 1 video (such as "1")' in done.err
 
 
 def test_the_questions_are_not_overwritten(tmp_path: Path) -> None:

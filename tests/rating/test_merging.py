@@ -73,11 +73,6 @@ def test_labels_are_read_in_any_order_case_and_dialect(tmp_path: Path) -> None:
     assert rated(tmp_path, ANN.replace(",", "\t")).labels == plain.labels
 
 
-def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
-    text = f"item_id,element_id,label,caption\ns12ab-001,e1.1,e,{'x' * 200_000}\n"
-    assert len(rated(tmp_path, text).labels) == 1
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -93,7 +88,7 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
         (ANN + "s12ab-001,e1.3,e\n", 'line 5: element_id: "e1.3" is unknown; .* has e1.1-2'),
         (
             ANN + "s12ab-001,e1.1,e\n",
-            r"line 5: .*s12ab-001, 1.1 is duplicated \(line 2 and this line\)",
+            r"line 5: .*s12ab-001, 1.1 is duplicated \(see line 2\)",
         ),
         (ANN + "s12ab-002,e2.1,entaillment\n", 'line 5: label: .*did you mean "entailment"'),
         (
@@ -102,9 +97,9 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
         ),
         (
             ANN.replace("label", "lable"),
-            'line 1: the column "label" is missing; rename "lable" to "label"',
+            'has no column label; did you mean "lable"',
         ),
-        (ANN.replace("label", "label,label"), 'the column "label" is duplicated'),
+        (ANN.replace("label", "label,label"), 'has two columns "label"'),
         ('item_id,element_id,label\n"s12ab-001,e1.1,e\n', "line 2: is not CSV"),
         (
             "item_id,element_id,label,rater\ns12ab-001,e1.1,e,Ann\ns12ab-001,e1.2,e,Bo\n",
@@ -122,9 +117,9 @@ def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: st
     [
         (
             "item_id,video,system,elements\nx,v,a,1\n",
-            'the column "video_id" is missing; rename "video" to "video_id"',
+            'has no column video_id; did you mean "video"',
         ),
-        ("item_id,video_id,system,elements\n", "has no items"),
+        ("item_id,video_id,system,elements\n", "has no rows"),
         (KEY + "s12ab-001,x,a,1\n", "s12ab-001 is duplicated"),
         (KEY + "s12ab-003,v,a,1\n", "v, a is duplicated"),
         (KEY + "s12ab-003,x,,1\n", "system: is empty"),
@@ -141,12 +136,10 @@ def test_a_key_is_checked(tmp_path: Path, text: str, message: str) -> None:
 @pytest.mark.parametrize(
     "index",
     [
-        " v ",
         '"',
         "=1",
         "'=1",
         "'v",
-        " -x",
         "@\u00a0'",
         "v\u2028w",
         "0x1e5",
@@ -199,7 +192,7 @@ def test_half_filled_sheets_need_partial(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"1 of 4 labels are missing \(s12ab-002 e2.1\)"):
         checked_raters([ann])
     assert checked_raters([ann], partial=True) == (ann,)
-    with pytest.raises(InputError, match="has no labels"):
+    with pytest.raises(InputError, match="has no rows"):
         checked_raters([rated(tmp_path, "item_id,element_id,label\n", "bo.csv")], partial=True)
 
 
@@ -248,12 +241,12 @@ def test_names_that_look_alike_are_one_rater(tmp_path: Path, name: str, other: s
     ("header", "rater", "name", "told"),
     [
         ("rater", "a\x1bb", "x.csv", r"line 2: rater: .*\\u001b.* has a control character"),
-        ("rater,rater", "a,b", "x.csv", 'line 1: the column "rater" is duplicated'),
+        ("rater,rater", "a,b", "x.csv", 'has two columns "rater"'),
         (
             "rater",
             "",
             "\u200b.csv",
-            "line 1: has no name of a rater, and the file is not named after one",
+            "has no name of a rater, and the file is not named after one",
         ),
     ],
 )
@@ -380,5 +373,5 @@ def test_edited_stratum_of_a_key_is_refused(tmp_path: Path) -> None:
     for old, new in ((",1,1,", ",9,1,"), ("Low-Dynamic", "High-Dynamic")):
         with pytest.raises(InputError, match="check: the row is not as `capeval rate sheet` wrote"):
             read_key(key_file(tmp_path, text.replace(old, new)))
-    with pytest.raises(InputError, match='the column "stratum_sampled" is missing'):
+    with pytest.raises(InputError, match="has no column stratum_sampled"):
         read_key(key_file(tmp_path, text.replace("stratum_sampled", "other")))

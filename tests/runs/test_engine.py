@@ -41,7 +41,7 @@ class Squaring:
         self.worked: list[int] = []
         self.file = run.path / "squares.jsonl"
 
-    def locked(self) -> AbstractContextManager[Callable[[], None]]:
+    def locked(self) -> AbstractContextManager[None]:
         return self.run.locked()
 
     def plan(self) -> Plan[Squared]:

@@ -98,26 +98,20 @@ UNSCORED = '{"index": "a", "status": "unscored", "reason": "timed out"}\n'
 
 
 @pytest.mark.parametrize(
-    ("lines", "scores", "kept"),
+    ("lines", "kept"),
     [
-        ("", False, False),
-        (UNSCORED, False, False),
-        (UNSCORED, True, False),
-        (UNSCORED + '{"index": "b", "status": "scored"}\n' + UNSCORED, True, True),
-        ("damaged\n" + UNSCORED, False, True),
-        (None, True, True),
+        ("", False),
+        (UNSCORED, False),
+        (UNSCORED + '{"index": "b", "status": "scored"}\n' + UNSCORED, True),
     ],
 )
 def test_captions_of_a_file_may_be_corrected_until_one_is_scored(
-    run: RunFolder, lines: str | None, scores: bool, kept: bool
+    run: RunFolder, lines: str, kept: bool
 ) -> None:
     run.write_manifest({"captions": {"source": "c.jsonl"}})
-    judge = run.judge("m", None)
+    judge = run.judge("m", None, identity="0")
     judge.path.mkdir()
-    if lines is not None:
-        judge.judgments.write_text(lines)
-    if scores:
-        judge.scores.write_text("{}")
+    judge.judgments.write_text(lines)
     with pytest.raises(InputError, match="holds other captions") if kept else nullcontext():
         run.check_captions(CAPTIONS[:1])
 
@@ -173,38 +167,38 @@ def test_all_runs_of_a_folder_are_listed(run: RunFolder) -> None:
 
 
 def test_judges_have_folders_of_their_own(run: RunFolder) -> None:
-    paths = {
-        run.judge("gpt-4o", "tuna-cap-v1").path,
-        run.judge("gpt-4o", "mine").path,
-        run.judge("org/gpt-4o", "mine").path,
-        run.judge("org-gpt-4o", "mine").path,
-        run.judge("lexical-1", None).path,
-    }
-    assert len(paths) == 5
-    assert {path.parent for path in paths} == {run.path}
-    assert run.judges() == []
-    for path in paths:
-        path.mkdir()
-        JudgeFolder(path).judgments.write_text("{}\n")
-    assert [judge.path for judge in run.judges()] == sorted(paths)
-
-
-def test_judges_whose_names_differ_by_case_have_folders_of_their_own(run: RunFolder) -> None:
-    """Many file systems take such folders for one."""
-    assert run.judge("Mine-1", None).path.name == "Mine-1"
-    run.judge("Mine-1", None).path.mkdir()
-    other = run.judge("mine-1", None).path
-    assert other.name == "mine-1-231d70"
-    other.mkdir()
-    assert [run.judge(name, None).path.name for name in ("Mine-1", "mine-1")] == [
-        "Mine-1",
-        "mine-1-231d70",
+    judges = [
+        ("gpt-4o", "tuna-cap-v1", "1"),
+        ("gpt-4o", "mine", "2"),
+        ("gpt-4o", "mine", "3"),  # other prompts of the same name
+        ("org/gpt-4o", "mine", "4"),
+        ("org-gpt-4o", "mine", "5"),
+        ("lexical-1", None, "6"),
+        ("Lexical-1", None, "7"),  # many file systems take both names for one
     ]
-    run.judge("Mine-1", None).path.rmdir()
-    assert run.judge("mine-1", None).path == other
-    # What an earlier version made is found.
-    (run.path / "mine-1").mkdir()
-    assert run.judge("mine-1", None).path.name == "mine-1"
+    for _ in range(2):
+        made = []
+        for name, prompts, identity in judges:
+            made.append(run.judge(name, prompts, identity=identity * 64))
+            made[-1].path.mkdir(exist_ok=True)
+            made[-1].judgments.write_text(UNSCORED)
+            made[-1].write_judge({"judge": name, "hash": identity * 64, "repeats": 3})
+        assert len({str(one.path).lower() for one in made}) == len(judges)
+    assert {judge.path for judge in run.judges()} == {one.path for one in made}
+    assert [one.path.name for one in made[1:3]] == ["gpt-4o@mine", "gpt-4o@mine-333333"]
+    assert made[0].repeats == 3
+
+
+def test_verdicts_made_elsewhere_keep_their_folder(run: RunFolder) -> None:
+    for line, is_own in (
+        ({"inputs": {"judge": "mine", "caption": "", "reference": ""}}, True),
+        ({"inputs": {"judge": "other", "caption": "", "reference": ""}}, False),
+        ({}, False),
+    ):
+        made = JudgeFolder(run.path / "m")
+        made.path.mkdir(exist_ok=True)
+        made.judgments.write_text(json.dumps(json.loads(UNSCORED) | line) + "\n")
+        assert (run.judge("m", None, identity="mine") == made) is is_own
 
 
 @pytest.mark.parametrize(

@@ -103,12 +103,9 @@ def test_lost_annotations_are_told_of_the_run(home: Path, stored: str) -> None:
     assert told.endswith("name them with --annotations")
 
 
-def test_the_files_behind_a_run_are_all_that_is_read_of_it(home: Path) -> None:
+def test_the_files_behind_a_run_are_its_verdicts_and_annotations(home: Path) -> None:
     found = {path.resolve() for path in files_behind([load_judged("run")])}
-    run = home / "runs/run"
-    assert {
-        judgments(home), run / "captions.jsonl", run / "manifest.json", home / "annotations.json"
-    } <= found  # fmt: skip
+    assert found == {judgments(home), home / "annotations.json"}
     of_sample = replace(load_judged("run"), annotations_path="sample")
     assert sample_folder() / "annotations.json" in files_behind([of_sample])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,6 @@ from capeval.runs.resolve import (
     find_judgments,
     find_metric,
     find_run,
-    find_scores,
 )
 from tests.judged_runs import capeval, make_run, write_annotations
 
@@ -28,7 +26,6 @@ FINDERS: dict[str, Callable[[str | Path], object]] = {
     "captions": find_captions,
     "judgments": find_judgments,
     "metric": find_metric,
-    "scores": find_scores,
     "judges": find_judges,
 }
 
@@ -60,7 +57,6 @@ MINE = {
     "captions": "runs/mine",
     "judgments": f"runs/mine/{JUDGE}/judgments.jsonl",
     "metric": f"runs/mine/{JUDGE}/judgments.jsonl",
-    "scores": f"runs/mine/{JUDGE}/scores.json",
     "judges": f"runs/mine/{JUDGE}",
 }
 OF_JUDGE = {
@@ -68,7 +64,6 @@ OF_JUDGE = {
     "captions": "is neither a captions file nor a run",
     "judgments": MINE["judgments"],
     "metric": MINE["judges"],
-    "scores": MINE["scores"],
     "judges": MINE["judges"],
 }
 # What is typed, and what each command that reads runs takes it for: a path, or why it is refused.
@@ -79,22 +74,19 @@ MEANT: dict[str, dict[str, str]] = {
     "./runs/mine": MINE,
     "gpt-4.1": {kind: path.replace("mine", "gpt-4.1") for kind, path in MINE.items()},
     f"runs/mine/{JUDGE}": OF_JUDGE,
-    f"mine/{JUDGE}": dict.fromkeys(FINDERS, f"does not exist; did you mean runs/mine/{JUDGE}?"),
-    "mine/": dict.fromkeys(FINDERS, "does not exist; did you mean runs/mine?"),
-    "./mine": dict.fromkeys(FINDERS, "does not exist; did you mean runs/mine?"),
+    "mine/": dict.fromkeys(FINDERS, "does not exist"),
+    "runs/mime": dict.fromkeys(FINDERS, 'does not exist; did you mean "mine"?'),
     "bare": {
         "run": "runs/bare",
         "captions": "runs/bare",
         "judgments": "is a run that is not judged; run `capeval judge runs/bare` first",
         "metric": "is a run that is not judged; run `capeval judge runs/bare` first",
-        "scores": "holds no scores.json",
         "judges": "is a run that is not judged",
     },
     "runs": {
         "captions": "is neither a captions file nor a run: it holds no captions.jsonl",
         "judgments": "is a folder of runs and no run; name one of runs/gpt-4.1, runs/mine",
         "metric": "is a folder of runs and no run; name one of runs/gpt-4.1, runs/mine",
-        "scores": "holds no scores.json",
         "judges": "is a folder of runs and no run",
     },
     "judgments.jsonl": {
@@ -102,14 +94,12 @@ MEANT: dict[str, dict[str, str]] = {
         "captions": "judgments.jsonl",
         "judgments": "judgments.jsonl",
         "metric": "judgments.jsonl",
-        "scores": "judgments.jsonl",
         "judges": "is neither a folder nor a run under runs/",
     },
     "runs/mine/captions.jsonl": {"captions": "runs/mine"},
     "captions.v2.jsonl": {"captions": "captions.v2.jsonl"},
     "tuna.json": {"judgments": "tuna.json", "metric": "tuna.json"},
     "metric.csv": {"metric": "metric.csv"},
-    f"runs/mine/{JUDGE}/scores.json": {"scores": MINE["scores"]},
     "mime": dict.fromkeys(FINDERS, 'run under runs/; did you mean "mine"?'),
     "MINE": dict.fromkeys(FINDERS, 'run under runs/; did you mean "mine"?'),
     "tuna.jso": {"judgments": 'did you mean "tuna.json"?'},
@@ -143,7 +133,7 @@ def test_an_absolute_path_means_itself() -> None:
 
 def test_a_path_object_is_a_path_even_without_a_separator() -> None:
     assert find_run(Path("runs/mine")) == RunFolder(Path("runs/mine"))
-    with pytest.raises(InputError, match=r"mine: does not exist; did you mean runs/mine\?"):
+    with pytest.raises(InputError, match=r"mine: does not exist"):
         find_run(Path("mine"))
 
 
@@ -180,7 +170,6 @@ def link_to_the_run() -> None:
     Path("mine").symlink_to("runs/mine")
 
 
-READERS = {"judgments", "metric", "scores", "judges"}
 BESIDE: dict[Callable[[], None], set[str]] = {
     unrelated_folder: set(),
     unrelated_file: set(),
@@ -189,7 +178,7 @@ BESIDE: dict[Callable[[], None], set[str]] = {
     link_to_the_run: set(),
     run_not_judged: {"run", "captions"},
     run_judged: set(FINDERS),
-    json_file: {"captions", "judgments", "metric", "scores"},
+    json_file: {"captions", "judgments", "metric"},
 }
 
 
@@ -234,7 +223,7 @@ def test_a_judge_is_chosen_by_its_name_or_the_beginning_of_it(
     judge: str | None, meant: str
 ) -> None:
     run = RunFolder(Path("runs/mine"))
-    shutil.copytree(f"runs/mine/{JUDGE}", run.judge("Qwen/Qwen3-8B", "v1").path)
+    shutil.copytree(f"runs/mine/{JUDGE}", run.judge("Qwen/Qwen3-8B", "v1", identity="0").path)
     if " " not in meant:
         assert find_judgments("mine", judge=judge).parent.name == meant
         return
@@ -248,7 +237,7 @@ def test_the_exact_name_of_a_judge_wins_over_longer_ones() -> None:
     assert find_judgments("mine", judge="gpt-4o").parent.name == "gpt-4o"
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xef\xbb\xbf", b'{"index": "a", "sta'])
+@pytest.mark.parametrize("content", [None, b""])
 def test_a_folder_without_verdicts_belongs_to_no_judge(content: bytes | None) -> None:
     left = Path("runs/mine/wrong-model@tuna-cap-v1")
     left.mkdir()
@@ -264,7 +253,6 @@ def test_a_folder_without_verdicts_belongs_to_no_judge(content: bytes | None) ->
 COMMANDS = {
     "judge": ("judge", "NAME", "--judge", "lexical", "--quiet"),
     "score": ("score", "NAME"),
-    "score --check": ("score", "runs/mine", "--check", "NAME"),
     "inspect": ("inspect", "a", "--run", "NAME"),
     "compare": ("compare", "NAME", "gpt-4.1"),
     "report": ("report", "NAME", "--frames", "0", "--out", "out.html"),
@@ -310,4 +298,3 @@ def test_run_found_by_a_python_function_is_that_of_the_command_line() -> None:
     shutil.copytree("runs/mine", "mine")
     with pytest.raises(CapevalError, match=r"can mean runs/mine or \./mine"):
         score("mine", "a.json")
-    assert json.loads(find_scores("./mine").read_text())["counts"]["scored"] == 10

@@ -365,22 +365,31 @@ MALFORMED: dict[str, tuple[Any, str]] = {
     "edited": ({"lines.all.f1.line.slope": 2.0}, "hash: does not match"),
     "no hash": ({"hash": ...}, "hash: does not match"),
     "no lines": ({"lines": ...}, "is no bridge.json"),
-    "no type": ({"lines.camera": ...}, "lines.camera: is missing"),
-    "unknown key": ({"lies": 1}, "lies: is not a known key"),
-    "text for a number": ({"lines.all.f1.line.slope": "1"}, "must be a number"),
-    "negative": ({"lines.all.f1.line.ms_res": -1.0}, "must be at least 0"),
-    "no spread": ({"lines.all.f1.line.sxx": 0.0}, "must be more than 1e-19"),
-    "a slope that overflows": ({"lines.all.f1.line.slope": 1e308}, "must be at most 1e+18"),
+    "no type": ({"lines.camera": ...}, "lines.camera: Field required"),
+    "unknown key": ({"lies": 1}, "lies: Extra inputs are not permitted"),
+    "text for a number": ({"lines.all.f1.line.slope": "1"}, "Input should be a valid number"),
+    "negative": ({"lines.all.f1.line.ms_res": -1.0}, "Input should be greater than or equal to 0"),
+    "no spread": ({"lines.all.f1.line.sxx": 0.0}, "Input should be greater than 0.000"),
+    "a slope that overflows": (
+        {"lines.all.f1.line.slope": 1e308},
+        "Input should be less than or equal to 1000000000000000000",
+    ),
     "a spread whose square overflows": (
         {"lines.all.f1.line.s_res": 1e200},
-        "must be at most 1e+18",
+        "Input should be less than or equal to 1000000000000000000",
     ),
-    "no score": ({"lines.all.f1.line.low": -0.5}, "must be at least -1e-09"),
+    "no score": (
+        {"lines.all.f1.line.low": -0.5},
+        "Input should be greater than or equal to -0.000000001",
+    ),
     "a range that ends before it begins": (
         {"lines.all.f1.line.low": 1.0, "lines.all.f1.line.high": 0.0},
         "center must be from low to high",
     ),
-    "more systems than a float holds": ({"lines.all.f1.k": 10**400}, "must be at most"),
+    "more systems than a float holds": (
+        {"lines.all.f1.k": 10**400},
+        "Input should be less than or equal to",
+    ),
     "a system that is no name": (
         {"lines.all.f1.refusals": [{"rule": "misfit", "figures": {"system": 99.0}}]},
         "a refusal must name its system",
@@ -388,7 +397,7 @@ MALFORMED: dict[str, tuple[Any, str]] = {
     "no anchors": ({"anchors": []}, "a line is of other anchors"),
     "unknown rule": (
         {"lines.all.f1.refusals": [{"rule": "mood", "figures": {}}]},
-        '"mood" is unknown',
+        "Input should be 'systems'",
     ),
     "line of two systems": ({"lines.all.f1.k": 2}, "no line can be fitted"),
     "neither line nor refusal": (

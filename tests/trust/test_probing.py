@@ -245,10 +245,7 @@ def test_verdicts_of_another_judge_or_annotation_are_not_mixed(counting: type[Co
 
     first = probed(Newer(), videos=3)
     assert Newer.calls - before == first.captions
-    hashes = {
-        json.loads(line)["inputs"]["judge"]
-        for line in Path("probes/lexical-1/judgments.jsonl").read_text().splitlines()
-    }
+    hashes = {json.loads(line)["inputs"]["judge"] for line in _newer("judgments.jsonl")}
     assert hashes == set(first.judge.hashes)
     changed = SAMPLE[0].model_copy(update={"events": SAMPLE[0].events[:2]})
     before = Newer.calls
@@ -259,8 +256,13 @@ def test_verdicts_of_another_judge_or_annotation_are_not_mixed(counting: type[Co
 
 
 def _ids() -> list[str]:
-    lines = Path("probes/lexical-1/probes.jsonl").read_text().splitlines()
-    return [json.loads(line)["id"] for line in lines]
+    return [json.loads(line)["id"] for line in _newer("probes.jsonl")]
+
+
+def _newer(name: str) -> list[str]:
+    """The lines of a file in the folder of the judge that came second."""
+    (file,) = Path("probes").glob(f"lexical-1-*/{name}")
+    return file.read_text().splitlines()
 
 
 @pytest.mark.parametrize(
@@ -362,7 +364,7 @@ async def test_a_chat_model_is_probed_and_its_replies_are_cached() -> None:
         )
         calls = len(server.requests)
         (card,) = found.cards.values()
-        assert card.judge.identity["prompts"].startswith("tuna-cap-v2@")
+        assert card.judge.identity["prompts"].startswith("tuna-cap-v1@")
         assert card.judge.identity["endpoint"] == "other"
         assert card.usage.calls > 0
         assert card.cost is None

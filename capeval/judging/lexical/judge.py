@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
-from capeval.judging.lexical.matching import RULES, split_and_match, stemmer
-from capeval.judging.lexical.reference import prepare
+from capeval.judging.lexical.matching import RULES, prepare, split_and_match, stemmer
 from capeval.judging.lexical.relations import relations
 from capeval.schema import Annotation, Verdict
-
-# Annotations in memory: several data sets of a thousand videos.
-_CACHED = 4096
 
 
 class LexicalJudge:
@@ -48,12 +43,10 @@ class LexicalJudge:
 
     def __init__(self) -> None:
         self.identity: Final = (stemmer(),)
-        self.prepare: Final = lru_cache(_CACHED)(prepare)
-        """Reads an annotation; the last few thousand are cached."""
 
     def judge(self, annotation: Annotation, caption: str) -> Verdict:
         """Judge one caption, which may be any text; an empty one lacks everything."""
-        reference = self.prepare(annotation)
+        reference = prepare(annotation)
         pieces, readings, matches, notes = split_and_match(caption, reference)
         return Verdict(
             candidate_events=tuple(pieces),

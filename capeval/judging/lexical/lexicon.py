@@ -1,48 +1,88 @@
-"""The meaning of a single word: its concept, its weight and its part of speech."""
+"""The meaning of a single word: its concept, its weight, its part of speech, related concepts.
+
+The word lists are in `words.txt`; comments there explain each section.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from itertools import chain, permutations
+from functools import cache, lru_cache
+from itertools import permutations
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
-from capeval.judging.lexical.word_lists import (
-    ACTORS,
-    CAMERA_OPPOSITES,
-    COLOURS,
-    FUNCTION_WORDS,
-    GENERIC_WORDS,
-    IRREGULAR,
-    KINDS,
-    NEGATIONS,
-    NUMBERS,
-    OPPOSITES,
-    PHRASES,
-    PREPOSITIONS,
-    SYNONYMS,
-    VERBS,
-    WEAK_NUMBERS,
-)
+
+def _sections() -> dict[str, list[str]]:
+    """Return the lines of each section of the file, without comments and empty lines."""
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in Path(__file__).with_name("words.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            lines = sections[line.strip("[]")] = []
+        elif line and not line.startswith("#"):
+            lines.append(line)
+    return sections
+
+
+SECTIONS: Final = _sections()
+
+
+def _words(section: str) -> list[str]:
+    return " ".join(SECTIONS[section]).split()
+
+
+def _pairs(section: str, separator: str = ":") -> list[tuple[list[str], list[str]]]:
+    halves = (line.partition(separator) for line in SECTIONS[section])
+    return [(left.split(), right.split()) for left, _, right in halves]
+
+
+def _colours() -> dict[str, int]:
+    shades = _pairs("colours")
+    basic = dict.fromkeys(base for _, bases in shades for base in bases)
+    bits = {name: 1 << place for place, name in enumerate(basic)}
+    return {word: sum(bits[base] for base in bases) for words, bases in shades for word in words}
+
+
+def _actors() -> dict[str, int]:
+    people = (("male", 1), ("female", 2), ("either", 3))
+    found = {word: bits for section, bits in people for word in _words(section)}
+    found |= {word: 1 << place for place, word in enumerate(_words("other actors"), 2)}
+    # Animals and ships may be called "he" or "she".
+    others = sum(bits for bits in found.values() if bits > 3)
+    return found | {"he": 1 | others, "she": 2 | others, "they": 3 | others, "it": others}
+
+
+_PREPOSITIONS = frozenset(_words("prepositions"))
+_FUNCTION_WORDS = frozenset(_words("determiners") + _words("function words"))
+_NEGATIONS = frozenset(_words("negations"))
+ABBREVIATIONS: Final = frozenset(_words("abbreviations"))
+_IRREGULAR = {form: word for (word,), forms in _pairs("irregular forms") for form in forms}
+COLOURS: Final = _colours()
+"""Word -> bits of the basic colours that it may stand for."""
+NUMBERS: Final = {word: (float(least), float(most)) for (word,), (least, most) in _pairs("numbers")}
+"""Word -> the smallest and the largest number that it may stand for."""
+WEAK_NUMBERS: Final = frozenset(_words("weak numbers"))
+_ACTORS = _actors()
+# Those who may be called by one another's names, and by pronouns.
+_FAMILY = ("man", "woman", "boy", "girl", "child", "baby", "person")
+_PRONOUNS = {"he": {"man", "boy"}, "she": {"woman", "girl"}, "they": {"crowd", "couple"}}
+JOINING: Final = frozenset({"and", "or", "but", "while", "when", "as", "who", "where"})
 
 _GENERIC, _PLACE, _CONTENT, _CRITICAL = 0.3, 0.6, 1.0, 1.3
+# No English word is longer, and stemming a megabyte of letters would take seconds.
 _MAX_STEMMED = 30
 _MAX_CACHED = 100_000
-MARKS = frozenset(",;:")
-"""Inner punctuation, which is read as a word."""
-JOINING = frozenset({"and", "or", "but", "while", "when", "as", "who", "where"})
-_FAMILY = ("man", "woman", "boy", "girl", "child", "baby", "person")
-_PRONOUNS = {
-    "he": ("man", "boy", "person"),
-    "she": ("woman", "girl", "person"),
-    "they": ("crowd", "couple"),
-}
 
 
 class Word(NamedTuple):
-    """One word; `concept` names its meaning and `weight` is how informative it is."""
+    """One word; `concept` names its meaning and `weight` is how informative it is.
+
+    `colour` has the bits of a colour, `number` the limits of a number, `actor` the bits of who may
+    be meant: 1 male, 2 female, one for each other kind. Two words without a common bit cannot mean
+    the same actor. `follows` has the second words that form a phrase with this one, and the
+    phrase's concepts.
+    """
 
     concept: str
     lemma: str
@@ -54,48 +94,25 @@ class Word(NamedTuple):
     colour: int = 0
     number: tuple[float, float] | None = None
     actor: int = 0
-    follows: dict[str, tuple[str, ...]] | None = None
-    """Second words that form a phrase with this one, and the phrase's concepts."""
-    is_plain: bool = False
-    """It only adds its concept: most words, so they are recognised first."""
-    is_idle: bool = False
-    """It adds nothing and changes nothing for the words after it."""
     is_claim: bool = False
     """It is a colour or a number."""
-    may_act: bool = False
-    """It can decide who acts: as an actor, a verb, or a bound between them."""
-
-    def classified(self) -> Word:
-        """Return the word with the last four fields, which follow from the others."""
-        claim, joins = bool(self.colour or self.number), self.lemma in JOINING
-        is_bound = self.text in MARKS or joins or self.is_preposition
-        is_inert = not (self.follows or self.is_preposition)
-        ends_negation = self.is_negation or self.text in MARKS or self.lemma == "but"
-        return self._replace(
-            is_plain=is_inert and self.weight > 0.0 and not (claim or joins),
-            is_idle=is_inert and self.weight == 0.0 and not (ends_negation or self.actor),
-            is_claim=claim,
-            may_act=is_bound or bool(self.actor) or (self.is_verb and self.weight >= 1.0),
-        )
+    follows: dict[str, tuple[str, ...]] | None = None
 
 
-STOP: Final = Word("", ",", ",", 0.0).classified()
+STOP: Final = Word("", ",", ",", 0.0)
 """Any punctuation within a text."""
 
 
 class Related(NamedTuple):
-    """Concepts that are related to one: as entailed in full or in part, or as its opposites.
+    """Concepts that a mention of one entails in full or in part, or excludes.
 
-    `opposing_camera` are its opposites in camera elements, `near` those and the partial ones,
-    and `any` all together.
+    `opposed_camera` are those that it excludes in camera elements, `opposed` included.
     """
 
     full: frozenset[str]
     partial: frozenset[str]
-    opposing: frozenset[str]
-    opposing_camera: frozenset[str]
-    near: frozenset[str]
-    any: frozenset[str]
+    opposed: frozenset[str]
+    opposed_camera: frozenset[str]
 
 
 class Lexicon:
@@ -103,125 +120,94 @@ class Lexicon:
 
     def __init__(self) -> None:
         # Not `snowballstemmer.stemmer`: where PyStemmer is installed, that is another program.
-        self._stem: Final = EnglishStemmer().stemWord
+        self._stem = EnglishStemmer().stemWord
         self._names: dict[str, str] = {}
-        for meaning in SYNONYMS:
-            for word in meaning:
+        for meaning in SECTIONS["synonyms"]:
+            first, *others = meaning.split()
+            for word in (first, *others):
                 exact = word.startswith("=")
-                self._names.setdefault(word[1:] if exact else self.lemma(word), meaning[0])
-        self._verbs = {self._name(verb) for verb in VERBS}
-        self._generic = {self.lemma(word) for word in GENERIC_WORDS}
+                self._names.setdefault(word[1:] if exact else self.lemma(word), first)
+        self._verbs = {self._name(verb) for verb in _words("verbs")}
+        self._generic = {self.lemma(word) for word in _words("generic words")}
         self._phrases: dict[str, dict[str, tuple[str, ...]]] = {}
-        for first, second, concepts in PHRASES:
-            followers = self._phrases.setdefault(self.lemma(first), {})
-            followers[self.lemma(second)] = tuple(map(self._name, concepts))
-        self.actors: Final = {self._name(actor): mask for actor, mask in ACTORS.items()}
+        for (one, two), concepts in _pairs("phrases", "="):
+            followers = self._phrases.setdefault(self.lemma(one), {})
+            followers[self.lemma(two)] = tuple(map(self._name, concepts))
+        self.actors: Final = {self._name(actor): bits for actor, bits in _ACTORS.items()}
         """Concept -> the bits of the actors that it may stand for."""
         self._members: dict[str, set[str]] = {}
-        for kind, members in KINDS:
-            self._members.setdefault(self._name(kind), set()).update(map(self._name, members))
         self._kinds: dict[str, set[str]] = {}
-        for kind, kind_members in self._members.items():
-            for member in kind_members:
+        for (named,), members in _pairs("kinds"):
+            kind = self._name(named)
+            for member in map(self._name, members):
+                self._members.setdefault(kind, set()).add(member)
                 self._kinds.setdefault(member, set()).add(kind)
-        self._opposites = self._excluding(OPPOSITES)
-        self._camera_opposites = self._excluding(CAMERA_OPPOSITES)
-        self.related: Final = self._by_mention()
-        """Concept -> what a text that mentions it entails in full, in part, and opposes.
-
-        A concept that is not in the word lists is missing: it entails only itself.
-        """
-        self.words: Final = _Words(self._read)
-        """Lower-case word or punctuation -> its meaning."""
+        self._opposites = self._excluding("opposites")
+        self._camera_opposites = self._excluding("camera opposites")
+        self.word: Final = lru_cache(_MAX_CACHED)(self._word)
+        """Returns the meaning of a lower-case word or of inner punctuation."""
+        self.related: Final = lru_cache(_MAX_CACHED)(self._related)
+        """Returns what a text that mentions a concept entails and excludes."""
 
     def lemma(self, word: str) -> str:
         """Return the stem of a lower-case word; irregular forms are looked up."""
-        regular = IRREGULAR.get(word, word)
-        # No English word is longer, and stemming a megabyte of letters would take seconds.
+        regular = _IRREGULAR.get(word, word)
         return self._stem(regular) if len(regular) <= _MAX_STEMMED else regular
-
-    def _by_mention(self) -> dict[str, Related]:
-        listed = {*COLOURS, *NUMBERS, *_FAMILY, *chain(*_PRONOUNS.values())}
-        listed.update(self._members, self._kinds, self._opposites, self._camera_opposites)
-        found: dict[str, tuple[list[str], ...]] = {}
-        for concept in sorted(listed):
-            opposed = self._opposites.get(concept, set())
-            camera = opposed | self._camera_opposites.get(concept, set())
-            for place, mentions in enumerate((*self._entailing(concept), opposed, camera)):
-                for mention in mentions:
-                    found.setdefault(mention, ([], [], [], []))[place].append(concept)
-        for mention in found.keys() - listed:
-            found[mention][0].append(mention)
-        return {
-            mention: Related(*map(frozenset, (*lists, lists[1] + lists[3], chain(*lists))))
-            for mention, lists in found.items()
-        }
-
-    def _entailing(self, concept: str) -> tuple[set[str], set[str]]:
-        full = self._below(concept)
-        partial = set(self._kinds.get(concept, ()))
-        if concept in _FAMILY:
-            mask = self.actors[concept]
-            partial |= {other for other in _FAMILY if self.actors[other] & mask}
-        for pronoun, meant in _PRONOUNS.items():
-            if concept == "person":
-                full.add(pronoun)
-            elif concept in meant:
-                partial.add(pronoun)
-        colour = COLOURS.get(concept, 0)
-        if colour:
-            full |= {other for other, mask in COLOURS.items() if mask == colour}
-            partial |= {other for other, mask in COLOURS.items() if mask & colour}
-        limits = NUMBERS.get(concept)
-        if limits and concept not in WEAK_NUMBERS:
-            for other, (low, high) in NUMBERS.items():
-                if other not in WEAK_NUMBERS and low <= limits[1] and limits[0] <= high:
-                    (full if (low, high) == limits else partial).add(other)
-        return full, partial - full
 
     def _name(self, word: str) -> str:
         lemma = self.lemma(word)
         return self._names.get(word) or self._names.get(lemma, lemma)
 
-    def _below(self, concept: str) -> set[str]:
-        found, waiting = {concept}, [concept]
-        while waiting:
-            for member in self._members.get(waiting.pop(), ()):
-                if member not in found:
-                    found.add(member)
-                    waiting.append(member)
-        return found
-
-    def _excluding(self, opposites: list[list[list[str]]]) -> dict[str, set[str]]:
+    def _excluding(self, section: str) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
-        for poles in opposites:
-            named = [[self._name(word) for word in pole] for pole in poles]
-            for here, there in permutations(named, 2):
+        for line in SECTIONS[section]:
+            poles = [[self._name(word) for word in pole.split()] for pole in line.split("|")]
+            for here, there in permutations(poles, 2):
                 for concept in here:
                     found.setdefault(concept, set()).update(there)
         return found
 
-    def _read(self, text: str) -> Word:
-        if text in NEGATIONS:
+    def _related(self, mention: str) -> Related:
+        full, waiting = {mention}, [mention]
+        while waiting:
+            kinds = self._kinds.get(waiting.pop(), set()) - full
+            full |= kinds
+            waiting += kinds
+        partial = set(self._members.get(mention, ()))
+        if mention in _FAMILY:
+            partial |= {one for one in _FAMILY if self.actors[one] & self.actors[mention]}
+        if mention in _PRONOUNS:
+            full.add("person")
+            partial |= _PRONOUNS[mention]
+        if colour := COLOURS.get(mention, 0):
+            full |= {other for other, bits in COLOURS.items() if bits == colour}
+            partial |= {other for other, bits in COLOURS.items() if bits & colour}
+        if mention in NUMBERS and mention not in WEAK_NUMBERS:
+            least, most = NUMBERS[mention]
+            for other, (low, high) in NUMBERS.items():
+                if other not in WEAK_NUMBERS and low <= most and least <= high:
+                    (full if (low, high) == (least, most) else partial).add(other)
+        opposed = self._opposites.get(mention, set())
+        camera = opposed | self._camera_opposites.get(mention, set())
+        return Related(*map(frozenset, (full, partial - full, opposed, camera)))
+
+    def _word(self, text: str) -> Word:
+        if text in (",", ";", ":"):
+            return STOP
+        if text in _NEGATIONS:
             return Word("", text, text, 0.0, is_negation=True)
         if text in COLOURS:
-            return Word(text, text, text, _CRITICAL, colour=COLOURS[text])
+            return Word(text, text, text, _CRITICAL, colour=COLOURS[text], is_claim=True)
         if text in NUMBERS:
             weight = 0.0 if text in WEAK_NUMBERS else _CRITICAL
-            return Word(text, text, text, weight, number=NUMBERS[text])
+            return Word(text, text, text, weight, number=NUMBERS[text], is_claim=True)
         if text[0].isdecimal():
-            return self._read_digits(text)
+            return _digits(text)
         lemma = self.lemma(text)
-        concept = self._name(text)
-        follows = self._phrases.get(lemma)
-        preposition = text in PREPOSITIONS
-        if text in FUNCTION_WORDS:
-            actor = self.actors.get(text, 0)
-            return Word(
-                text, lemma, text, 0.0, is_preposition=preposition, actor=actor, follows=follows
-            )
-        weight = _CONTENT
-        if preposition or lemma in {"left", "right"}:
+        concept, weight = self._name(text), _CONTENT
+        if text in _FUNCTION_WORDS:
+            concept, weight = text, 0.0
+        elif text in _PREPOSITIONS or lemma in {"left", "right"}:
             weight = _PLACE
         elif lemma in self._generic:
             weight = _GENERIC
@@ -230,37 +216,21 @@ class Lexicon:
             lemma,
             text,
             weight,
-            is_verb=concept in self._verbs,
-            is_preposition=preposition,
+            is_verb=weight > 0.0 and concept in self._verbs,
+            is_preposition=text in _PREPOSITIONS,
             actor=self.actors.get(concept, 0),
-            follows=follows,
+            follows=self._phrases.get(lemma),
         )
 
-    def _read_digits(self, text: str) -> Word:
-        try:
-            value = float(text)
-        except ValueError:
-            return Word(text, text, text, _CONTENT)
-        spelt = next((word for word, limits in NUMBERS.items() if limits == (value, value)
-                      and word not in WEAK_NUMBERS), text)  # fmt: skip
-        return Word(spelt, text, text, _CRITICAL, number=(value, value))
 
-
-class _Words(dict[str, Word]):
-    """The words that were read; the dictionary itself looks them up, so that it costs no call."""
-
-    def __init__(self, read: Callable[[str], Word]) -> None:
-        super().__init__(dict.fromkeys(MARKS, STOP))
-        self._read = read
-
-    def __missing__(self, text: str) -> Word:
-        word = self._read(text).classified()
-        if len(text) <= _MAX_STEMMED:
-            if len(self) >= _MAX_CACHED:
-                self.clear()
-                self.update(dict.fromkeys(MARKS, STOP))
-            self[text] = word
-        return word
+def _digits(text: str) -> Word:
+    try:
+        value = float(text)
+    except ValueError:
+        return Word(text, text, text, _CONTENT)
+    limits = (value, value)
+    spelt = (word for word, own in NUMBERS.items() if own == limits and word not in WEAK_NUMBERS)
+    return Word(next(spelt, text), text, text, _CRITICAL, number=limits, is_claim=True)
 
 
 @cache

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import compress
-from operator import itemgetter
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from capeval.judging.lexical.lexicon import JOINING, STOP, Lexicon, Word
-from capeval.judging.lexical.word_lists import WEAK_NUMBERS
+from capeval.judging.lexical.lexicon import JOINING, STOP, WEAK_NUMBERS, Word, lexicon
 
 NOT = "¬"
 """Prefix of a concept that is negated."""
 
 _TOKEN = re.compile(r"\d++(?:[.,]\d++)*+|[^\W_]++(?:'[^\W_]++)?+|'s|[,;:]")
-# Faster than a loop over the words: most of them are neither.
-_IS_CLAIM, _MAY_ACT = (itemgetter(Word._fields.index(name)) for name in ("is_claim", "may_act"))
 _POSSESSIVE = re.compile(r"'s\b")
 _NEGATION_REACH = 3
 _VERB_ENDINGS = ("s", "ed", "ing")
@@ -45,16 +41,12 @@ class Claim(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """`concepts` with their weights (negated ones with the prefix `NOT`), claims, and who acts.
-
-    `negates` says whether some are negated.
-    """
+    """`concepts` with their weights (negated ones with the prefix `NOT`), claims, and who acts."""
 
     concepts: dict[str, float]
     claims: tuple[Claim, ...]
     actor: int
     actor_concept: str
-    negates: bool
 
 
 def tokens(text: str) -> list[str]:
@@ -63,68 +55,48 @@ def tokens(text: str) -> list[str]:
     >>> tokens("A man's 2 dogs, 3.5 m: run!")
     ['a', 'man', "'s", '2', 'dogs', ',', '3.5', 'm', ':', 'run']
     """
-    text = text.lower().replace("’", "'")
-    return _TOKEN.findall(_POSSESSIVE.sub(" 's", text) if "'s" in text else text)
+    return _TOKEN.findall(_POSSESSIVE.sub(" 's", text.lower().replace("’", "'")))
 
 
-def read(texts: Sequence[str], lexicon: Lexicon) -> Reading:
+def read(texts: Sequence[str]) -> Reading:
     """Read the tokens of one piece of text."""
-    words = list(map(lexicon.words.__getitem__, texts))
+    words = [*map(lexicon().word, texts)]
     concepts: dict[str, float] = {}
+    # How many of the next words a negation reaches.
     negated = 0
-    skip = False
-    negates = False
-    skipped_claims = 0
-    for at, word in enumerate(words):
+    skip = has_claims = False
+    for word, following in pairwise([*words, STOP]):
         if skip:
             skip = False
-            skipped_claims += word.is_claim
-        elif word.is_plain:
-            name = word.concept
-            if negated:
-                name = NOT + name
-                negated -= 1
-            if concepts.get(name, 0.0) < word.weight:
-                concepts[name] = word.weight
-        elif not word.is_idle:
-            if word.is_preposition and 0 < negated < _NEGATION_REACH:
-                negated = 0
-            if word.weight == 0.0 and not word.follows:
-                if word.is_negation:
-                    following = texts[at + 1] if at + 1 < len(texts) else ""
-                    negated = 0 if following == "only" else _NEGATION_REACH
-                    negates = True
-                    if following == "one":
-                        concepts[NOT + "person"] = 1.0
-                        skip = True
-                elif word is STOP or word.lemma == "but":
-                    negated = 0
-                elif word.actor:
-                    concepts.setdefault(word.concept, 0.0)
-                continue
-            named: Iterable[str] = (word.concept,)
-            if word.follows and at + 1 < len(words):
-                phrase = word.follows.get(words[at + 1].lemma)
-                if phrase:
-                    named, skip = phrase, True
-            if word.weight == 0.0 and not skip:
-                continue
-            for concept in named:
+            continue
+        has_claims = has_claims or word.is_claim
+        if word.is_preposition and 0 < negated < _NEGATION_REACH:
+            negated = 0
+        phrase = word.follows.get(following.lemma) if word.follows else None
+        if phrase or word.weight > 0.0:
+            for concept in phrase or (word.concept,):
                 name = NOT + concept if negated else concept
                 concepts[name] = max(word.weight, concepts.get(name, 0.0))
-            negated -= negated > 0
-    places = range(len(words))
-    claims = list(compress(places, map(_IS_CLAIM, words)))
-    actor, actor_concept = _actor_of(words, compress(places, map(_MAY_ACT, words)))
-    merged = _claims(words, claims) if len(claims) > skipped_claims else ()
-    return Reading(concepts, merged, actor, actor_concept, negates)
+            negated = max(0, negated - 1)
+            skip = phrase is not None
+        elif word.is_negation:
+            negated = 0 if following.text == "only" else _NEGATION_REACH
+            if following.text == "one":
+                concepts[NOT + "person"] = 1.0
+                skip = True
+        elif word is STOP or word.lemma == "but":
+            negated = 0
+        elif word.actor and not word.follows:
+            concepts.setdefault(word.concept, 0.0)
+    return Reading(concepts, _claims(words) if has_claims else (), *_actor_of(words))
 
 
-def _claims(words: list[Word], places: Iterable[int]) -> tuple[Claim, ...]:
+def _claims(words: list[Word]) -> tuple[Claim, ...]:
     # "a black and white shirt": the shirt has both colours.
     found: dict[tuple[str, bool], Claim] = {}
-    for at in places:
-        word = words[at]
+    for at, word in enumerate(words):
+        if not word.is_claim:
+            continue
         heads = _heads_after(words, at + 1, after_article=word.weight == 0.0)
         if not heads and word.weight > 0.0:
             heads = _heads_before(words, at - 1)
@@ -143,11 +115,10 @@ def _heads_after(words: list[Word], start: int, *, after_article: bool) -> Seque
     # complete: if the last word may be a verb ("black wolf bares"), the word before it counts too.
     before = last = None
     for word in words[start : start + 5]:
-        if not word.is_plain:
-            if word.is_claim or (last is None and word.lemma in JOINING):
-                continue
-            if word is STOP or word.weight == 0.0 or word.is_preposition:
-                break
+        if word.is_claim or (last is None and word.lemma in JOINING):
+            continue
+        if word.weight == 0.0 or word.is_preposition:
+            break
         if word.is_verb and (last is not None or not after_article):
             break
         before, last = last, word
@@ -168,12 +139,11 @@ def _heads_before(words: list[Word], start: int) -> Sequence[str]:
     return ()
 
 
-def _actor_of(words: list[Word], places: Iterable[int]) -> tuple[int, str]:
+def _actor_of(words: list[Word]) -> tuple[int, str]:
     # The noun before a verb that no preposition governs, clause by clause; or after "thrown by".
-    mask, concept = 0, ""
+    actor, concept = 0, ""
     governed = passive = acted = False
-    for at in places:
-        word = words[at]
+    for at, word in enumerate(words):
         if word is STOP or word.lemma in JOINING:
             governed = acted = passive = False
         elif word.is_preposition:
@@ -181,13 +151,13 @@ def _actor_of(words: list[Word], places: Iterable[int]) -> tuple[int, str]:
             governed = word.text != "with"
             if passive and word.lemma == "by":
                 agent = next((other for other in words[at + 1 : at + 5] if other.actor), None)
-                mask, concept = (agent.actor, agent.concept) if agent else (mask, concept)
+                actor, concept = (agent.actor, agent.concept) if agent else (actor, concept)
         elif word.actor:
             if not (governed or acted):
-                mask |= word.actor
+                actor |= word.actor
                 concept = concept or word.concept
             governed = False
         elif word.is_verb and word.weight >= 1.0:
             passive = at > 0 and words[at - 1].text in _AUXILIARIES
             acted = True
-    return mask, concept
+    return actor, concept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from capeval.judging.lexical.word_lists import ABBREVIATIONS
+from capeval.judging.lexical.lexicon import ABBREVIATIONS
 
 # One pass over the text: unbounded repetitions are possessive, so that no text, however long, is
 # matched twice.

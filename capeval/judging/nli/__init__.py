@@ -27,14 +27,14 @@ def open_nli(
     from capeval.local_models.devices import require_packages
 
     require_packages(("torch", "transformers"), "nli", optional=("torchvision",))
-    from capeval.judging.nli.checkpoint import open_checkpoint
     from capeval.judging.nli.cross_encoder import CrossEncoder
 
-    opened = open_checkpoint(
-        DEFAULT_MODEL if model is None else model,
-        device=device or "auto",
-        dtype=dtype or "auto",
-        revision=revision,
-        on_notice=on_notice,
+    return NLIJudge(
+        CrossEncoder(
+            DEFAULT_MODEL if model is None else model,
+            device=device or "auto",
+            dtype=dtype or "auto",
+            revision=revision,
+            on_notice=on_notice,
+        )
     )
-    return NLIJudge(CrossEncoder(opened, on_notice=on_notice))

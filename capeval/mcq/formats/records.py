@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.files.parquet import is_parquet, read_parquet
 from capeval.files.reading import (
     WrittenFloat,
     json_lines,
@@ -18,12 +17,10 @@ from capeval.files.reading import (
     read_text,
     without_trailing_commas,
 )
-from capeval.files.table_reading import read_table
-from capeval.files.tables import CONTROL
-from capeval.files.workbook import is_workbook
+from capeval.files.tables import CONTROL, is_binary_table, read_table
 from capeval.mcq.formats.list_text import parse_list
 from capeval.schema.question import OPTION_LETTERS, VISIBLE, Tag
-from capeval.text import misnamed, plain, shown
+from capeval.text import nearest, plain, shown
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Record:
         """Return a field's value; InputError if it is missing or empty."""
         if name not in self.fields:
             given = list(map(str, self.fields))
-            raise self.error(name, f"is missing{misnamed(name, given)}")
+            raise self.error(name, f"is missing{nearest(name, given)}")
         value = self.fields[name]
         if value is None or (isinstance(value, str) and _is_blank(value)):
             raise self.error(name, "is empty")
@@ -169,10 +166,7 @@ def read_source(file: Path) -> Source:
     """Read a question file, whose kind is recognised from its content; a folder has no content."""
     if is_folder(file):
         return Source(file)
-    if is_parquet(file):
-        rows = read_parquet(file)
-        return Source(file, records=_placed(file, "row", rows))
-    if is_workbook(file):
+    if is_binary_table(file):
         return _of_table(file)
     text = read_text(file)
     if text.lstrip()[0] not in "{[":
@@ -206,31 +200,21 @@ def _of_json(file: Path, text: str) -> Source:
         except InputError:
             raise fault from None
     if isinstance(value, list):
-        return Source(file, value, _placed(file, "entry", value), fault)
+        return Source(file, value, _entries(file, value), fault)
     return Source(file, value, [Record(file, "line 1", value)], fault)
 
 
 def _of_table(file: Path) -> Source:
-    table = read_table(file)
-    table.check_header(list(table.columns))
-    names = list(table.columns)
-    for name, column in table.columns.items():
-        for row, value in enumerate(column):
-            table.check_readable(value, row, name)
-    cells = zip(*table.columns.values(), strict=True)
-    return Source(
-        file,
-        records=[
-            Record(file, table.place(row), dict(zip(names, values, strict=True)))
-            for row, values in enumerate(cells)
-        ],
-    )
+    records = [Record(file, place, cells) for place, cells in read_table(file).records()]
+    if not records:
+        raise InputError("has no questions", file=file)
+    return Source(file, records=records)
 
 
-def _placed(file: Path, noun: str, values: Sequence[Any]) -> list[Record]:
+def _entries(file: Path, values: Sequence[Any]) -> list[Record]:
     if not values:
         raise InputError("has no questions", file=file)
-    return [_record(file, f"{noun} {n}", value) for n, value in enumerate(values, start=1)]
+    return [_record(file, f"entry {n}", value) for n, value in enumerate(values, start=1)]
 
 
 def _record(file: Path, place: str, value: Any) -> Record:

@@ -17,7 +17,6 @@ from capeval.reporting.leaderboard.stored import (
     Entry,
     References,
     StoredScores,
-    Unfinished,
     parameters_of,
     read_bridged_row,
     read_stored,
@@ -27,10 +26,9 @@ from capeval.reporting.probe_tables import card_line
 from capeval.reporting.score_tables import OVERALL, Means
 from capeval.runs.drawn_videos import is_sample
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.garbage import without_garbage_collection
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import files_read
-from capeval.runs.verdicts import judged_again
+from capeval.runs.verdicts import snapshots_notice, without_garbage_collection
 from capeval.text import counted
 from capeval.trust.cards import card_for
 
@@ -64,11 +62,10 @@ class Section:
 
 @dataclass(frozen=True)
 class LeftOutRun:
-    """A judged run that is not in the table; `unfinished` where nothing is wrong with it."""
+    """A judged run that is not in the table."""
 
     path: Path
     reason: str
-    unfinished: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,13 +123,10 @@ def make_leaderboard(
                 with reading():
                     read.append(read_stored(folder, references, catalogue))
             except CapevalError as fault:
-                unfinished = isinstance(fault, Unfinished)
                 # A run that the user named must be shown; a search skips what it cannot show.
-                if path in asked and unfinished:
-                    raise InputError(str(fault), file=folder.path) from None
                 if path in asked:
                     raise
-                left.append(LeftOutRun(folder.path, str(fault), unfinished))
+                left.append(LeftOutRun(folder.path, str(fault)))
     rows = [read_bridged_row(one) for one in read]
     notices += [why for _, why in rows if why]
     sections = _sections([*read, *(row for row, _ in rows if row)], least_coverage)
@@ -140,9 +134,11 @@ def make_leaderboard(
         sections.append(_published(sections, catalogue))
     if not sections and not left:
         raise InputError("has no judged run; judge one with `capeval judge`", file=runs)
-    shown = ((one.entry.folder, one.entry.name) for one in read)
-    again = (judged_again(JudgeFolder(path).judgments, name) for path, name in shown if path)
-    notices += filter(None, again)
+    for entry in (one.entry for one in read):
+        if notice := snapshots_notice(
+            entry.name, entry.scores.settings["models"] if entry.scores else ()
+        ):
+            notices.append(notice)
     return Leaderboard(tuple(sections), tuple(left), tuple(notices))
 
 
@@ -166,7 +162,7 @@ def _all_judges(runs: Path) -> tuple[list[JudgeFolder], list[LeftOutRun]]:
     left: list[LeftOutRun] = []
     for run in RunFolder.all(runs):
         try:
-            found += run.judges(scored=True)
+            found += run.judges()
         except InputError as fault:
             left.append(LeftOutRun(run.path, str(fault)))
     return found, left
@@ -248,9 +244,6 @@ def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
                 for entry in part
             )
         )
-    versions = sorted({entry.version for entry in entries if entry.version})
-    if len(versions) > 1:
-        notes.append(f"scored by capeval {', '.join(versions)}")
     addresses = sorted({entry.base_url or "the judge's own endpoint" for entry in entries})
     if len(addresses) > 1:
         notes.append(f"judged at several endpoints: {', '.join(addresses)}")

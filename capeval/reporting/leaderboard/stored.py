@@ -1,4 +1,4 @@
-"""The stored scores of one judge on one run, read and checked, with what is known of the run."""
+"""The scores of one judge on one run, with what is known of the run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ from capeval.errors import CapevalError, InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
 from capeval.reporting.score_tables import ScoreRow, bridged_means, means_of
-from capeval.runs.checking import why_stale
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.human_labels import labels_of
 from capeval.runs.sources import annotations_named_by, annotations_of
-from capeval.runs.stored_scores import load_scores
+from capeval.runs.stored_scores import stored_bridged
 from capeval.runs.verdicts import stored_judgments, summarise
 from capeval.scoring import AnnotationArrays, Scores, Signature
 from capeval.scoring.result import Bridged
 from capeval.trust.bridge_stored import why_outdated
 
 COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
-_OPTIONAL = {"reasoning"}
 
 
 @dataclass(frozen=True)
@@ -53,55 +51,35 @@ class Entry(ScoreRow):
 
 @dataclass(frozen=True)
 class StoredScores:
-    """An entry and what decides its section; `data` is the SHA-256 of its annotations."""
+    """An entry and what decides its section; `data` is the SHA-256 of its annotations.
+
+    `models` are the snapshots of the judge that answered.
+    """
 
     entry: Entry
     signature: Mapping[str, str]
     baseline: bool
     data: str
+    models: tuple[str, ...] = ()
     bridged: bool = False
-
-
-class Unfinished(CapevalError):
-    """Judged, or being judged, but not scored yet."""
 
 
 def read_stored(
     folder: JudgeFolder, references: References, catalogue: Mapping[str, ModelEntry]
 ) -> StoredScores:
-    """Read what one judge made of a run.
-
-    Raises
-    ------
-    Unfinished
-        It is not scored yet.
-    InputError
-        Its files are damaged, or its scores are not those of its verdicts and annotations.
-    """
-    if not folder.has_scores():
-        raise Unfinished(
-            "is not scored yet; finish with the same `capeval judge` command as before"
-        )
-    if not folder.has_judgments():
-        raise InputError(
-            "has no judgments.jsonl beside it, so that nothing explains it", file=folder.scores
-        )
-    scores = load_scores(folder.scores)
-    signature = _parts(scores.signature, folder.scores)
+    """Score what one judge made of a run; raises `InputError` if files are damaged or missing."""
     run = folder.run
     manifest = run.read_manifest() if run else {}
-    ours = _recomputed(scores, folder, run, references)
-    stale = ours if isinstance(ours, str) else why_stale(scores, ours)
-    if isinstance(ours, str) or stale:
-        raise InputError(
-            f"does not belong to the verdicts beside it: {stale}; "
-            "run the same `capeval judge` command again, or `capeval score` with --out",
-            file=folder.scores,
-        )
-    calibrated = ours.calibrated
-    # Files of earlier versions have intervals of another method.
-    if ours.settings["interval"] != scores.settings.get("interval"):
-        scores = ours.model_copy(update={"bridged": scores.bridged})
+    reference, data = references.of(run, folder, manifest)
+    judgments, captioned = stored_judgments(folder.judgments, reference.annotations)
+    scores = summarise(
+        reference,
+        judgments,
+        captioned=captioned,
+        data=data,
+        labels=labels_of(run, reference.annotations) if run else None,
+    )
+    signature = Signature.parse(scores.signature)
     model, frames = _made_by(run, manifest)
     counts, f1 = scores.counts, scores.overall.all.f1
     entry = Entry(
@@ -115,17 +93,17 @@ def read_stored(
         cells=means_of(scores),
         low=f1.low,
         high=f1.high,
-        calibrated=calibrated,
+        calibrated=scores.calibrated,
         version=signature.get("v"),
         base_url=_text(scores.settings.get("base_url")),
         folder=folder.path,
         # Of hundreds of runs, those of every video may not fit in memory.
-        scores=scores.model_copy(update={"videos": {}, "calibrated": calibrated}),
+        scores=scores.model_copy(update={"videos": {}, "bridged": stored_bridged(folder)}),
     )
     parts = dict(signature.parts)
     shared = {name: parts[name] for name in COMPARED if name in parts}
-    baseline = scores.settings.get("baseline") is True
-    return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
+    models = tuple(scores.settings["models"])
+    return StoredScores(entry, shared, scores.settings["baseline"] is True, data, models)
 
 
 def read_bridged_row(stored: StoredScores) -> tuple[StoredScores | None, str | None]:
@@ -156,31 +134,6 @@ def read_bridged_row(stored: StoredScores) -> tuple[StoredScores | None, str | N
     return StoredScores(row, shared, stored.baseline, stored.data, bridged=True), None
 
 
-def _recomputed(
-    scores: Scores, folder: JudgeFolder, run: RunFolder | None, references: References
-) -> Scores | str:
-    """Return the scores of the verdicts, or why there are none to compare with."""
-    reference, data = references.of(run, folder, scores)
-    if scores.settings.get("data") != data:
-        return "the annotations have changed since"
-    judgments, captioned = stored_judgments(folder.judgments, reference.annotations)
-    return summarise(
-        reference,
-        judgments,
-        captioned=captioned if run else scores.counts.captioned,
-        data=data,
-        labels=labels_of(run, reference.annotations) if run else None,
-    )
-
-
-def _parts(signature: str, path: Path) -> Signature:
-    parts = Signature.parse(signature)
-    for name in COMPARED:
-        if not parts.get(name) and name not in _OPTIONAL:
-            raise InputError(f"names no {name}; score it again", file=path, field="signature")
-    return parts
-
-
 _Loaded = tuple[AnnotationArrays, str]
 
 
@@ -191,7 +144,9 @@ class References:
         self._fallback = fallback
         self._loaded: dict[str, _Loaded | CapevalError] = {}
 
-    def of(self, run: RunFolder | None, folder: JudgeFolder, scores: Scores) -> _Loaded:
+    def of(
+        self, run: RunFolder | None, folder: JudgeFolder, manifest: Mapping[str, Any]
+    ) -> _Loaded:
         """Return a run's own annotations, or those named for runs that have lost theirs.
 
         Raises
@@ -207,11 +162,11 @@ class References:
             named = self._load(str(self._fallback))
             if isinstance(named, CapevalError):
                 raise named
-            if named[1] == scores.settings.get("data"):
+            if named[1] == manifest.get("annotations", {}).get("sha256", named[1]):
                 return named
         why = f" ({found})" if found else ""
         raise InputError(
-            f"cannot be checked without its annotations{why}; name them with --annotations",
+            f"cannot be scored without its annotations{why}; name them with --annotations",
             file=folder.path,
         )
 

@@ -309,10 +309,7 @@ def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
             }
             for section in board.sections
         ],
-        "left_out": [
-            {"path": str(one.path), "reason": one.reason, "unfinished": one.unfinished}
-            for one in board.left_out
-        ],
+        "left_out": [{"path": str(one.path), "reason": one.reason} for one in board.left_out],
     }
 
 

@@ -75,7 +75,6 @@ def report_html(
     human: HumanLabels | None = None,
     strips: Strips | None = None,
     prices: Mapping[str, Price] | None = None,
-    stale: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page.
 
@@ -85,7 +84,6 @@ def report_html(
     human : labels of human raters, shown beside the verdicts
     strips : frames of the videos, by index
     prices : the user's own, which override those packaged
-    stale : how the stored scores of a run differ from its verdicts, by its name
 
     Raises
     ------
@@ -123,14 +121,7 @@ def report_html(
             for heading in HEADINGS
             if any(heading in of for of in texts)
         ],
-        notices=notices(
-            shown,
-            {
-                one.letter: stale[name]
-                for one, name in zip(shown, runs, strict=True)
-                if stale and name in stale
-            },
-        ),
+        notices=notices(shown),
         paired=differences,
         few_videos_note=FEW_VIDEOS_NOTE if narrow else "",
         parts=breakdowns(shown),

@@ -6,7 +6,7 @@ computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capeval.reporting.numbers import percent, plain_number, thousands
@@ -123,11 +123,8 @@ def _of_many(shown: Sequence[Shown], runs: Sequence[Measured], videos: int, seed
     return Paired(videos, ranks=tuple(ranks), pairs=tuple(pairs))
 
 
-def notices(shown: Sequence[Shown], stale: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each thing that a reader must know before the numbers.
-
-    `stale` says, by letter, how a run's stored scores differ from its verdicts.
-    """
+def notices(shown: Sequence[Shown]) -> list[str]:
+    """Return a sentence for each thing that a reader must know before the numbers."""
     several = len(shown) > 1
     found = []
     scored = {one.letter: _scored(one.run) for one in shown}
@@ -147,12 +144,6 @@ def notices(shown: Sequence[Shown], stale: Mapping[str, str]) -> list[str]:
                 f"{who} scored on {thousands(counts.scored)} of {thousands(counts.annotated)} "
                 f"annotated videos ({percent(counts.scored / counts.annotated)}%), less than "
                 f"{plain_number(100 * LEAST_COVERAGE)}%: this is not a score of the whole set."
-            )
-        if one.letter in stale:
-            whose = f"of {one.letter} " if several else ""
-            found.append(
-                f"The scores.json next to the verdicts {whose}does not match them: "
-                f"{stale[one.letter]}. This page is computed from the verdicts."
             )
     return found
 

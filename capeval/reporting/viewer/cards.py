@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
 from capeval.errors import UsageError
-from capeval.files.columns import Choice, Known
 from capeval.files.ratings import LabelTable, load_human
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import (
@@ -204,12 +203,12 @@ def cards_of(run: JudgedRun, human: HumanLabels | None = None) -> list[VideoCard
 def load_human_labels(
     path: Path,
     columns: Mapping[str, str] | None = None,
-    runs: Collection[JudgedRun] = (),
+    sheet: str | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> HumanLabels:
     """Read a human file of element labels; elements without a label are left out with a notice.
 
-    `columns` are the file's by capeval's names; columns of `runs`' videos and names are recognised.
+    `columns` are the file's by capeval's names, `sheet` is that of a workbook.
 
     Raises
     ------
@@ -219,11 +218,7 @@ def load_human_labels(
         It has ratings of whole captions.
     """
 
-    def known() -> Known:
-        videos = {annotation.index for run in runs for annotation in run.annotations}
-        return Known(videos, {name for run in runs for name in (run.name, run.model) if name})
-
-    table = load_human(path, choice=Choice(columns or {}, known), missing="drop")
+    table = load_human(path, columns=columns, sheet=sheet, missing="drop")
     if not isinstance(table, LabelTable):
         raise UsageError(f"{path}: has ratings of whole captions; --human needs labels of elements")
     for line in (*table.notices, *table.warnings):

@@ -14,6 +14,7 @@ from tests.judging.nli import tiny_nli
 __all__ = ["_offline"]
 
 Checkpoint = Callable[[str], Path]
+Judges = Callable[..., NLIJudge]
 
 
 @pytest.fixture(scope="session")
@@ -24,10 +25,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
         "deberta": tiny_nli.deberta,
         "modernbert": tiny_nli.modernbert,
         "roberta": tiny_nli.roberta,
-        "ruled": lambda path: tiny_nli.ruled(path, tiny_nli.YES_NO, bias=tiny_nli.LEAN_TO_NEUTRAL),
-        "ruled-other-order": lambda path: tiny_nli.ruled(
-            path, tiny_nli.YES_NO, tiny_nli.MODERNBERT_ORDER, bias=tiny_nli.LEAN_TO_NEUTRAL
-        ),
+        "ruled": tiny_nli.ruled,
+        "ruled-other-order": lambda path: tiny_nli.ruled(path, order=tiny_nli.MODERNBERT_ORDER),
     }
 
     def get(kind: str) -> Path:
@@ -38,8 +37,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
 
 
 @pytest.fixture(scope="session")
-def judge(checkpoint: Checkpoint) -> Callable[..., NLIJudge]:
-    """Open a tiny model by the real path, once a session for each way to open it."""
+def judge(checkpoint: Checkpoint) -> Judges:
+    """Open a tiny model, once a session for each way to open it."""
     opened: dict[Any, NLIJudge] = {}
 
     def get(kind: str, **options: Any) -> NLIJudge:
@@ -52,18 +51,12 @@ def judge(checkpoint: Checkpoint) -> Callable[..., NLIJudge]:
     return get
 
 
-def annotation(*events: tuple[str, list[str]], index: str = "V1") -> Annotation:
-    return Annotation.model_validate(
+def annotation(*events: tuple[str, list[str]]) -> Annotation:
+    every = [
         {
-            "index": index,
-            "events": [
-                {
-                    "event": event,
-                    "visual_elements": [
-                        {"content": text, "type": "action", "weight": 1} for text in elements
-                    ],
-                }
-                for event, elements in events
-            ],
+            "event": event,
+            "visual_elements": [{"content": t, "type": "action", "weight": 1} for t in elements],
         }
-    )
+        for event, elements in events
+    ]
+    return Annotation.model_validate({"index": "V1", "events": every})

@@ -36,11 +36,12 @@ _WORDS = (
     *("is", "are", "his", "her", "and", "then", "to", "of", "on", "it", "with", "up", "down"),
     *("looks", "away", "hat", "apple", "tree", "ball", ".", ",", "-", "'"),
 )
+WORDS = [word for word in _WORDS if word.isalpha()]
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "yes", "no", "maybe")
 SIZE = 96
 
 
-def tokenizer(limit: int = 64, *, pads: bool = True) -> PreTrainedTokenizerFast:
+def tokenizer(limit: int = 64) -> PreTrainedTokenizerFast:
     """Return a tokenizer that takes a word for a token."""
     every = [*_SPECIAL, *_WORDS]
     raw = Tokenizer(
@@ -53,14 +54,13 @@ def tokenizer(limit: int = 64, *, pads: bool = True) -> PreTrainedTokenizerFast:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
-    padding = {"pad_token": "[PAD]"} if pads else {}
     return PreTrainedTokenizerFast(
         tokenizer_object=raw,
         unk_token="[UNK]",
         cls_token="[CLS]",
         sep_token="[SEP]",
+        pad_token="[PAD]",
         model_max_length=limit,
-        **padding,
     )
 
 
@@ -95,7 +95,7 @@ def deberta(folder: Path, order: Sequence[str] = DEBERTA_ORDER, limit: int = 64)
 def modernbert(folder: Path, order: Sequence[str] = MODERNBERT_ORDER, limit: int = 64) -> Path:
     """Save a ModernBERT with random weights and a mean over all tokens, as it is published."""
     config = ModernBertConfig(
-        **{**_SHAPE, "hidden_size": 24},
+        **_SHAPE,
         max_position_embeddings=limit,
         local_attention=8,
         classifier_pooling="mean",
@@ -131,13 +131,17 @@ def _saved(kind: Any, config: Any, folder: Path, limit: int) -> Path:
     return folder
 
 
+YES_NO = {"yes": (9.0, 0.0, 0.0), "no": (0.0, 0.0, 9.0)}
+"""With a little bias to neutral: what says neither is lacking."""
+LEAN_TO_NEUTRAL = (0.0, 1.0, 0.0)
+
+
 def ruled(
     folder: Path,
-    rules: Mapping[str, Sequence[float]],
+    rules: Mapping[str, Sequence[float]] = YES_NO,
     order: Sequence[str] = DEBERTA_ORDER,
     *,
-    limit: int = 64,
-    bias: Sequence[float] = (0.0, 0.0, 0.0),
+    bias: Sequence[float] = LEAN_TO_NEUTRAL,
 ) -> Path:
     """Save a BERT whose largest logit is decided by one word.
 
@@ -151,7 +155,7 @@ def ruled(
         num_hidden_layers=1,
         num_attention_heads=1,
         intermediate_size=8,
-        max_position_embeddings=limit,
+        max_position_embeddings=64,
         pad_token_id=0,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
@@ -184,13 +188,8 @@ def ruled(
         state["classifier.bias"][place] = weight
     model.load_state_dict(state)
     model.save_pretrained(folder)
-    tokenizer(limit).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
     return folder
-
-
-YES_NO = {"yes": (9.0, 0.0, 0.0), "no": (0.0, 0.0, 9.0)}
-"""With a little bias to neutral: what says neither is lacking."""
-LEAN_TO_NEUTRAL = (0.0, 1.0, 0.0)
 
 
 def edit_config(folder: Path, **changes: Any) -> Path:

@@ -23,27 +23,19 @@ def made(indexes: range) -> JudgedRun:
 
 
 def test_whole_runs_need_no_notice() -> None:
-    assert notices(of(range(198)), {}) == []
-    assert notices(of(range(200), range(200)), {}) == []
+    assert notices(of(range(198))) == []
+    assert notices(of(range(200), range(200))) == []
 
 
 def test_unlike_sets_and_too_few_videos_are_told() -> None:
-    assert notices(of(range(197)), {}) == [
+    assert notices(of(range(197))) == [
         (
             "This run is scored on 197 of 200 annotated videos (98.5%), less than 99%: this is "
             "not a score of the whole set."
         )
     ]
-    unlike, few = notices(of(range(200), range(100)), {})
+    unlike, few = notices(of(range(200), range(100)))
     assert "different sets of videos (A 200, B 100; 100 in all of them)" in unlike
     assert few.startswith("B is scored on 100 of 200 annotated videos (50.0%)")
-    (same_number,) = notices(of(range(199), range(1, 200)), {})
+    (same_number,) = notices(of(range(199), range(1, 200)))
     assert "(A 199, B 199; 198 in all of them)" in same_number
-
-
-def test_stored_scores_that_differ_are_told() -> None:
-    (told,) = notices(of(range(200), range(200)), {"B": "counts.scored is 3 there and 4 here"})
-    assert told == (
-        "The scores.json next to the verdicts of B does not match them: counts.scored is 3 there "
-        "and 4 here. This page is computed from the verdicts."
-    )

@@ -1,62 +1,153 @@
-"""Align the events that a judge wrote out with the words of the caption.
+"""Find the events that a judge wrote out in the caption itself.
 
-The events are laid along the caption by the longest common subsequence of their words. What of the
-caption has no counterpart is a gap. A short gap belongs to the event beside it, a passage that is
-in the caption elsewhere was dropped as a repeat, and any other gap means that text was left out.
+A judge that writes the events out may reword them. So every event is replaced by the caption's own
+text: what a judge says in other words never reaches the next stage. The events are laid along the
+caption by the words that both have in the same order. What of the caption has no counterpart is a
+gap. A short gap belongs to the event beside it, a passage that is in the caption elsewhere was
+dropped as a repeat, and any other gap means that text was left out.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from itertools import accumulate, chain, pairwise
 
 from capeval.errors import ReplyError
+from capeval.files.label_matching import normalised
 from capeval.judging.segments import segments
-from capeval.text import normal_form, shown
+from capeval.text import normal_form, one_line, shown, storable
 
-# As `split_checks.words`, but with the place of each word, and with combining accents.
+# In scripts without spaces each character counts as a word; elsewhere a word may have apostrophes
+# and combining accents.
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]"
     r"|(?:[^\W_][\u0300-\u036f]*+)++(?:['’](?:[^\W_][\u0300-\u036f]*+)++)*+"
 )
 _OPENING = "\"'“‘«‹([{*_「『（【《"
+
+# A split may drop connecting words and resolve a pronoun, but may not rewrite the caption.
+_MIN_COVERED = 0.90
+_MAX_FOREIGN = 0.05
+# Repeating a subject in each event makes the events a little longer than the caption.
+_MAX_GROWTH = 1.2
 # Words that a judge may leave out beside an event: "In the video,". They are part of the event.
 _MAX_GAP = 5
 # Words that a resolved pronoun may add to a short event: "The man in red sits" for "He sits".
 _MAX_ADDED = 3
-# Words of the caption times words of the events: 0.1 s and 13 MB. A caption of 10,000 words reaches
-# it, unless its events are copied word for word.
-_MAX_WORK = 100_000_000
+# Pairs of equal words in the caption and the events: seconds at worst. Prose of 2,000 words has a
+# tenth of this, and what is copied word for word is not counted.
+_MAX_WORK = 500_000
 
 
-@dataclass(frozen=True)
-class Aligned:
-    """The caption's own text of each event, "" for one without words; how many repeats it lacks."""
+def words(text: str) -> list[str]:
+    """Return the words of a text in order, case-folded.
 
-    events: list[str]
-    repeated: int
+    >>> words("The man's red car -- stops.")
+    ['the', "man's", 'red', 'car', 'stops']
+    """
+    return [_folded(word) for word in _WORD.findall(text)]
 
 
-def flat(text: str) -> str:
-    """Return a text with every white space as one space."""
+def _folded(word: str) -> str:
+    if word.isascii():
+        return word.lower()
+    return normal_form(word).casefold().replace("’", "'")
+
+
+def own_events(caption: str, replied: Sequence[str], notes: list[str]) -> list[str]:
+    """Return the caption's own text of each event that a judge wrote out, without exact repeats.
+
+    An event that is in the caption word for word is returned as it was written. Raises `ReplyError`
+    if the events cannot be aligned with the caption, or leave out a part of it.
+    """
+    written = [event for text in replied if (event := storable(text).strip())]
+    distinct: dict[str, str] = {}
+    for event in written:
+        distinct.setdefault(normalised(event), event)
+    if not distinct:
+        raise ReplyError("the reply has no events, but the caption has words")
+    events = list(distinct.values())
+    repeated = len(written) - len(events)
+    if not _is_divided_into(caption, written):
+        _check_words(caption, events)
+        aligned, dropped = _aligned(caption, events)
+        repeated = max(repeated, dropped)
+        changed = sum(own != event for own, event in zip(aligned, events, strict=True))
+        if changed:
+            were = "1 event was" if changed == 1 else f"{changed:,} events were"
+            notes.append(f"split: {were} not copied exactly; the caption's own text was used")
+        events = [event for event in aligned if event]
+    if repeated:
+        notes.append(repeats_note(repeated))
+    return events
+
+
+def repeats_note(repeated: int) -> str:
+    """Return the note on a caption's events that were dropped because they repeat earlier ones.
+
+    >>> repeats_note(1)
+    'split: 1 caption event stood twice and was dropped'
+    """
+    if repeated == 1:
+        return "split: 1 caption event stood twice and was dropped"
+    return f"split: {repeated:,} caption events stood twice and were dropped"
+
+
+def _is_divided_into(caption: str, pieces: Iterable[str]) -> bool:
+    whole = _flat(caption)
+    at = 0
+    for piece in map(_flat, pieces):
+        if not whole.startswith(piece, at):
+            return False
+        at += len(piece)
+        at += whole.startswith(" ", at)
+    return at == len(whole)
+
+
+def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def align(caption: str, events: Sequence[str]) -> Aligned:
-    """Return the caption's own text of each event; raises `ReplyError` if it cannot be found.
+def _check_words(caption: str, events: Iterable[str]) -> None:
+    """Check that the events have the caption's words and few others; raises `ReplyError`."""
+    caption_words = words(caption)
+    distinct = set(caption_words)
+    event_words = [word for event in events for word in words(event)]
+    missing = distinct.difference(event_words)
+    if len(missing) > (1 - _MIN_COVERED) * len(distinct) + 1e-9:
+        some = ", ".join([word for word in dict.fromkeys(caption_words) if word in missing][:12])
+        share = 100 * (1 - len(missing) / len(distinct))
+        raise ReplyError(
+            f"the events cover only {share:.0f}% of the caption's words; missing: {one_line(some)}"
+        )
+    if len(event_words) > _MAX_GROWTH * len(caption_words) + 10:
+        raise ReplyError(
+            f"the events have {len(event_words)} words, the caption {len(caption_words)}"
+        )
+    foreign = [word for word in event_words if word not in distinct]
+    if len(foreign) > _MAX_FOREIGN * len(event_words) + 1e-9:
+        some = ", ".join(list(dict.fromkeys(foreign))[:12])
+        share = 100 * len(foreign) / len(event_words)
+        raise ReplyError(
+            f"{share:.0f}% of the events' words are not in the caption; foreign: {one_line(some)}"
+        )
 
-    >>> align("A dog runs. Then he sits down.", ["A dog runs.", "The dog sits down."]).events
-    ['A dog runs.', 'Then he sits down.']
+
+def _aligned(caption: str, events: Sequence[str]) -> tuple[list[str], int]:
+    """Return the caption's own text of each event, and how many repeats it lacks.
+
+    The text is "" for an event without words. Raises `ReplyError` if an event cannot be found.
     """
     alignment = _Alignment(caption, events)
     if not alignment.words:
-        return Aligned([caption.strip(), *[""] * (len(events) - 1)], 0)
+        return [caption.strip(), *[""] * (len(events) - 1)], 0
     alignment.check_events()
     dropped = alignment.dropped_repeats()
-    return Aligned(alignment.texts(dropped), len(dropped))
+    return alignment.texts(dropped), len(dropped)
 
 
 class _Alignment:
@@ -73,7 +164,7 @@ class _Alignment:
         self.starts, self.ends = [one.start() for one in found], [one.end() for one in found]
         self.event_words = [[_folded(word) for word in _WORD.findall(event)] for event in events]
         self.bounds = [0, *accumulate(map(len, self.event_words))]
-        self.partner = common_subsequence(self.words, [*chain(*self.event_words)])
+        self.partner = _partners(self.words, [*chain(*self.event_words)])
         offsets = accumulate(map(len, segments(caption)), initial=0)
         # The offset of each segment by the place of its first word, and the end.
         self.segments = {bisect_left(self.starts, offset): offset for offset in offsets} | {0: 0}
@@ -162,7 +253,7 @@ class _Alignment:
                 passage = _spaced(self.words[one:other])
                 # What is earlier was kept, or was found to repeat what was kept.
                 if text.find(passage) == offsets[one] and passage not in kept:
-                    lost = shown(flat(self.caption[self.starts[one] : self.ends[other - 1]]))
+                    lost = shown(_flat(self.caption[self.starts[one] : self.ends[other - 1]]))
                     if passage in _spaced([*chain(*self.event_words)]):
                         raise ReplyError(f"the caption has {lost} elsewhere; keep its order")
                     raise ReplyError(f"no event has {lost}; leave nothing out")
@@ -217,7 +308,7 @@ class _Alignment:
         words = [word for one, other in ranges for word in self.words[one:other]]
         event = self.events[number]
         # Copied but for marks at its ends: what was classified before stays as it was.
-        return event if words == self.event_words[number] and flat(event) in flat(own) else own
+        return event if words == self.event_words[number] and _flat(event) in _flat(own) else own
 
     def _offset(self, place: int) -> int:
         """Return where the text of a word begins: with its segment, or the marks that open it."""
@@ -234,65 +325,13 @@ def _spaced(words: Sequence[str]) -> str:
     return f" {' '.join(words)} "
 
 
-def _folded(word: str) -> str:
-    if word.isascii():
-        return word.lower()
-    return normal_form(word).casefold().replace("’", "'")
-
-
-def common_subsequence(one: Sequence[str], other: Sequence[str]) -> list[int]:
-    """Return for each word of `one` the place of its partner in `other`, or -1.
-
-    The partners are a longest common subsequence, found with one row of bits for each word of
-    `other` (Hyyrö 2004). Raises `ReplyError` where that would take too long.
-
-    >>> common_subsequence("the cat sat".split(), "a cat has sat".split())
-    [-1, 1, 3]
-    """
-    head = 0
-    while head < min(len(one), len(other)) and one[head] == other[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(one), len(other)) - head and one[-1 - tail] == other[-1 - tail]:
-        tail += 1
-    partner = [*range(head), *[-1] * (len(one) - head)]
-    for back in range(1, tail + 1):
-        partner[-back] = len(other) - back
-    middle, others = one[head : len(one) - tail], other[head : len(other) - tail]
-    if len(middle) * len(others) > _MAX_WORK:
+def _partners(one: Sequence[str], other: Sequence[str]) -> list[int]:
+    """Return for each word of `one` the place of its partner in `other`, or -1."""
+    counts = Counter(other)
+    if sum(counts[word] for word in one) > _MAX_WORK:
         raise ReplyError("the events are not copied word for word; copy the words of the caption")
-    masks = _masks(middle, set(others))
-    every = (1 << len(middle)) - 1
-    state = every
-    rows = []
-    for word in others:
-        shared = state & masks.get(word, 0)
-        # A zero bit: here the subsequence becomes longer by one.
-        state = ((state + shared) | (state - shared)) & every
-        rows.append(state.to_bytes(len(middle) // 8 + 1, "little"))
-    row, place = len(rows), len(middle)
-    while row and place:
-        at, bit = (place - 1) // 8, 1 << (place - 1) % 8
-        if rows[row - 1][at] & bit:
-            place -= 1
-            continue
-        row -= 1
-        if not row or rows[row - 1][at] & bit:
-            place -= 1
-            partner[head + place] = head + row
+    partner = [-1] * len(one)
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    for at, to, size in matcher.get_matching_blocks():
+        partner[at : at + size] = range(to, to + size)
     return partner
-
-
-def _masks(words: Sequence[str], wanted: set[str]) -> dict[str, int]:
-    """Return for each wanted word the bits of its places."""
-    places: dict[str, list[int]] = {}
-    for place, word in enumerate(words):
-        if word in wanted:
-            places.setdefault(word, []).append(place)
-    masks = {}
-    for word, found in places.items():
-        bits = bytearray(len(words) // 8 + 1)
-        for place in found:
-            bits[place // 8] |= 1 << place % 8
-        masks[word] = int.from_bytes(bits, "little")
-    return masks

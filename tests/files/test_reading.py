@@ -1,0 +1,123 @@
+"""Text and JSON: read as written, or refused in one line with file and line."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capeval.errors import InputError
+from capeval.files.reading import first_line, parse_json, read_text
+
+FILE = Path("a.json")
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_is_read_whatever_its_mark(encoding: str) -> None:
+    FILE.write_bytes('["狗"]'.encode(encoding))
+    assert read_text(FILE) == '["狗"]'
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"", "a.json: is empty"),
+        (b"\xef\xbb\xbf \r\n\t\n", "a.json: is empty"),
+        (b'["ok",\n"caf\xe9"]', "a.json: line 2: is not UTF-8; save the file as UTF-8"),
+    ],
+)
+def test_what_is_not_text_is_told_in_one_line(data: bytes, told: str) -> None:
+    FILE.write_bytes(data)
+    for read in (read_text, first_line) if b"ok" not in data else (read_text,):
+        with pytest.raises(InputError) as error:
+            read(FILE)
+        assert str(error.value) == told
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("annotation.json", 'annotation.json: does not exist; did you mean "annotations.json"?'),
+        ("no/such.json", "no/such.json: does not exist (nor does its folder no)"),
+        ("folder", "folder: is a folder; name a file"),
+        ("annotations.json/x", "annotations.json/x: cannot be read (Not a directory)"),
+        ("link", "link: is a link to gone, which does not exist"),
+    ],
+)
+def test_path_that_is_no_file_is_told_in_one_line(path: str, told: str) -> None:
+    Path("annotations.json").write_text("[1]")
+    Path("folder").mkdir()
+    Path("link").symlink_to("gone")
+    for read in (read_text, first_line):
+        with pytest.raises(InputError) as error:
+            read(Path(path))
+        assert str(error.value) == told
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b'{"a": 1}\n{"b"', '{"a": 1}'),
+        (b"\xef\xbb\xbf\n\n  [\n1]", "["),
+        (b'{"a": 1}\n{"b": "\xe2\x80', '{"a": 1}'),
+        ('{"a": "\u2028"}\n'.encode(), '{"a": "\u2028"}'),
+    ],
+)
+def test_of_the_first_line_the_rest_is_not_looked_at(data: bytes, line: str) -> None:
+    FILE.write_bytes(data)
+    assert first_line(FILE) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"a":\n', "line 2: broken JSON at column 1 (Expecting value)"),
+        ("[1]\n[2]", "line 2: broken JSON at column 1 (Extra data)"),
+        ('["a\nb"]', "line 1: broken JSON at column 4 (Invalid control character at)"),
+        ("A dog runs.", 'line 1: is not JSON: "A dog runs."; give JSON or JSON lines'),
+        ('["NaN", NaN]', "line 1: NaN is not a number in JSON"),
+        ("[-Infinity]", "line 1: -Infinity is not a number in JSON"),
+        ("[1e999]", "line 1: 1e999 is not a number in JSON"),
+        (f"[{'1' * 5000}]", "line 1: Exceeds the limit"),
+        ('{"a": 1, "\\u0061": 2}', 'line 1: the key "a" is duplicated'),
+        ("[" * 100_000, "line 1: is nested too deeply"),
+    ],
+)
+def test_broken_json_is_told_with_its_line(text: str, told: str) -> None:
+    with pytest.raises(InputError) as error:
+        parse_json(text, file=FILE)
+    assert str(error.value).startswith(f"a.json: {told}")
+    with pytest.raises(InputError, match=r"line 4[23]: "):
+        parse_json(text, file=FILE, line=42)
+
+
+@settings(deadline=None)
+@given(JSON)
+def test_what_json_writes_is_read_the_same(value: object) -> None:
+    assert parse_json(json.dumps(value), file=FILE) == value
+    assert parse_json(json.dumps(value, ensure_ascii=False, indent=1), file=FILE) == value
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_text_is_read_or_refused_as_input(text: str) -> None:
+    with suppress(InputError):
+        parse_json(text, file=FILE)

@@ -1,0 +1,218 @@
+"""What a run keeps of a judge's work: identities, repeats, texts that change, and failures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.errors import InputError, JudgeError
+from capeval.files.packaged import packaged
+from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
+from capeval.judging.protocol import PreparedJudge, Tally
+from capeval.judging.run import JudgingPlan, JudgingWork, judge_caption
+from capeval.judging.selection import open_judge
+from capeval.llm.fake import ScriptedClient
+from capeval.runs.engine import execute
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.judged_run import load_judged
+from capeval.runs.sources import Source
+from capeval.schema import Annotation, Caption, Scored, Unscored, Verdict
+from capeval.scoring import Scores
+from tests.six_videos import captions, right, videos
+
+# ruff: noqa: ASYNC240 - small files of tests
+pytestmark = pytest.mark.usefixtures("alone")
+
+ANNOTATIONS = videos()
+CAPTIONS = [Caption(index=index, caption=text) for index, text in captions().items()]
+RUN = RunFolder(Path("runs/mine"))
+HERE, THERE = "http://here:8000/v1", "http://there:9000/v1"
+
+
+@dataclass(frozen=True)
+class Done:
+    """One command: its plan, its scores, the judge's folder and how many calls it made."""
+
+    plan: JudgingPlan
+    scores: Scores
+    folder: JudgeFolder
+    calls: int
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The stored verdicts."""
+        return [json.loads(line) for line in self.folder.judgments.read_text().splitlines()]
+
+    def rescored(self, **options: Any) -> Scores:
+        """The scores of the stored verdicts."""
+        return load_judged(self.folder.path, annotations=ANNOTATIONS, **options).scores
+
+
+async def run(
+    replies: Any = right, *, texts: list[Caption] = CAPTIONS, repeats: int = 1, **choice: Any
+) -> Done:
+    """Judge the captions, as if they had just been written to the run."""
+    RUN.captions.unlink(missing_ok=True)
+    source = Source("mine", RUN, tuple(ANNOTATIONS), tuple(texts), "memory", origin="memory")
+    limit = choice.pop("limit", None)
+    client = ScriptedClient(replies)
+    async with open_judge(JudgeOptions({}, client=client, **choice)) as opened:
+        work = JudgingWork(source, opened, repeats=repeats, limit=limit)
+        finished = await execute(work)
+        assert work.store.folder is not None
+        return Done(finished.plan, work.store.scores, work.store.folder, len(client.requests))
+
+
+def edited(text: str) -> list[Caption]:
+    return [CAPTIONS[0].model_copy(update={"caption": text}), *CAPTIONS[1:]]
+
+
+async def test_repeats_are_added_and_never_taken_away() -> None:
+    three = await run(repeats=3)
+    lines = three.lines
+    assert (three.calls, three.scores.settings["repeats"]) == (3 * 18, 3)
+    assert three.rescored() == three.scores
+    one = await run()
+    assert (one.calls, one.plan.todo, one.scores.settings["repeats"]) == (0, [], 1)
+    assert one.lines == lines
+    assert one.rescored() == one.scores
+    assert one.rescored(repeats=3) == three.scores
+    assert "|repeats:2|" in one.rescored(repeats=2).signature
+    five = await run(repeats=5)
+    assert five.calls == 2 * 18
+    # In steps or at once, the bytes are the same.
+    in_steps = five.folder.judgments.read_bytes()
+    shutil.rmtree(RUN.path)
+    assert (await run(repeats=5)).folder.judgments.read_bytes() == in_steps
+
+
+async def test_a_video_with_fewer_repeats_is_unscored() -> None:
+    await run()
+    part = await run(repeats=3, limit=2)
+    assert (part.calls, part.scores.counts.scored) == (2 * 2 * 3, 2)
+    judged = load_judged(part.folder.path, annotations=ANNOTATIONS)
+    assert list(judged.unscored.values()) == ["it has 1 of 3 repeats"] * 4
+    assert part.rescored(repeats=1).counts.scored == 6
+
+
+async def test_finished_repeats_of_a_caption_that_failed_are_kept() -> None:
+    class Fails(PreparedJudge):
+        name, identity = "mine", ("mine",)
+
+        def __init__(self) -> None:
+            self.asked: list[int] = []
+
+        async def judge(
+            self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
+        ) -> Verdict:
+            self.asked.append(repeat)
+            if self.asked == [0, 1, 2]:
+                raise JudgeError("out of memory")
+            relations = tuple(("lack",) * size for size in annotation.sizes)
+            return Verdict(candidate_events=(caption,), matches=(None,), relations=relations)
+
+    judge, work = Fails(), (ANNOTATIONS[0], CAPTIONS[0])
+    failed = await judge_caption(judge, *work, repeats=3)
+    assert isinstance(failed, Unscored)
+    assert (failed.reason, len(failed.repeats)) == ("repeat 3: out of memory", 2)
+    again = await judge_caption(judge, *work, repeats=3, before=failed)
+    assert isinstance(again, Scored)
+    assert (judge.asked, len(again.repeats)) == ([0, 1, 2, 2], 3)
+
+
+async def test_a_verdict_on_another_text_never_counts() -> None:
+    first = await run()
+    stale = edited("Nothing happens.")
+    # Edited, and not judged yet.
+    RUN.captions.write_text("".join(one.model_dump_json() + "\n" for one in stale))
+    judged = load_judged(first.folder.path, annotations=ANNOTATIONS)
+    assert judged.unscored == {"V0": "another caption of this video was judged"}
+    changed = [one.model_copy(deep=True) for one in ANNOTATIONS]
+    changed[1] = changed[1].model_copy(update={"events": changed[2].events})
+    judged = load_judged(first.folder.path, annotations=changed)
+    assert "another annotation" in judged.unscored["V1"]
+    now = await run(texts=stale)
+    assert [annotation.index for annotation, _ in now.plan.todo] == ["V0"]
+    assert now.plan.stale == {"another caption of this video was judged": 1}
+    assert (now.scores.counts.scored, 0 < now.calls <= 3) == (6, True)
+    # The text is as it was, and the cache knows it.
+    back = await run()
+    assert (back.calls, back.lines, back.scores) == (0, first.lines, first.scores)
+
+
+async def test_every_identity_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    prompts = tmp_path / DEFAULT_PROMPTS
+    shutil.copytree(packaged("prompts") / DEFAULT_PROMPTS, prompts)
+    first = await run(base_url=HERE)
+    file = next(prompts.glob("*split*"))
+    file.write_text(f"{file.read_text()}\nBe brief.\n")
+    others = [
+        await run(base_url=HERE, prompts=prompts),
+        await run(base_url=HERE, reasoning="high"),
+        await run(),
+        await run(base_url=HERE, judge="gpt-4.1"),
+    ]
+    Path("capeval.toml").write_text(f'[endpoints]\n"{HERE}" = "cluster"\n')
+    others.append(await run(base_url=HERE))
+    assert [done.calls for done in (first, *others)] == [18, 6, 18, 18, 18, 0]
+    assert len({done.folder.path for done in (first, *others)}) == 6
+    for done in others:
+        assert done.folder.path.name != first.folder.path.name
+        assert done.rescored() == done.scores
+    Path("capeval.toml").unlink()
+    assert (await run(base_url=HERE)).calls == 0
+    assert first.rescored() == first.scores
+    # One server at another address is the same judge.
+    moved = await run(base_url=THERE, repeats=2)
+    assert (moved.folder, moved.calls) == (first.folder, 18)
+    assert moved.rescored().settings["base_url"] == THERE
+
+
+async def test_verdicts_by_several_snapshots_are_reported() -> None:
+    done = await run()
+    lines = done.lines
+    lines[0]["provenance"]["models"] = ["gpt-4o-2030-01-01"]
+    done.folder.judgments.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    judged = load_judged(done.folder.path, annotations=ANNOTATIONS)
+    assert "2 snapshots of the judge answered" in judged.notices[0]
+    assert "gpt-4o-2030-01-01" in judged.signature
+
+
+async def test_verdicts_of_videos_that_are_left_out_come_back_with_them() -> None:
+    await run()
+    part = await run(texts=CAPTIONS[:2])
+    assert part.scores.counts.scored == 2
+    assert part.rescored() == part.scores
+    back = await run()
+    assert (back.plan.todo, back.scores.counts.scored) == ([], 6)
+
+
+async def test_what_failed_is_tried_again() -> None:
+    failed = await run(lambda _: "no")
+    assert (failed.scores.counts.scored, failed.scores.overall.all.f1.value) == (0, None)
+    done = await run()
+    assert (len(done.plan.todo), done.scores.counts.scored) == (6, 6)
+    assert (await run([])).plan.todo == []
+
+
+async def test_a_torn_last_line_is_judged_again() -> None:
+    path = (await run()).folder.judgments
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40])
+    assert [one.index for one, _ in (await run()).plan.todo] == ["V5"]
+    assert path.read_bytes() == whole
+    path.write_bytes(whole.replace(b'"index"', b'"indx"', 1))
+    with pytest.raises(InputError, match=r"judgments\.jsonl"):
+        await run()
+
+
+async def test_a_cap_of_nothing_calls_nothing() -> None:
+    done = await run(max_cost=0.0)
+    assert (done.calls, done.scores.counts.scored) == (0, 0)
+    # Nothing was judged, so nothing is left that could be taken for a run.
+    assert not RUN.path.exists()

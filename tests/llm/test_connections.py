@@ -1,0 +1,343 @@
+"""Requests and keys reach the endpoint that they are meant for, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.errors import CapevalError, EndpointRefused, UsageError
+from capeval.llm.client import OpenAIChatClient
+from capeval.llm.proxies import check_proxies
+from capeval.llm.redact import public_url, redact, remember_secrets
+from capeval.llm.types import ChatRequest
+from tests.llm.conftest import KEY
+from tests.server import LoopbackServer, failure
+
+Clients = Callable[..., OpenAIChatClient]
+Requests = Callable[..., ChatRequest]
+
+
+# The openai library calls aiohttp in a way that is deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:.*(BasicAuth|proxy_auth):DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+
+
+def test_importing_llm_does_not_import_the_libraries_of_calls() -> None:
+    code = "import sys, capeval.llm.asker; sys.exit(str({'openai', 'tenacity'} & {*sys.modules}))"
+    made = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert made.stderr.decode().strip() == "set()"
+
+
+async def test_no_redirect_carries_the_key_away(client_of: Clients, ask_for: Requests) -> None:
+    async with LoopbackServer() as thief:
+        away = failure(307, headers={"Location": f"{thief.url}/chat/completions"})
+        async with LoopbackServer(acts=[away]) as server, client_of(server.url) as client:
+            with pytest.raises(EndpointRefused, match="redirects"):
+                await client.complete(ask_for())
+    assert not thief.paths
+
+
+async def test_the_environment_adds_no_header(
+    ask_for: Requests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
+        monkeypatch.setenv(f"OPENAI_{name}", KEY)
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"Authorization: Bearer {KEY}\nX-Own: {KEY}")
+    (tmp_path / ".netrc").write_text(f"machine 127.0.0.1 login me password {KEY}\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    async with LoopbackServer() as server, OpenAIChatClient(server.url) as client:
+        await client.complete(ask_for())
+    headers = server.headers[0]
+    assert headers.pop("User-Agent").startswith("capeval/")
+    assert headers["Authorization"] == "Bearer none"
+    assert headers["Accept-Encoding"] == "identity"
+    assert {name.lower() for name in headers} == {
+        *("host", "accept", "accept-encoding", "authorization", "content-length", "content-type"),
+    }
+
+
+async def test_user_password_and_parameters_of_the_base_url_are_sent(
+    client_of: Clients, ask_for: Requests
+) -> None:
+    seen: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        url = f"http://me:p%40ss@127.0.0.1:{port}/openai/v1/?api-version=2026-01-01&key=a%2Bb"
+        async with client_of(url, attempts=1) as client:
+            with pytest.raises(CapevalError):
+                await client.complete(ask_for())
+    assert seen[0].startswith(
+        "POST /openai/v1/chat/completions?api-version=2026-01-01&key=a%2Bb HTTP/1.1"
+    )
+    assert "authorization: basic bWU6cEBzcw==".lower() in seen[0].lower()
+
+
+@pytest.mark.parametrize(
+    ("variable", "address"),
+    [("HTTP_PROXY", ""), ("all_proxy", "socks://127.0.0.1:7891/")],
+)
+async def test_a_local_server_is_reached_without_the_proxy(
+    variable: str,
+    address: str,
+    client_of: Clients,
+    ask_for: Requests,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with LoopbackServer() as proxy, LoopbackServer() as server:
+        monkeypatch.setenv(variable, address or proxy.url.removesuffix("/v1"))
+        for url in (server.url, server.url.replace("127.0.0.1", "localhost")):
+            async with client_of(url) as client:
+                await client.complete(ask_for())
+    assert (proxy.calls, server.calls) == (0, 2)
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY", "http_proxy"])
+async def test_another_host_is_reached_through_the_proxy_of_the_environment(
+    variable: str, client_of: Clients, ask_for: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LoopbackServer() as proxy:
+        monkeypatch.setenv(variable, proxy.url.removesuffix("/v1").replace("//", "//me:pw@"))
+        async with client_of("http://judge.invalid/v1") as client:
+            assert (await client.complete(ask_for("hi"))).text == "hi"
+    assert proxy.headers[0]["Proxy-Authorization"] == "Basic bWU6cHc="
+    assert proxy.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("excepted", "host"),
+    [
+        ("invalid", "judge.invalid"),
+        ("a.org, .invalid", "judge.invalid"),
+        ("judge.invalid:8000", "judge.invalid"),
+        ("*", "judge.invalid"),
+        ("192.0.2.0/24", "192.0.2.7"),
+    ],
+)
+async def test_no_proxy_names_hosts_that_are_reached_without_it(
+    excepted: str,
+    host: str,
+    client_of: Clients,
+    ask_for: Requests,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with LoopbackServer() as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.url.removesuffix("/v1"))
+        monkeypatch.setenv("NO_PROXY", excepted)
+        async with client_of(f"http://{host}:8000/v1", attempts=1, timeout=0.5) as client:
+            with pytest.raises(CapevalError, match="attempts"):
+                await client.complete(ask_for())
+    assert proxy.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("socks5://me:hunter2hunter2@127.0.0.1:9", "SOCKS"),
+        ("http://me:hunter2hunter2@h:port", "HTTP_PROXY: is not the address of a proxy"),
+        ("me:hunter2hunter2://h", "HTTP_PROXY: is not the address of a proxy"),
+        ("http://me:hunter2hunter2@127.0.0.1:9", "connection refused"),
+    ],
+)
+async def test_a_proxy_that_is_no_use_is_named_without_its_password(
+    address: str,
+    message: str,
+    client_of: Clients,
+    ask_for: Requests,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", address)
+    async with client_of("http://judge.invalid/v1", attempts=1) as client:
+        with pytest.raises(CapevalError, match=message) as caught:
+            await client.complete(ask_for())
+    assert "hunter2" not in str(caught.value)
+    if "HTTP_PROXY" in message:
+        with pytest.raises(UsageError, match=message):
+            check_proxies()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that nobody trusts, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, which makes the certificate, is not installed")
+    made, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
+    extension = ("-addext", "subjectAltName=IP:127.0.0.1,DNS:judge.invalid")
+    files = ("-keyout", str(key), "-out", str(made))
+    subprocess.run([*command.split(), *extension, *files], check=True, capture_output=True)
+    return made, key
+
+
+async def test_only_trusted_certificates_are_accepted(
+    client_of: Clients,
+    ask_for: Requests,
+    certificate: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*certificate)
+    async with LoopbackServer(tls=tls) as server:
+        for url, message in (
+            (server.url, "its TLS certificate is not trusted"),
+            (server.url.replace("https", "http"), "dropped|cut off|400"),
+        ):
+            async with client_of(url, attempts=1) as client:
+                with pytest.raises(CapevalError, match=message):
+                    await client.complete(ask_for())
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+        async with client_of(server.url, attempts=1) as client:
+            assert (await client.complete(ask_for("hi"))).text == "hi"
+        assert server.calls == 1
+        monkeypatch.setenv("SSL_CERT_FILE", "no-such-file")
+        with pytest.raises(UsageError, match="SSL_CERT_FILE"):
+            await client_of(server.url).complete(ask_for())
+
+
+async def test_https_goes_through_a_tunnel_of_the_proxy(
+    client_of: Clients,
+    ask_for: Requests,
+    certificate: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[bytes] = []
+
+    async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            target.write(data)
+        target.close()
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        there, back = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(pipe(reader, back), pipe(there, writer), return_exceptions=True)
+
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    async with (
+        LoopbackServer(tls=tls) as server,
+        await asyncio.start_server(tunnel, "127.0.0.1", 0) as proxy,
+    ):
+        monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+        async with client_of("https://judge.invalid/v1", attempts=1) as client:
+            assert (await client.complete(ask_for("hi"))).text == "hi"
+    assert asked[0].startswith(b"CONNECT judge.invalid:443 ")
+    assert KEY.encode() not in asked[0]
+
+
+async def test_what_cannot_be_reached_says_why(client_of: Clients, ask_for: Requests) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        closed = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    async with LoopbackServer() as plain:
+        for url, message in (
+            (closed, "connection refused; is the server running"),
+            (plain.url.replace("http", "https"), "does not answer in TLS"),
+            ("http://judge.invalid:8000/v1", "no such host; check the address, the network"),
+        ):
+            async with client_of(url) as client:
+                with pytest.raises(EndpointRefused, match=message):
+                    await client.preflight("judge-model")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "ftp://host/v1",
+            "localhost:8000",
+            "http://",
+            "http://h:port/",
+            "http://..",
+            "http://a b",
+        ),
+        *("http://\u202e/", f"http://{'x' * 70}/", "http://[::1/v1", ""),
+    ],
+)
+def test_a_base_url_must_be_one(url: str) -> None:
+    with pytest.raises(UsageError, match="base URL"):
+        public_url(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://u:p@host:8000/v1/", "http://host:8000/v1"),
+        ("HTTPS://Host:443/v1?key=1#x", "https://host/v1"),
+        ("http://[::1]:80/v1", "http://[::1]/v1"),
+    ],
+)
+def test_a_base_url_is_shown_without_secrets(url: str, shown: str) -> None:
+    assert public_url(url) == shown
+
+
+async def test_the_key_is_in_no_log_error_or_repr(
+    client_of: Clients,
+    ask_for: Requests,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    seen: list[str] = []
+
+    def answer(request: dict[str, Any]) -> Any:
+        kind = request["messages"][0]["content"]
+        said = f"bad: {KEY}, api-key: some-other-key, hunter2hunter2, querysecret123"
+        return failure(int(kind), said, param="temperature" if kind == "422" else None)
+
+    async with LoopbackServer(answer) as server:
+        url = server.url.replace("http://", "http://me:hunter2hunter2@") + "?key=querysecret123"
+        async with client_of(url, on_notice=seen.append) as client:
+            for status in ("400", "401", "404", "422", "500"):
+                with pytest.raises(CapevalError) as caught:
+                    await client.complete(ask_for(status))
+                seen += [str(caught.value), repr(caught.value), repr(caught.value.__cause__)]
+            seen += [repr(client), client.base_url]
+    out = capfd.readouterr()
+    everything = " ".join([*seen, caplog.text, out.out, out.err])
+    assert "request" in caplog.text
+    for secret in (KEY, "some-other", "hunter2", "querysecret"):
+        assert secret not in everything
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("my own-secret/\u00e9\"value", "my [hidden]"),
+        ('{"Authorization": "Bearer ab.c", "x": 1}', '{"Authorization": "[hidden]", "x": 1}'),
+        ("api-key: abcd refused", "api-key: [hidden] refused"),
+        ("https://me:pw@host/v1?x=1&t=zz#end", "https://[hidden]@host/v1?x=[hidden]&t=[hidden]#end"),
+        ("the Bearer token is wrong; a task-oriented sk-lamp", None),
+    ],
+)  # fmt: skip
+def test_known_secrets_headers_and_addresses_are_hidden(text: str, shown: str | None) -> None:
+    remember_secrets(['own-secret/\u00e9"value', "", "short"])
+    assert redact(text) == (shown or text)
+
+
+def test_redacting_a_hostile_text_takes_no_time() -> None:
+    for text in ("&" * 50_000, "?" + "key" * 50_000, "api-key" * 50_000, "a://" + "a" * 100_000):
+        redact(text)
