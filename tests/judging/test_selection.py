@@ -56,7 +56,7 @@ def test_a_key_is_not_shown() -> None:
             UsageError,
             "--prompts is for chat models",
         ),
-        (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v2"),
+        (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v1"),
     ],
 )
 async def test_what_makes_no_judge_is_told(
