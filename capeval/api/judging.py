@@ -178,10 +178,12 @@ class JudgingSession:
         own = self.opened.folder_in(source.run)
         others = [one.path.name for one in source.run.judges() if one.path != own.path]
         asked = self._options
-        is_named = asked.judge is not None and not self.opened.reasons
+        is_named = asked.judge is not None
         is_named |= asked.prompts != DEFAULT_PROMPTS or asked.explain
-        # A judge whose folder has a hash shares the name of another one, and may be meant as it.
+        # A judge whose folder has a hash shares the name of another one, and may be meant as it. So
+        # may one whose effort the user did not name.
         alike = own.path.name.rpartition("-")[0] in others
+        alike |= bool(self.opened.reasons) and own.path.name.rpartition("@")[0] in others
         if others and not own.has_verdicts() and (alike or not is_named):
             why = f" ({self.opened.reasons[0]})" if self.opened.reasons else ""
             notice = (
