@@ -157,5 +157,5 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
     await judge_async("mine", **given, judge="gpt-6-luna", reasoning="default")
     assert await notices(judge="gpt-6-luna", reasoning="low") == []
     (notice,) = await notices(judge="gpt-6-luna")
-    assert "so far are by gpt-6-luna@tuna-cap-v1; gpt-6-luna" in notice
+    assert "gpt-6-luna@tuna-cap-v1; gpt-6-luna" in notice
     assert "the least effort that it takes (--reasoning sets another)" in notice
