@@ -185,9 +185,9 @@ def _worth(reference: LexicalReference) -> Callable[[str], NDArray[np.float64] |
     def worth(mention: str) -> NDArray[np.float64] | None:
         """Return what the mention of a concept is worth for each event, None if nothing."""
         full, partial, _, opposed = related(mention)
-        rows = [weights[concept] for concept in weights.keys() & full]
+        rows = [weights[concept] for concept in full if concept in weights]
         # The opposite of a meaning concerns the same thing.
-        rows += [0.5 * weights[concept] for concept in weights.keys() & (partial | opposed)]
+        rows += [0.5 * weights[concept] for concept in partial | opposed if concept in weights]
         return np.maximum.reduce(rows) if rows else None
 
     return worth

@@ -164,12 +164,12 @@ class _Comparison:
 def _touched(event: EventReading, mention: str) -> tuple[list[int], list[int], list[int]]:
     """Return the slots that a concept of a text mentions in full and in part, and opposes."""
     slots, related = event.slots, lexicon().related(mention)
-    full = [slot for concept in slots.keys() & related.full for slot in slots[concept]]
-    partial = [slot for concept in slots.keys() & related.partial for slot in slots[concept]]
+    full = [slot for concept in related.full for slot in slots.get(concept, ())]
+    partial = [slot for concept in related.partial for slot in slots.get(concept, ())]
     negation = mention.removeprefix(NOT) if mention.startswith(NOT) else NOT + mention
     opposed = [*slots.get(negation, ())]
-    for concept in slots.keys() & related.opposed_camera:
+    for concept in related.opposed_camera:
         # In any other element a camera's opposites exclude nothing.
         is_opposed = concept in related.opposed
-        opposed += [slot for slot in slots[concept] if slot in event.camera or is_opposed]
+        opposed += [s for s in slots.get(concept, ()) if is_opposed or s in event.camera]
     return full, partial, opposed
