@@ -115,8 +115,6 @@ class EndpointRefused(EndpointError):
 
     exit_code = 2
     lets_calls_finish = True
-    about_model = False
-    """Whether the endpoint says that it has no such model."""
 
 
 class EndpointDown(EndpointError):
