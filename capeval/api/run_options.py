@@ -439,9 +439,9 @@ class JudgesOptions:
 
     Parameters
     ----------
-    name : Show every field of one judge: its name, an alias or its snapshot.
-    base_url : List the models that this OpenAI-compatible endpoint offers, with what the
-        catalogue says of them.
+    name : Show every field of one judge: its name or an alias.
+    base_url : List the models that this OpenAI-compatible endpoint offers, with what is known of
+        them.
     timeout : Seconds for the endpoint's answer.
     api_key : Of the endpoint. By default OPENAI_API_KEY.
     """

@@ -144,7 +144,11 @@ class Asker:
                         state = "exhausted"
                         raise ReplyBroken(complaint, tuple(replies), tuple(complaints)) from None
                 finally:
-                    self._keep(asked, reply, state, was, keys)
+                    # Its check did not wait for anything, so a killed process has it stored.
+                    if self.cache is not None and self.client is not None and was != state:
+                        self.cache.put(asked, reply, state)
+                        if state == "exhausted":
+                            self.cache.mark(keys, state)
                 is_cut = ending(reply.finish_reason) == "cut"
                 longer = request.max_tokens * 2 + 2048 if is_cut else None
                 request = request.followed_by(reply.text, complaint, longer)
@@ -168,9 +172,9 @@ class Asker:
         stored = None if self.cache is None else self.cache.get(asked.key)
         if stored is not None:
             self.meter.served(stored[0].usage)
-            trace("cache hit", key=asked.key[:12], state=stored[1], **described(request))
+            trace("cache hit", key=asked.key[-12:], state=stored[1], **described(request))
             return stored
-        trace("cache miss" if self.cache else "no cache", key=asked.key[:12])
+        trace("cache miss" if self.cache else "no cache", key=asked.key[-12:])
         if self.client is None:
             why = self.cache.reason_for_miss(asked) if self.cache else "there is no cache"
             raise CacheMiss(why)
@@ -195,24 +199,6 @@ class Asker:
                     self.meter.paid(model, reply.usage)
         if (refused := self._preflights[model, effort]) is not None:
             raise refused
-
-    def _keep(
-        self,
-        asked: RequestIdentity,
-        reply: ChatReply,
-        state: State,
-        was: State | None,
-        keys: Sequence[str],
-    ) -> None:
-        """Store the last reply of a conversation by its check, which did not wait for anything."""
-        if self.cache is None or self.client is None:
-            return
-        if was is None:
-            self.cache.put(asked, reply, state)
-        elif was != state:
-            self.cache.mark(keys[-1:], state)
-        if state == "exhausted":
-            self.cache.mark(keys[:-1], state)
 
 
 def _must_be_an_answer(

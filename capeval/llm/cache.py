@@ -3,9 +3,9 @@
 A reply is `validated`; or `refused`, part of a conversation that goes on with a complaint about
 it; or `exhausted`, part of one that ended without a value: kept for inspection, never served.
 
-A reply is written where it arrives, which takes 0.03 ms: a process that is killed pays again only
-for calls in flight. A file that cannot be used never stops a run: calls go uncached, and one
-notice says so.
+A reply is written where it arrives, which takes a tenth of a millisecond: a process that is killed
+pays again only for calls in flight. A file that cannot be used never stops a run: calls go
+uncached, and one notice says so.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY, state TEXT NOT NULL, model TEXT NOT NULL,
-    messages TEXT NOT NULL, request TEXT NOT NULL, reply TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS replies_by_messages ON replies (messages);
+    request TEXT NOT NULL, reply TEXT NOT NULL);
 PRAGMA user_version = {LAYOUT};
 COMMIT;
 """
 # Another process writes for milliseconds, and all calls of this one wait meanwhile.
-BUSY_SECONDS = 0.5
+BUSY_SECONDS = 0.3
 # Shorter ones cost nothing to store.
 LONG_DATA_URL = 1000
 
@@ -53,12 +52,12 @@ STATE_NAMES = {
 class RequestIdentity:
     """A request to one endpoint as the cache knows it; long data URLs are replaced by a hash.
 
-    `text` is canonical JSON, `key` its SHA-256 in hexadecimal, `messages` that of the messages.
+    `text` is canonical JSON. `key` has half of the SHA-256 of the messages and half of that of the
+    text, in hexadecimal, so that the keys of requests with the same messages begin alike.
     """
 
     key: str
     model: str
-    messages: str
     text: str
 
 
@@ -78,9 +77,11 @@ def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
             "temperature": None if request.temperature is None else float(request.temperature),
         }
     )
-    return RequestIdentity(_sha256(text), request.model, _sha256(_canonical(messages)), text)
+    key = _sha256(_canonical(messages))[:_HALF] + _sha256(text)[:_HALF]
+    return RequestIdentity(key, request.model, text)
 
 
+_HALF = 32
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -141,7 +142,6 @@ class ReplyCache:
         self._on_notice = on_notice
         self._notices: set[str] = set()
         self._db: sqlite3.Connection | None = None
-        self._seconds = BUSY_SECONDS
         self._unusable = False
 
     def get(self, key: str) -> tuple[ChatReply, State] | None:
@@ -156,20 +156,21 @@ class ReplyCache:
 
     def put(self, asked: RequestIdentity, reply: ChatReply, state: State) -> None:
         """Keep a reply, in place of one that is stored for the same request."""
-        row = (asked.key, state, asked.model, asked.messages, asked.text, _text_of(reply))
-        self._write("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
+        insert = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)"
+        self._write(insert, asked.key, state, asked.model, asked.text, _text_of(reply))
 
     def mark(self, keys: Iterable[str], state: State) -> None:
         """Change the state of stored replies."""
         for key in keys:
-            self._write("UPDATE replies SET state = ? WHERE key = ?", (state, key))
+            self._write("UPDATE replies SET state = ? WHERE key = ?", state, key)
 
     def reason_for_miss(self, asked: RequestIdentity) -> str:
         """Return in a few words why no reply is served for a request."""
         if self._read("SELECT 1 FROM replies WHERE key = ?", asked.key):
             return "the stored replies all broke their contract, so it is asked again"
-        by_messages = "SELECT request FROM replies WHERE messages = ? LIMIT 1"
-        rows = self._read(by_messages, asked.messages)
+        messages = asked.key[:_HALF]
+        by_messages = "SELECT request FROM replies WHERE key BETWEEN ? AND ? LIMIT 1"
+        rows = self._read(by_messages, messages, f"{messages}g")
         if not rows:
             return "nothing is stored for these messages"
         stored, wanted = json.loads(rows[0][0]), json.loads(asked.text)
@@ -193,7 +194,7 @@ class ReplyCache:
         if not self.path.exists():
             return 0
         try:
-            with closing(_open(self.path, BUSY_SECONDS)) as db:
+            with closing(_open(self.path)) as db:
                 where = "DELETE FROM replies WHERE ?1 IS NULL OR model = ?1"
                 removed = db.execute(where, (model,)).rowcount
                 db.execute("VACUUM")
@@ -212,36 +213,24 @@ class ReplyCache:
     def _read(self, sql: str, *values: str) -> list[Any]:
         if self._db is None and not self.path.exists():
             return []
-        return self._execute(sql, values)
+        return self._execute("read", sql, values)
 
-    def _write(self, sql: str, values: tuple[str, ...]) -> None:
-        self._execute(sql, values, is_write=True)
+    def _write(self, sql: str, *values: str) -> None:
+        self._execute("written", sql, values)
 
-    def _execute(self, sql: str, values: tuple[str, ...], *, is_write: bool = False) -> list[Any]:
+    def _execute(self, how: str, sql: str, values: tuple[str, ...]) -> list[Any]:
         """Return the rows of a statement, none where the file cannot be used."""
         if self._unusable:
             return []
         try:
             if self._db is None:
-                self._db = _open(self.path, self._seconds)
-            rows = self._db.execute(sql, values).fetchall()
-            if is_write:
-                self._wait_for_others(BUSY_SECONDS)
-            return rows
-        except (sqlite3.OperationalError, OSError) as error:
-            # Locked, full or read-only. The next calls would all wait as long for nothing.
-            self._wait_for_others(0.0)
-            how = "written" if is_write else "read"
+                self._db = _open(self.path)
+            return self._db.execute(sql, values).fetchall()
+        except (sqlite3.OperationalError, OSError) as error:  # locked, full or read-only
             self._report(f"cannot be {how}: {error}; what it lacks later is paid for again")
         except sqlite3.DatabaseError as error:
             self._move_aside(error)
         return []
-
-    def _wait_for_others(self, seconds: float) -> None:
-        if seconds != self._seconds:
-            self._seconds = seconds
-            if self._db is not None:
-                self._db.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
 
     def _move_aside(self, error: sqlite3.DatabaseError) -> None:
         """Let the next reply begin a new file."""
@@ -269,13 +258,15 @@ class ReplyCache:
                 self._on_notice(Loss(one_line(f"{self.path}: the reply cache {what}", 600)))
 
 
-def _open(path: Path, seconds: float) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
     """Open the file, and create it first; raises `sqlite3.Error` and OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     is_fixed = path.is_file() and not os.access(path.parent, os.W_OK)
     # SQLite needs two files beside it, unless it is told that nothing changes.
     address = f"{path.resolve().as_uri()}{'?immutable=1' if is_fixed else ''}"
-    db = sqlite3.connect(address, seconds, isolation_level=None, check_same_thread=False, uri=True)
+    db = sqlite3.connect(
+        address, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+    )
     if is_fixed:
         return db
     try:
