@@ -13,7 +13,7 @@ from capeval.errors import EndpointRefused, RequestRefused, RetriesExhausted
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.types import ChatRequest
 from capeval.llm.wire import ending
-from tests.llm.broken import BODY, CASES, http
+from tests.llm.broken import BODY, CASES, chunked, http
 
 Clients = Callable[..., OpenAIChatClient]
 Requests = Callable[..., ChatRequest]
