@@ -112,7 +112,6 @@ class EndpointRefused(EndpointError):
 
     exit_code = 2
     lets_calls_finish = True
-    about_model = False
 
 
 class EndpointDown(EndpointError):

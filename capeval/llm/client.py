@@ -96,7 +96,7 @@ class OpenAIChatClient:
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
         self._has_answered = False
-        self._refused: dict[str | None, EndpointRefused] = {}
+        self._refused: dict[str | None, str] = {}
         self._failed_in_a_row = 0
         self._last_failure = ""
 
@@ -206,16 +206,14 @@ class OpenAIChatClient:
         message = self._explained(decision, request.model)
         if is_first and decision.about_model:
             message += await self._nearest(request.model)
-        refusal = EndpointRefused(message)
-        refusal.about_model = decision.about_model
         # A model that is unknown says nothing about the others.
-        self._refused[request.model if decision.about_model else None] = refusal
-        raise refusal
+        self._refused[request.model if decision.about_model else None] = message
+        raise EndpointRefused(message)
 
     async def _attempt(self, request: ChatRequest, effort: Effort) -> ChatReply:
         async with self.limiter.slot() as slot:
             if refused := self._refused.get(None) or self._refused.get(request.model):
-                raise refused
+                raise EndpointRefused(refused)
             if self._failed_in_a_row >= FAILED_CALLS_UNTIL_DOWN:
                 raise EndpointDown(
                     f"{self.base_url} stopped answering: {self._failed_in_a_row} calls in a row "

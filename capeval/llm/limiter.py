@@ -21,8 +21,6 @@ class AdaptiveLimiter:
     """
 
     def __init__(self, maximum: int, *, start: int = 32) -> None:
-        if maximum < 1:
-            raise ValueError("maximum must be at least 1")
         self.maximum = maximum
         self.limit = min(max(start, 1), maximum)
         """How many calls may run now."""

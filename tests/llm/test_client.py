@@ -71,16 +71,13 @@ async def test_a_server_that_hangs_is_asked_again(client_of: Clients, ask_for: R
         assert (await client.complete(ask_for("hi"))).text == "hi"
 
 
-IN_A_MINUTE = formatdate(time.time() + 60, usegmt=True)
-
-
 @pytest.mark.parametrize(
     ("headers", "least", "most"),
     [
         ({"retry_after": "7"}, 7.0, 7.7),
         ({"retry_after": "0.5"}, 0.5, 0.55),
         ({"retry_after_ms": "1500", "retry_after": "9"}, 1.5, 1.65),
-        ({"retry_after": IN_A_MINUTE}, 20.0, 61.0),
+        ({"retry_after": "in a minute"}, 50.0, 67.0),
         ({"retry_after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0, 0.0),
         ({"retry_after": "86400"}, 300.0, 300.0),  # no longer than patience lasts
     ],
@@ -93,6 +90,8 @@ async def test_the_pause_that_the_endpoint_asks_for_is_kept(
     ask_for: Requests,
     naps: Naps,
 ) -> None:
+    date = formatdate(time.time() + 60, usegmt=True)
+    headers = {name: value.replace("in a minute", date) for name, value in headers.items()}
     async with (
         LoopbackServer(acts=[rate_limited(**headers)]) as server,
         client_of(server.url) as client,
@@ -110,13 +109,6 @@ async def test_patience_ends_a_storm_of_throttles(
             await client.complete(ask_for())
     assert sum(naps.seconds) <= 20
     assert server.calls == 3
-
-
-async def test_throttles_use_up_no_attempt(client_of: Clients, ask_for: Requests) -> None:
-    acts = [rate_limited() for _ in range(12)]
-    async with LoopbackServer(acts=acts) as server, client_of(server.url) as client:
-        assert (await client.complete(ask_for("hi"))).text == "hi"
-        assert client.limiter.limit < 64
 
 
 async def test_errors_use_up_the_attempts(client_of: Clients, ask_for: Requests) -> None:
@@ -218,15 +210,6 @@ async def test_the_refused_parameter_is_found_in_a_message(
     assert named != "max_tokens" or "max_completion_tokens" in server.requests[-1]
 
 
-async def test_what_was_not_asked_for_is_not_given_up(
-    client_of: Clients, ask_for: Requests
-) -> None:
-    blamed = failure(400, "temperature must be set", param="temperature")
-    async with LoopbackServer(acts=[blamed]) as server, client_of(server.url) as client:
-        with pytest.raises(RequestRefused, match="must be set"):
-            await client.complete(ask_for(temperature=None))
-
-
 async def test_a_model_that_thinks_first_gets_more_room(
     client_of: Clients, ask_for: Requests
 ) -> None:
@@ -276,12 +259,6 @@ async def test_preflight_says_what_is_wrong(
             await client.preflight("gpt-4")
     assert KEY not in str(caught.value)
     assert "whisper" not in str(caught.value)
-
-
-async def test_preflight_finds_out_what_the_model_takes(client_of: Clients) -> None:
-    async with LoopbackServer(refusing("seed")) as server, client_of(server.url) as client:
-        await client.preflight("judge-model")
-        assert client.left_off("judge-model") == ("seed",)
 
 
 async def test_an_effort_that_is_refused_is_named(client_of: Clients) -> None:

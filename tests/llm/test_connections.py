@@ -336,8 +336,3 @@ async def test_the_key_is_in_no_log_error_or_repr(
 def test_known_secrets_headers_and_addresses_are_hidden(text: str, shown: str | None) -> None:
     remember_secrets(['own-secret/\u00e9"value', "", "short"])
     assert redact(text) == (shown or text)
-
-
-def test_redacting_a_hostile_text_takes_no_time() -> None:
-    for text in ("&" * 50_000, "?" + "key" * 50_000, "api-key" * 50_000, "a://" + "a" * 100_000):
-        redact(text)
