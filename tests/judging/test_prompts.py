@@ -338,8 +338,7 @@ BROKEN_SETS = {
         '"split.txt"', '"match.txt"'
     ): "must contain the placeholder {caption} exactly once",
     SET.replace("doubled_braces", "double_braces"): "double_braces: ",
-    SET
-    + "[placeholders]\ncaption = 3\n": "placeholders.caption: Input should be a valid string, not 3",
+    SET + "[placeholders]\ncaption = 3\n": "placeholders.caption: Input should be a valid string",
     SET + '[placeholders]\ncaption = ""\n': "placeholders: must have different, non-empty names",
     SET + '[placeholders]\ncaption = "text"\n': "must contain the placeholder {text} exactly once",
     SET + '[placeholders]\ncandidate_events = "reference_events"\n': "must have different",
