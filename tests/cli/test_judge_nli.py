@@ -104,7 +104,7 @@ def test_the_sample_is_judged_without_a_key(
     scores = json.loads(file.read_text("utf-8"))
     assert "|judge:nli:deberta@" in scores["signature"]
     assert ",nli-1,float32,64 tokens|prompts:none|" in scores["signature"]
-    before = {path: path.read_bytes() for path in place.glob("runs/*/nli*/*.json*")}
+    before = {path: path.read_bytes() for path in place.glob("runs/*/nli*/*s.json*")}
     assert len(before) == 6
     # Other commands take the name that was typed, and the one that is printed.
     for name in ("nli:models/deberta", "nli:./deberta", "nli:deberta", "nli"):
@@ -113,7 +113,7 @@ def test_the_sample_is_judged_without_a_key(
     # Nothing is left to do; the weights are not even loaded.
     monkeypatch.setattr("capeval.judging.nli.checkpoint.OpenCheckpoint.load", None)
     assert run(monkeypatch, *typed) == 0
-    assert {path: path.read_bytes() for path in place.glob("runs/*/nli*/*.json*")} == before
+    assert {path: path.read_bytes() for path in place.glob("runs/*/nli*/*s.json*")} == before
 
 
 def test_verdicts_follow_the_logits(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,10 +185,12 @@ def test_other_weights_and_another_precision_are_judged_again(
     changed = {name: -value for name, value in weights.items()}
     save_file(changed, own / "model.safetensors", metadata={"format": "pt"})
     assert run(monkeypatch, *typed) == 0
-    assert "4 stored verdicts are outdated (the judge changed)" in capsys.readouterr().err
+    assert "is another judge and judges it again" in capsys.readouterr().err
     assert run(monkeypatch, *typed[:-1], "bfloat16") == 0
-    assert "4 stored verdicts are outdated (the judge changed)" in capsys.readouterr().err
-    assert "bfloat16" in lines(judged(place) / "judgments.jsonl")[0]["provenance"]["models"][0]
+    assert "is another judge and judges it again" in capsys.readouterr().err
+    folders = list((place / "runs").glob("*/nli-own-*"))
+    models = {lines(one / "judgments.jsonl")[0]["provenance"]["models"][0] for one in folders}
+    assert [len(models), sum("bfloat16" in model for model in models)] == [3, 1]
 
 
 def test_a_caption_that_fails_is_unscored_and_judged_by_the_next_run(
