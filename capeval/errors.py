@@ -105,10 +105,7 @@ class EndpointError(CapevalError):
 
 
 class EndpointRefused(EndpointError):
-    """The endpoint refuses the key, the model or the account: no further call can succeed.
-
-    `about_model` says that the endpoint has no such model.
-    """
+    """The endpoint refuses the key, the model or the account: no further call can succeed."""
 
     exit_code = 2
     lets_calls_finish = True

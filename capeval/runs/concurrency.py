@@ -9,6 +9,8 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from capeval.text import describe
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -115,8 +117,8 @@ class Threads:
             thread.name = _CALLING
             try:
                 result = context.run(call)
-            except StopIteration:  # a future cannot carry it
-                failure = RuntimeError("StopIteration")
+            except StopIteration as caught:  # a future cannot carry it
+                failure = RuntimeError(describe(caught))
             except BaseException as caught:
                 failure = caught
             thread.name = _IDLE

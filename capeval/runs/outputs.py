@@ -67,7 +67,7 @@ def check_output(
 
 def _is_read(file: Path, target: Path) -> bool:
     if not (file.exists() and target.exists()):
-        return file == target
+        return Path(os.path.realpath(file)) == target
     # Around the working folder, earlier outputs are in it too, and may be replaced.
     inside = file.is_dir() and not Path.cwd().is_relative_to(file.resolve())
     # Hard links have paths of their own.

@@ -90,7 +90,7 @@ def test_the_sample_is_judged_without_a_key(
     scores = json.loads(file.read_text("utf-8"))
     assert "|judge:nli:deberta@" in scores["signature"]
     assert ",nli-1,float32,64 tokens|prompts:none|" in scores["signature"]
-    before = {path: path.read_bytes() for path in place.glob("runs/*/nli*/*.json*")}
+    before = {path: path.read_bytes() for path in place.glob("runs/*/nli*/*s.json*")}
     assert len(before) == 6
     # Other commands take the name that was typed, and the one that is printed.
     for name in ("nli:models/deberta", "nli:./deberta", "nli:deberta", "nli"):
@@ -99,7 +99,7 @@ def test_the_sample_is_judged_without_a_key(
     # Nothing is left to do; the weights are not even loaded.
     monkeypatch.setattr("capeval.judging.nli.cross_encoder.CrossEncoder._load", None)
     assert run(monkeypatch, *typed) == 0
-    assert {path: path.read_bytes() for path in place.glob("runs/*/nli*/*.json*")} == before
+    assert {path: path.read_bytes() for path in place.glob("runs/*/nli*/*s.json*")} == before
 
 
 def test_verdicts_follow_the_logits(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,9 @@ def test_captions_may_be_corrected_while_none_is_scored(
 
 
 # In blocks of 1,024 bytes, as a full disk would: the captions fit, and the first verdict does not.
-@pytest.mark.parametrize(("blocks", "left"), [(0, []), (1, ["captions.jsonl", "manifest.json"])])
+@pytest.mark.parametrize(
+    ("blocks", "left"), [(0, []), (1, ["captions.jsonl", "judge.json", "manifest.json"])]
+)
 def test_a_full_disk_leaves_no_empty_files(work: Workspace, blocks: int, left: list[str]) -> None:
     work.fill(1)
     told = " ".join(f"Dog number {number} barks." for number in range(35))
