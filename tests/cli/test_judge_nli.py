@@ -189,8 +189,8 @@ def test_other_weights_and_another_precision_are_judged_again(
     assert run(monkeypatch, *typed[:-1], "bfloat16") == 0
     assert "is another judge and judges it again" in capsys.readouterr().err
     folders = list((place / "runs").glob("*/nli-own-*"))
-    models = {lines(one / "judgments.jsonl")[0]["provenance"]["models"][0] for one in folders}
-    assert [len(models), sum("bfloat16" in model for model in models)] == [3, 1]
+    made = {lines(one / "judgments.jsonl")[0]["provenance"]["models"][0] for one in folders}
+    assert [len(made), sum("bfloat16" in model for model in made)] == [3, 1]
 
 
 def test_a_caption_that_fails_is_unscored_and_judged_by_the_next_run(
