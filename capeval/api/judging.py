@@ -175,18 +175,20 @@ class JudgingSession:
             self._on_notice(Loss(f"{plan.name}: {what} outdated ({changed}), to be judged again"))
         if source.run is None or not plan.todo:
             return
-        own = self.opened.folder_in(source.run)
-        others = [one.path.name for one in source.run.judges() if one.path != own.path]
-        asked = self._options
-        is_named = asked.judge is not None and not self.opened.reasons
-        is_named |= asked.prompts != DEFAULT_PROMPTS or asked.explain
+        own, asked, judge = self.opened.folder_in(source.run), self._options, self.opened.judge
+        # A judge that is named may still have another effort than where it judged before.
+        named = None if asked.judge is None else f"{judge.name}@{self.opened.prompt_name}"
+        others = [one.path.name for one in source.run.judges(named) if one.path != own.path]
+        is_chosen = not self.opened.reasons or asked.prompts != DEFAULT_PROMPTS or asked.explain
         # A judge whose folder has a hash shares the name of another one, and may be meant as it.
-        alike = own.path.name.rpartition("-")[0] in others
-        if others and not own.has_verdicts() and (alike or not is_named):
+        plain = own.path.name.rpartition("-")[0]
+        alike = any(one.path.name == plain for one in source.run.judges())
+        if (alike or (others and not is_chosen)) and not own.has_verdicts():
+            others = others or [plain]
             why = f" ({self.opened.reasons[0]})" if self.opened.reasons else ""
             notice = (
                 f"{source.name}: its verdicts so far are by {listed(others)}; "
-                f"{self.opened.judge.title} is another judge and judges it again{why}; the "
+                f"{judge.title} is another judge and judges it again{why}; the "
                 "verdicts of both are kept"
             )
             # The lexical baseline costs nothing.
