@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 SOURCES = {
     "runs": "runs: is a folder of runs and no run; name one of runs/one",
     "runs/bare": "runs/bare: is a run that is not judged; run `capeval judge runs/bare` first",
-    "empty": "empty: is neither a judged run nor a judge's folder: it holds no verdicts (judgments.jsonl)",
+    "empty": "empty: is neither a judged run nor a judge's folder: it holds no verdicts",
     "scores.json": "scores.json: is a scores.json, which has means only; name the judgments",
     "list.json": "list.json: entry 2: score: Input should be a valid number",
     "numbers.json": "numbers.json: entry 1: must be a JSON object, not 1",
