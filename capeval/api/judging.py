@@ -188,7 +188,7 @@ class JudgingSession:
             why = f" ({self.opened.reasons[0]})" if self.opened.reasons else ""
             notice = (
                 f"{source.name}: its verdicts so far are by {listed(others)}; "
-                f"{judge.title} is another judge and judges it again{why}; the "
+                f"{self.opened.judge.title} is another judge and judges it again{why}; the "
                 "verdicts of both are kept"
             )
             # The lexical baseline costs nothing.
