@@ -13,7 +13,7 @@ _REASONING = re.compile(
     r"|<\|begin_of_thought\|>.*<\|end_of_thought\|>"
     r"|\[THINK\].*\[/THINK\]"
     r"|◁think▷.*◁/think▷"
-    r"|<\|channel>thought.*<channel\|>"
+    r"|<\|channel>.*<channel\|>"
     r"|(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>.*"
     r"<\|channel\|>final ?(?:<\|constrain\|>\w+)?<\|message\|>"
     r"|analysis(?=[A-Z]).*assistantfinal"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-from tests.cli.conftest import Endpoint, Workspace, caption, end_of
+from tests.cli.conftest import Endpoint, Workspace, caption
 from tests.cli.test_generate_command import describe, here
 from tests.judge_responder import answer
 from tests.server import LoopbackServer, failure, refusing
@@ -73,21 +72,3 @@ async def test_every_video_without_a_caption_is_counted(tmp_path: Path) -> None:
     assert made.code == 3
     assert len(made.err.splitlines()) == 6
     assert made.err.splitlines()[-1] == "capeval: m: 5 more are ungenerated"
-
-
-SLOW_IMPORT = """
-import sys, time
-class Slow:
-    def find_spec(self, name, path=None, target=None):
-        if name in {"aiohttp", "openai"}:
-            time.sleep(4)
-sys.meta_path.insert(0, Slow())
-"""
-
-
-def test_importing_the_client_counts_against_no_call(work: Workspace, endpoint: Endpoint) -> None:
-    work.write("sitecustomize.py", SLOW_IMPORT)
-    path = os.pathsep.join([str(work.folder), os.environ.get("PYTHONPATH", "")])
-    ran = end_of(work.start(*work.judging("--timeout", "3", "--limit", "1"), PYTHONPATH=path))
-    assert ran.code == 0, ran.err
-    assert endpoint.requests() == 1 + 3
