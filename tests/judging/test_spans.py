@@ -21,7 +21,7 @@ from tests.judging.conftest import annotation_of
 SPANS = CONTRACTS["spans"]
 EXPLAINED = contract_of(load_prompts(explain=True))
 RUN, STOP, BARK = "A man runs.", "He stops.", "A dog barks."
-DROPPED = "split: 1 caption event stood twice and was dropped"
+DROPPED = "split: 1 caption event was a duplicate and was dropped"
 KEPT_2 = "split: segment 2 repeats no earlier one; its event was kept"
 KEPT = "split: segment 3 repeats no earlier one; its event was kept"
 
