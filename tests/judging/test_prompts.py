@@ -131,13 +131,6 @@ def test_the_form_in_a_prompt_is_no_answer(prompts: PromptSet) -> None:
         )
 
 
-def test_reasons_change_the_form_of_the_answer_alone() -> None:
-    plain, explained = (set(one.templates["classify"].splitlines()) for one in PACKAGED)
-    assert len(plain - explained) == len(explained - plain) == 2
-    for stage in ("split", "match"):
-        assert PACKAGED[0].templates[stage] == PACKAGED[1].templates[stage]
-
-
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
 async def test_a_hostile_caption_is_judged_like_any_other(text: str, judge_of: Judges) -> None:
     def plays_along(request: ChatRequest) -> str:
@@ -345,11 +338,6 @@ def test_an_unknown_set_is_one_line(
     with pytest.raises(InputError) as caught:
         load_prompts(name)
     assert "\n" not in str(caught.value)
-
-
-def test_the_nearest_set_is_named() -> None:
-    with pytest.raises(InputError, match=r"did you mean .tuna-cap-v1"):
-        load_prompts("tuna-cap-w1")
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -127,23 +127,11 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
     assert all("11 of the first 20 replies of gpt-4o" in notice for notice in found)
 
 
-async def test_an_empty_caption_is_expected_to_cost_nothing() -> None:
-    async with open_judge(JudgeOptions({}, client=ScriptedClient([]))) as opened:
-        work = [(ANNOTATIONS[0], Caption(index="V0", caption=""))]
-        assert (await estimate(work, opened, repeats=3)).usage.calls == 0
-
-
 async def test_a_model_without_a_price_costs_nobody_knows() -> None:
     choice = JudgeOptions({}, judge="own-model", client=ScriptedClient([]))
     async with open_judge(choice) as opened:
         expected = await estimate(WORK, opened, repeats=1)
         assert (expected.usage.calls, expected.cost) == (18, None)
-
-
-async def test_lexical_costs_nothing() -> None:
-    async with open_judge(JudgeOptions({}, judge="lexical")) as opened:
-        expected = await estimate(WORK, opened, repeats=1)
-        assert (expected.usage.calls, expected.cost, opened.judge.is_baseline) == (0, 0.0, True)
 
 
 def configure(content: str) -> None:

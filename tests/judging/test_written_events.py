@@ -16,11 +16,6 @@ from capeval.files.label_matching import normalised
 from capeval.judging.written_events import own_events, words
 from capeval.text import storable
 
-
-def test_scripts_without_spaces_count_by_character() -> None:
-    assert words("男が走る。") == ["男", "が", "走", "る"]
-
-
 RUN = "A man runs to a red car."
 BARK = "A dog barks at the man."
 LEAVE = "Then the dog moves away slowly, and he opens the blue door."
