@@ -14,10 +14,11 @@ from capeval.api.judging import Target, open_judging, targets_named
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
 from capeval.files.judgments import judgment_lines
+from capeval.judging.estimate import JudgingEstimate
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.registry import JUDGES, is_registered
 from capeval.judging.run import JudgingWork
-from capeval.judging.selection import JudgingEstimate, OpenJudge, check_key
+from capeval.judging.selection import OpenJudge, check_key
 from capeval.options import takes
 from capeval.runs.drawn_videos import DrawnVideos, is_sample
 from capeval.runs.engine import Progress

@@ -12,9 +12,10 @@ from pathlib import Path
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import reading
+from capeval.judging.estimate import JudgingEstimate
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
 from capeval.judging.run import JudgingPlan, JudgingWork
-from capeval.judging.selection import JudgingEstimate, OpenJudge, open_judge
+from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
 from capeval.runs.folder import RunFolder

@@ -67,8 +67,7 @@ async def open_chat(
     )
     model, reason = o.judge, ""
     if model is None:
-        default = default_judge(settings, offline=offline)
-        model, reason = default.name, default.reason
+        model, reason = default_judge(settings, offline=offline)
     async with open_chat_model(settings, model, offline=offline, on_notice=on_notice) as found:
         chat, cached = (
             Chat(

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 from capeval.api.probe_options import ProbeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
+from capeval.judging.estimate import JudgingEstimate
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import is_registered, runs_model
-from capeval.judging.selection import OF_WEIGHTS, JudgingEstimate, OpenJudge, open_judge
+from capeval.judging.selection import OF_WEIGHTS, OpenJudge, open_judge
 from capeval.options import takes
 from capeval.reporting.formats import form_for
 from capeval.reporting.probe_tables import rendered_probing

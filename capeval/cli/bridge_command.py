@@ -132,7 +132,7 @@ def collect(
     """
     from capeval.api.bridge_collecting import Collection
     from capeval.cli.session import DONE, INCOMPLETE, Session, ask, expected_cost
-    from capeval.judging.selection import JudgingEstimate
+    from capeval.judging.estimate import JudgingEstimate
 
     session = Session(as_json=as_json, quiet=quiet)
     options = BridgeCollectOptions(**declared, on_notice=session.notice)

@@ -16,7 +16,8 @@ from capeval.text import Loss, counted
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
     from capeval.cli.session import Session
-    from capeval.judging.selection import JudgingEstimate, OpenJudge
+    from capeval.judging.estimate import JudgingEstimate
+    from capeval.judging.selection import OpenJudge
 
 
 @declared_by(JudgeOptions)

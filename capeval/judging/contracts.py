@@ -11,11 +11,10 @@ present once and in range, and every label is from the closed set; anything else
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from capeval.errors import ReplyError
 from capeval.files.label_matching import match_labels, normalised, read_relation
@@ -52,61 +51,6 @@ class EventToClassify:
     elements: tuple[str, ...]
 
 
-class Contract(ABC):
-    """Shows data to the judge and reads a reply's value; `notes` collects what was repaired."""
-
-    schemas: Mapping[Stage, ReplySchema] = {}
-    """The JSON schema per stage, for endpoints that enforce one; it must be an object."""
-
-    literals = False
-    """Whether a reply may be a list as Python prints it."""
-
-    def undivided(self, caption: str) -> list[str] | None:  # noqa: ARG002 - for one contract
-        """Return the event of a caption that cannot be divided, so that nothing need be asked."""
-        return None
-
-    @abstractmethod
-    def max_tokens(self, stage: Stage, items: int, text: str) -> int:
-        """Return the longest reply, in tokens, that is worth paying for.
-
-        `items` counts the events or elements; `text` is what a reply may copy.
-        """
-
-    @abstractmethod
-    def reply_tokens(self, stage: Stage, items: int, copied: int) -> int:
-        """Return the tokens that a reply is expected to have.
-
-        `items` counts the events or elements that it lists; `copied` are the tokens of the caption,
-        or of what is classified. See docs/prompts.md for how replies were measured.
-        """
-
-    @abstractmethod
-    def show_caption(self, caption: str) -> str:
-        """Return the caption for the split prompt."""
-
-    @abstractmethod
-    def show_events(self, events: Sequence[str]) -> str:
-        """Return numbered events for the match prompt."""
-
-    @abstractmethod
-    def show_parts(self, parts: Sequence[EventToClassify]) -> str:
-        """Return each event's part of the caption and its elements for the classify prompt."""
-
-    @abstractmethod
-    def read_split(self, value: Any, caption: str, notes: list[str]) -> list[str]:
-        """Return the candidate events: spans of the caption, without exact repeats."""
-
-    @abstractmethod
-    def read_matches(self, value: Any, candidates: int, references: int) -> list[int | None]:
-        """Return the reference number or None of each candidate event."""
-
-    @abstractmethod
-    def read_relations(
-        self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
-    ) -> tuple[Labels, Reasons]:
-        """Return the relations of each part's elements, and the reasons, "" where none is asked."""
-
-
 _LABEL = {"type": "string", "enum": list(RELATIONS)}
 _PAIR = array_of({"type": ["integer", "null"]})
 
@@ -134,11 +78,15 @@ class _ReasonedRelations(ReplyForm):
     relations: list[_Reasoned]
 
 
-class _SpansContract(Contract):
+class _SpansContract:
     """Segments, events and elements are numbered from 1, and shown one per line.
 
-    With `explain`, each label has a line of reasoning before it.
+    With `explain`, each label has a line of reasoning before it. `schemas` are the JSON schemas
+    that an endpoint may enforce, and `literals` says whether a reply may be a list as Python prints
+    it. What a reader of replies repairs is added to `notes`.
     """
+
+    literals = False
 
     def __init__(self, *, explain: bool = False) -> None:
         self._explain = explain
@@ -148,16 +96,21 @@ class _SpansContract(Contract):
             else array_of({"anyOf": [COUNT, _LABEL]})
         )
         split = object_of(starts=array_of(COUNT), repeats=array_of(COUNT))
-        self.schemas = {
+        self.schemas: Mapping[Stage, ReplySchema] = {
             "split": ReplySchema("starts", split),
             "match": ReplySchema("matches", object_of(matches=array_of(_PAIR))),
             "classify": ReplySchema("relations", object_of(relations=array_of(item))),
         }
 
     def undivided(self, caption: str) -> list[str] | None:
+        """Return the event of a caption that cannot be divided, so that nothing need be asked."""
         return [caption.strip()] if len(segments(caption)) == 1 else None
 
     def max_tokens(self, stage: Stage, items: int, text: str) -> int:
+        """Return the longest reply, in tokens, that is worth paying for.
+
+        `items` counts the events or elements; `text` is what a reply may copy.
+        """
         if stage == "split":
             items = len(segments(text))
         reasons = 80 * items if self._explain and stage == "classify" else 0
@@ -165,17 +118,25 @@ class _SpansContract(Contract):
         return 128 + {"split": 8, "match": 16, "classify": 28}[stage] * items + reasons
 
     def reply_tokens(self, stage: Stage, items: int, copied: int) -> int:
+        """Return the tokens that a reply is expected to have; see docs/prompts.md.
+
+        `items` counts the events or elements that it lists; `copied` are the tokens of the caption,
+        or of what is classified.
+        """
         del copied
         reasons = 22 * items if self._explain and stage == "classify" else 0
         return 8 + {"split": 2, "match": 4, "classify": 7}[stage] * items + reasons
 
     def show_caption(self, caption: str) -> str:
+        """Return the caption for the split prompt."""
         return _numbered(segments(caption))
 
     def show_events(self, events: Sequence[str]) -> str:
+        """Return numbered events for the match prompt."""
         return _numbered(events)
 
     def show_parts(self, parts: Sequence[EventToClassify]) -> str:
+        """Return each event's part of the caption and its elements for the classify prompt."""
         blocks = []
         number = 1
         for part in parts:
@@ -184,6 +145,7 @@ class _SpansContract(Contract):
         return "\n\n".join(blocks)
 
     def read_split(self, value: Any, caption: str, notes: list[str]) -> list[str]:
+        """Return the candidate events: spans of the caption, without exact repeats."""
         found = segments(caption)
         given = in_form(_Starts, value)
         for number in (*given.starts, *given.repeats):
@@ -196,31 +158,30 @@ class _SpansContract(Contract):
         for before, after in pairwise(given.starts):
             if after <= before:
                 raise ReplyError(f"starts must be in ascending order, but {after} follows {before}")
-        marked = set(given.repeats)
-        first: dict[str, int] = {}
-        real = {
-            number
-            for number, text in enumerate(found, start=1)
-            if first.setdefault(normalised(text), number) < number and number in marked
-        }
-        events = []
+        numbered = reversed([*enumerate(map(normalised, found), start=1)])
+        first = set({text: number for number, text in numbered}.values())
+        marked, events = set(given.repeats), []
         for start, end in pairwise([*given.starts, len(found) + 1]):
             numbers = set(range(start, end))
-            if numbers <= marked and not numbers <= real:
-                new = min(numbers - real)
-                notes.append(f"split: segment {new} repeats no earlier one; its event was kept")
-            if not numbers <= real:
+            new = numbers & first
+            if new and numbers <= marked:
+                notes.append(
+                    f"split: segment {min(new)} repeats no earlier one; its event was kept"
+                )
+            if new or not numbers <= marked:
                 events.append("".join(found[start - 1 : end - 1]).strip())
         if dropped := len(given.starts) - len(events):
             notes.append(repeats_note(dropped))
         return events
 
     def read_matches(self, value: Any, candidates: int, references: int) -> list[int | None]:
+        """Return the reference number or None of each candidate event."""
         return _matched(in_form(_Matches, value).matches, candidates, references)
 
     def read_relations(
         self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> tuple[Labels, Reasons]:
+        """Return the relations of each part's elements, and the reasons, "" where none is asked."""
         if self._explain:
             given = in_form(_ReasonedRelations, value).relations
             answers = [(one.id, (one.relation, one.reason)) for one in given]
@@ -280,10 +241,14 @@ class _Event(ReplyForm):
     visual_elements: list[_Element]
 
 
-class _TunaContract(Contract):
+class _TunaContract:
     """Events by position, elements by their echoed content."""
 
+    schemas: Mapping[Stage, ReplySchema] = {}  # of an object, which a list is not
     literals = True
+
+    def undivided(self, caption: str) -> None:
+        del caption
 
     def max_tokens(self, stage: Stage, items: int, text: str) -> int:
         copied = 0 if stage == "match" else round(len(text) / _CHARACTERS)
@@ -340,6 +305,8 @@ def _check_event(echo: str, part: EventToClassify, parts: Sequence[EventToClassi
     if normalised(echo) in others - {normalised(part.text)}:
         raise ReplyError(f"event {part.event}: {shown(echo)} is another event; keep their order")
 
+
+Contract: TypeAlias = _SpansContract | _TunaContract
 
 CONTRACTS: Final[Mapping[str, Contract]] = {"spans": _SpansContract(), "tuna": _TunaContract()}
 """The contracts by the name that a prompt set's `set.toml` gives them."""

@@ -8,9 +8,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import UsageError
-from capeval.judging.default_judge import DEFAULT_MODEL
+from capeval.judging.default_judge import DEFAULT_MODEL, entry_for
 from capeval.judging.registry import JUDGES
-from capeval.judging.retirement import entry_for
 from capeval.llm.judge_models import JudgeModel, find_judge, judge_models
 from capeval.llm.prices import Price, price_of
 from capeval.text import nearest

@@ -222,9 +222,6 @@ class _Stages:
                 self.tally.fingerprints.add(reply.fingerprint)
 
 
-_Gain = tuple[int, int]  # matches kept, words kept
-
-
 def repair_order(matches: Sequence[int | None], sizes: Sequence[int]) -> list[int | None]:
     """Return the matches, with None for those that break the chronological order.
 
@@ -235,25 +232,22 @@ def repair_order(matches: Sequence[int | None], sizes: Sequence[int]) -> list[in
     >>> repair_order([1, 3, 2, None, 3], [5, 9, 4, 1, 6])
     [1, 3, None, None, 3]
     """
-    places = [place for place, match in enumerate(matches) if match is not None]
-    numbers = [match for match in matches if match is not None]
-    top = max(numbers, default=0)
-    # following[v]: the best gain of a later subsequence whose values are all >= v.
-    following: list[_Gain] = [(0, 0)] * (top + 2)
-    gains: list[_Gain] = [(0, 0)] * len(places)
-    for at in range(len(places) - 1, -1, -1):
-        number = numbers[at]
-        count, words = following[number]
-        gains[at] = gain = (count + 1, words + sizes[places[at]])
-        for value in range(number, -1, -1):
-            if following[value] >= gain:
-                break
-            following[value] = gain
-
-    repaired: list[int | None] = [None] * len(matches)
-    wanted, least = following[0], 0
-    for at, place in enumerate(places):
-        if numbers[at] >= least and gains[at] == wanted and wanted[0] > 0:
-            repaired[place] = least = numbers[at]
-            wanted = (wanted[0] - 1, wanted[1] - sizes[place])
+    end = len(matches)
+    # By the reference that a subsequence begins with, the best of the places seen: its length, its
+    # words, and its first place, negative because the earliest is preferred.
+    best: dict[int, tuple[int, int, int]] = {}
+    following: dict[int, int] = {}
+    for place, number in reversed([*enumerate(matches)]):
+        if number is None:
+            continue
+        later = [each for first, each in best.items() if first >= number]
+        length, words, rest = max(later, default=(0, 0, -end))
+        following[place] = -rest
+        found = (length + 1, words + sizes[place], -place)
+        best[number] = max(found, best.get(number, found))
+    repaired: list[int | None] = [None] * end
+    place = -max(best.values(), default=(0, 0, -end))[2]
+    while place < end:
+        repaired[place] = matches[place]
+        place = following[place]
     return repaired

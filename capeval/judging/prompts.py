@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import InputError
 from capeval.files.packaged import packaged
@@ -42,17 +42,9 @@ class _Templates(_Strict):
     explain: str | None = None
 
 
-class _Placeholders(_Strict):
-    caption: str = "caption"
-    candidate_events: str = "candidate_events"
-    reference_events: str = "reference_events"
-    match_data: str = "match_data"
-
-
 class _SetFile(_Strict):
     contract: ContractName
     templates: _Templates
-    placeholders: _Placeholders = Field(default_factory=_Placeholders)
     doubled_braces: bool = False
 
 
@@ -67,7 +59,6 @@ class PromptSet:
     hash: str
     contract: ContractName
     templates: Mapping[Stage, str]
-    placeholders: Mapping[str, str]
     doubled_braces: bool
     explain: bool = False
 
@@ -78,17 +69,14 @@ class PromptSet:
 
     def render(self, stage: Stage, data: Mapping[str, str]) -> str:
         """Fill a template in one pass, so that inserted text is never searched for placeholders."""
-        names = {self.placeholders[key]: value for key, value in data.items()}
-
-        def filled(found: re.Match[str]) -> str:
-            return names[found.group(1)] if found.group(1) else found.group()[0]
-
-        return _placeholder_pattern(names, self.doubled_braces).sub(filled, self.templates[stage])
+        return _placeholders(data, self.doubled_braces).sub(
+            lambda found: data[found[1]] if found[1] else found[0][0], self.templates[stage]
+        )
 
 
-def _placeholder_pattern(names: Iterable[str], doubled_braces: bool) -> re.Pattern[str]:
-    pattern = r"\{(" + "|".join(map(re.escape, names)) + r")\}"
-    return re.compile((r"\{\{|\}\}|" if doubled_braces else "") + pattern)
+def _placeholders(names: Iterable[str], doubled_braces: bool) -> re.Pattern[str]:
+    # A name between doubled braces is literal text.
+    return re.compile((r"\{\{|\}\}|" if doubled_braces else "") + rf"\{{({'|'.join(names)})\}}")
 
 
 def load_prompts(
@@ -133,18 +121,12 @@ def load_prompts(
         # Other segments are other questions.
         digest.update(f"\0segments {VERSION}".encode())
     templates: dict[Stage, str] = {}
-    placeholders = declared.placeholders.model_dump()
-    for stage, needed in _DATA.items():
+    for stage, names in _DATA.items():
         file = folder / getattr(used, stage)
         template = read_text(file)
         digest.update(b"\0" + template.encode("utf-8"))
-        names = [placeholders[data] for data in needed]
-        found = [
-            hole.group(1)
-            for hole in _placeholder_pattern(names, declared.doubled_braces).finditer(template)
-        ]
+        found = _placeholders(names, declared.doubled_braces).findall(template)
         for name in names:
-            # A name between doubled braces is literal text and does not count.
             if found.count(name) != 1:
                 raise InputError(f"must contain the placeholder {{{name}}} exactly once", file=file)
         templates[stage] = template.strip()
@@ -153,7 +135,6 @@ def load_prompts(
         hash=digest.hexdigest(),
         contract=declared.contract,
         templates=templates,
-        placeholders=placeholders,
         doubled_braces=declared.doubled_braces,
         explain=explain,
     )

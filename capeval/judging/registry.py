@@ -106,13 +106,12 @@ class _Declared(BaseModel):
 class _LocalJudge(PreparedJudge):
     def __init__(self, method: Callable[..., Any], declared: _Declared, *, trusted: bool) -> None:
         self._judge, self._trusted = method, trusted
-        self.name, self.is_baseline = declared.name, declared.is_baseline
-        self.prompts, self.base_url = declared.prompts, declared.base_url
+        vars(self).update(declared)
         own = (declared.name, *([declared.prompts] if declared.prompts else []))
         self.identity = (*own, *declared.identity)
-        self.concurrency = declared.concurrency
         self.description = declared.description or ("baseline" if self.is_baseline else "")
-        self._keywords = _keywords(method)
+        parameters = inspect.signature(method).parameters
+        self._keywords = [name for name in ("repeat", "tally") if name in parameters]
         # As many as captions are judged at the same time.
         self._threads = Threads(self.concurrency)
 
@@ -164,16 +163,6 @@ def _checked(found: object, annotation: Annotation) -> Verdict:
                 f"it matches reference event {later} after {earlier}; matches never decrease"
             )
     return verdict
-
-
-def _keywords(judge: Callable[..., Any]) -> tuple[str, ...]:
-    """Return which of the optional keywords a judge's method takes."""
-    try:
-        parameters = inspect.signature(judge).parameters
-    except (TypeError, ValueError):
-        return ()
-    every = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    return tuple(name for name in ("repeat", "tally") if every or name in parameters)
 
 
 def _described(error: BaseException) -> str:

@@ -17,8 +17,9 @@ from capeval.files.judgments import (
     reference_hash,
     short_hash,
 )
+from capeval.judging.estimate import JudgingEstimate, estimate
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.selection import JudgingEstimate, OpenJudge, estimate
+from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, select
 from capeval.runs.sources import Source

@@ -1,27 +1,23 @@
-"""Choosing a judge, opening it, and what judging with it is expected to cost."""
+"""Open the judge that the options name: a chat model, a registered judge, or an object."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
-from typing import cast
+from typing import Any
 
 from capeval.config import CONFIG, read_config
-from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
+from capeval.errors import InputError, UsageError
 from capeval.files.judgments import short_hash
-from capeval.judging.contracts import EventToClassify, contract_of
-from capeval.judging.default_judge import default_judge
+from capeval.judging.default_judge import default_judge, ending, entry_for
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
-from capeval.judging.prompts import PromptSet, Stage, load_prompts
-from capeval.judging.protocol import PreparedJudge, Tally
+from capeval.judging.prompts import PromptSet, load_prompts
+from capeval.judging.protocol import PreparedJudge
 from capeval.judging.registry import (
     JUDGES,
     NLI,
@@ -30,8 +26,6 @@ from capeval.judging.registry import (
     prepare_judge,
     runs_model,
 )
-from capeval.judging.retirement import ending, entry_for
-from capeval.judging.segments import size
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.judge_models import JudgeModel
@@ -39,7 +33,6 @@ from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.schema import Annotation, Caption, Usage
 from capeval.text import nearest, shown
 
 
@@ -94,33 +87,31 @@ async def open_judge(
     judge = options.judge
     reasons: tuple[str, ...] = ()
     if judge is None:
-        default = default_judge(options, is_sample=is_sample, offline=offline)
-        judge, reasons = default.name, (default.reason,)
-    for option in OF_WEIGHTS:
-        if getattr(options, option) is not None and not runs_model(judge):
-            raise UsageError(
-                f"--{option} is for a judge whose model runs in this process, such as --judge {NLI}"
-            )
-    if judge is None or (isinstance(judge, str) and not is_registered(judge)):
+        judge, reason = default_judge(options, is_sample=is_sample, offline=offline)
+        reasons = (reason,)
+    is_chat = judge is None or (isinstance(judge, str) and not is_registered(judge))
+    for names, fits, kind in (
+        (OF_WEIGHTS, runs_model(judge), f"judges whose model runs in this process, such as {NLI}"),
+        (_OF_CHAT, is_chat, "chat models"),
+    ):
+        for name in names:
+            if not fits and getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
+                option = name.replace("_", "-")
+                which = shown(judge) if isinstance(judge, str) else type(judge).__name__
+                raise UsageError(f"--{option} is for {kind}; the judge {which} is none")
+    if judge is None or (is_chat and isinstance(judge, str)):
         async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
             yield opened
         return
-    name = judge if isinstance(judge, str) else prepare_judge(judge).name
-    for option, given in (
-        ("--reasoning", options.reasoning is not None),
-        ("--base-url", options.base_url),
-        ("--prompts", options.prompts != DEFAULT_PROMPTS),
-        ("--explain", options.explain),
-    ):
-        if given:
-            raise UsageError(f"{option} is for chat models; the judge {shown(name)} is none")
-    if isinstance(judge, str):
-        weights = {option: getattr(options, option) for option in OF_WEIGHTS}
-        more = {**weights, "on_notice": on_notice} if runs_model(judge) else {}
-        # It may load a model for minutes: Ctrl-C works meanwhile.
-        prepared = await in_thread(partial(load_judge, judge, **more))
-    else:
-        prepared = prepare_judge(judge)
+    weights: dict[str, Any] = {}
+    if runs_model(judge):
+        weights = {name: getattr(options, name) for name in OF_WEIGHTS} | {"on_notice": on_notice}
+    # It may load a model for minutes: Ctrl-C works meanwhile.
+    prepared = (
+        await in_thread(partial(load_judge, judge, **weights))
+        if isinstance(judge, str)
+        else prepare_judge(judge)
+    )
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
         yield OpenJudge(prepared, Meter(), concurrency, None, prepared, reasons)
@@ -128,6 +119,7 @@ async def open_judge(
         prepared.close()
 
 
+_OF_CHAT = ("reasoning", "base_url", "prompts", "explain")
 OF_WEIGHTS = ("device", "dtype", "revision")
 """The options of a judge whose model runs in this process."""
 
@@ -273,114 +265,3 @@ def configured_names(file: Path) -> dict[str, str]:
         except UsageError as fault:
             raise InputError(str(fault), file=file, field=where) from None
     return names
-
-
-_STAGES: tuple[Stage, ...] = ("split", "match", "classify")
-
-# Of `segments.size`. English prose has about four characters a token, and 25 words an event.
-_CHARACTERS = 4
-_EVENT_CHARACTERS = 150
-
-
-@dataclass
-class JudgingEstimate:
-    """Calls, tokens and US dollars that are expected; `cost` is None without a price."""
-
-    captions: int = 0
-    stages: dict[Stage, Usage] = field(default_factory=dict)
-    cost: float | None = None
-
-    def __add__(self, other: JudgingEstimate) -> JudgingEstimate:
-        stages = {
-            stage: self.stages.get(stage, Usage()) + other.stages.get(stage, Usage())
-            for stage in _STAGES
-            if stage in {**self.stages, **other.stages}
-        }
-        known = self.cost is not None and other.cost is not None
-        cost = (self.cost or 0.0) + (other.cost or 0.0) if known else None
-        return JudgingEstimate(self.captions + other.captions, stages, cost)
-
-    @property
-    def usage(self) -> Usage:
-        """All stages together."""
-        return sum(self.stages.values(), Usage())
-
-
-async def estimate(
-    work: Sequence[tuple[Annotation, Caption]],
-    opened: OpenJudge,
-    *,
-    repeats: int,
-    done: Mapping[str, int] = MappingProxyType({}),
-) -> JudgingEstimate:
-    """Return the expected cost of judging `work`, without making a call.
-
-    `done` are the repeats of a video that are stored already.
-    """
-    result = JudgingEstimate(captions=len(work))
-    if opened.offline is None or opened.prompts is None:
-        result.cost = 0.0
-        return result
-    stages = dict.fromkeys(_STAGES, Usage())
-    for annotation, caption in work:
-        await asyncio.sleep(0)  # Ctrl-C is noticed between captions
-        for repeat in range(done.get(caption.index, 0), 0 if caption.is_empty else repeats):
-            tally = Tally()
-            try:
-                await opened.offline.judge(annotation, caption.caption, repeat=repeat, tally=tally)
-            except CacheMiss:
-                expected = _expected(annotation, caption.caption, opened.prompts)
-                for stage in _STAGES[_STAGES.index(cast(Stage, tally.stage)) :]:
-                    stages[stage] += expected[stage]
-            except CapevalError:
-                # A stored failure: its cost is unknown, and it is requested again anyway.
-                continue
-    result.stages = {stage: usage for stage, usage in stages.items() if usage.calls}
-    price = opened.meter.price(opened.judge.name)
-    if not result.stages:
-        result.cost = 0.0
-    elif price is not None:
-        result.cost = price.cost(result.usage)
-    return result
-
-
-def _tokens(text: str) -> int:
-    return size(text) // _CHARACTERS
-
-
-def _expected(annotation: Annotation, caption: str, prompts: PromptSet) -> dict[Stage, Usage]:
-    contract = contract_of(prompts)
-    references = [event.event for event in annotation.events]
-    # As if the events of the caption were of one length and matched the reference events in order.
-    events = _parts(caption, max(1, size(caption) // _EVENT_CHARACTERS))
-    parts = [
-        EventToClassify(number, text, tuple(element.content for element in event.visual_elements))
-        for number, (text, event) in enumerate(
-            zip(_parts(caption, len(references)), annotation.events, strict=True), start=1
-        )
-    ]
-    shown: dict[Stage, dict[str, str]] = {
-        "split": {"caption": contract.show_caption(caption)},
-        "match": {
-            "candidate_events": contract.show_events(events),
-            "reference_events": contract.show_events(references),
-        },
-        "classify": {"match_data": contract.show_parts(parts)},
-    }
-    elements = sum(len(part.elements) for part in parts)
-    items: dict[Stage, int] = {"split": len(events), "match": len(events), "classify": elements}
-    copied = {"split": caption, "match": "", "classify": shown["classify"]["match_data"]}
-    return {
-        stage: Usage(
-            calls=1,
-            input_tokens=_tokens(prompts.render(stage, shown[stage])),
-            output_tokens=contract.reply_tokens(stage, items[stage], _tokens(copied[stage])),
-        )
-        for stage in _STAGES
-    }
-
-
-def _parts(text: str, count: int) -> list[str]:
-    """Return a text in parts of one length."""
-    edges = [len(text) * number // count for number in range(count + 1)]
-    return [text[start:end] for start, end in pairwise(edges)]

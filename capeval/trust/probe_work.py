@@ -11,9 +11,10 @@ from typing import Any
 from capeval.errors import RunLocked
 from capeval.files.jsonl import dumps, write_atomic, write_jsonl
 from capeval.files.judgments import judgment_line, judgment_lines, short_hash, write_judgments
+from capeval.judging.estimate import JudgingEstimate, estimate
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.run import is_by, judge_captions
-from capeval.judging.selection import JudgingEstimate, OpenJudge, estimate
+from capeval.judging.selection import OpenJudge
 from capeval.runs.engine import Labels, Plan, Spent
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.verdicts import JudgeIdentity, changed_since

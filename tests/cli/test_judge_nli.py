@@ -210,9 +210,9 @@ def test_a_probe_measures_it(
             ("--judge", "nli:models/deberta", "--revision", "main"),
             "--revision is for models of the",
         ),
-        (("--judge", "lexical", "--device", "cpu"), "--device is for a judge whose model runs in"),
-        (("--judge", "gpt-4o", "--dtype", "float32"), "--dtype is for a judge whose model runs in"),
-        (("--revision", "main"), "--revision is for a judge whose model runs in this process"),
+        (("--judge", "lexical", "--device", "cpu"), "--device is for judges whose model runs in"),
+        (("--judge", "gpt-4o", "--dtype", "float32"), "--dtype is for judges whose model runs in"),
+        (("--revision", "main"), "--revision is for judges whose model runs in this process"),
     ],
 )
 def test_what_does_not_fit_ends_in_one_line(

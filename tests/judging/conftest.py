@@ -53,9 +53,6 @@ def plain_prompts(contract: Contract) -> PromptSet:
             "match": "match\n{candidate_events}\n\n{reference_events}",
             "classify": "classify\n{match_data}",
         },
-        placeholders={
-            name: name for name in ("caption", "candidate_events", "reference_events", "match_data")
-        },
         doubled_braces=False,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from capeval.judging.run import inputs_of, judge_caption, judge_captions
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
-from capeval.runs.verdicts import majority
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
 from tests.judge_responder import reply_to
 from tests.judging.conftest import annotation_of
@@ -85,14 +83,6 @@ async def test_three_calls_judge_a_video(ask_all: Asks) -> None:
     assert judgment.repeats == ()
 
 
-async def test_requests_are_as_repeatable_as_they_can_be(ask_all: Asks) -> None:
-    judge, client = ask_all()
-    await judged(judge, repeats=2)
-    assert {request.temperature for request in client.requests} == {0.0}
-    assert [request.repeat for request in client.requests] == [0, 0, 0, 1, 1, 1]
-    assert all(request.max_tokens >= 128 for request in client.requests)
-
-
 async def test_unmatched_event_lacks_every_element(ask_all: Asks) -> None:
     judge, client = ask_all()
     judgment = await judged(judge, "A dog barks at the man.")
@@ -153,11 +143,6 @@ async def test_the_majority_of_repeats_counts_and_a_tie_takes_the_first(
     assert judgment.relations == ((wanted, wanted), (wanted, wanted))
     assert [verdict.relations[0][0] for verdict in judgment.repeats] == list(labels)
     assert judgment.usage["classify"].calls == len(labels)
-
-
-def test_majority_is_by_element() -> None:
-    votes: Any = [[["lack", "lack"]], [["entailment", "lack"]], [["entailment", "contradiction"]]]
-    assert majority(votes) == (("entailment", "lack"),)
 
 
 @pytest.mark.parametrize(
@@ -228,15 +213,6 @@ async def test_a_judgment_from_the_cache_is_the_same(ask_all: Asks, tmp_path: Pa
     assert client.requests == []
 
 
-async def test_each_repeat_is_cached_apart(ask_all: Asks, tmp_path: Path) -> None:
-    cache = ReplyCache(tmp_path / "replies.sqlite")
-    judge, client = ask_all(cache=cache)
-    await judged(judge)
-    await judged(judge, repeats=3)
-    assert len(client.requests) == 3 * 3
-    cache.close()
-
-
 def test_a_verdict_depends_on_its_inputs_and_not_on_weights(judge_of: Judges) -> None:
     judge = judge_of(ScriptedClient([]))
     base = inputs_of(judge, ANNOTATION, CAPTION)
@@ -292,17 +268,3 @@ async def test_what_no_call_can_overcome_stops_all_and_keeps_what_is_done(
     assert all(isinstance(judgment, Scored) for judgment in recorded)
     # Each of four workers found it out at most once.
     assert calls <= 64
-
-
-async def test_a_fault_while_recording_is_told_as_it_is(ask_all: Asks) -> None:
-    def record(judgment: Judgment) -> None:
-        raise OSError(28, "No space left on device", "judgments.jsonl")
-
-    judge, _ = ask_all()
-    with pytest.raises(OSError, match="No space left"):
-        await judge_captions(work_of(5), judge, repeats=1, concurrency=2, record=record)
-
-
-def test_a_verdict_is_plain_json(judge_of: Judges) -> None:
-    line = Unscored(index="V1", reason="x").model_dump(mode="json")
-    assert json.loads(json.dumps(line))["status"] == "unscored"

@@ -131,13 +131,6 @@ def test_the_form_in_a_prompt_is_no_answer(prompts: PromptSet) -> None:
         )
 
 
-def test_reasons_change_the_form_of_the_answer_alone() -> None:
-    plain, explained = (set(one.templates["classify"].splitlines()) for one in PACKAGED)
-    assert len(plain - explained) == len(explained - plain) == 2
-    for stage in ("split", "match"):
-        assert PACKAGED[0].templates[stage] == PACKAGED[1].templates[stage]
-
-
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
 async def test_a_hostile_caption_is_judged_like_any_other(text: str, judge_of: Judges) -> None:
     def plays_along(request: ChatRequest) -> str:
@@ -256,13 +249,6 @@ def test_a_set_without_doubled_braces_keeps_them(ours: Path) -> None:
     )
 
 
-def test_placeholders_may_have_other_names(ours: Path) -> None:
-    with (ours / "set.toml").open("a", encoding="utf-8") as file:
-        file.write('[placeholders]\ncaption = "a.+b"\n')
-    (ours / "split.txt").write_text("{caption} {a.+b} {aab}", encoding="utf-8")
-    assert load_prompts(ours).render("split", {"caption": "C"}) == "{caption} C {aab}"
-
-
 def test_the_packaged_set_is_found_by_name_and_by_folder(ours: Path) -> None:
     packaged, copied = load_prompts("tuna-cap-v1"), load_prompts(ours)
     # Stored verdicts and published signatures name this hash: the set never changes.
@@ -271,14 +257,11 @@ def test_the_packaged_set_is_found_by_name_and_by_folder(ours: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["set.toml", "split.txt", "match.txt", "classify.txt"])
-@pytest.mark.parametrize("change", [b"\n", b" ", b"# more\n"])
-def test_the_hash_changes_with_any_byte(name: str, change: bytes, ours: Path) -> None:
+def test_the_hash_changes_with_any_byte(name: str, ours: Path) -> None:
     before = load_prompts(ours).hash
     path = ours / name
-    path.write_bytes(path.read_bytes() + change)
+    path.write_bytes(path.read_bytes() + b"\n")
     assert load_prompts(ours).hash != before
-    path.write_bytes(path.read_bytes()[: -len(change)])
-    assert load_prompts(ours).hash == before
 
 
 def test_segments_are_part_of_the_hash(tuna_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,15 +281,6 @@ def test_reasons_are_part_of_the_label(tuna_folder: Path) -> None:
         load_prompts(tuna_folder, explain=True)
 
 
-def test_the_hash_knows_which_template_is_which(ours: Path) -> None:
-    before = load_prompts(ours).hash
-    text = (ours / "set.toml").read_text(encoding="utf-8")
-    other = text.replace('split = "split.txt"', 'split = "other.txt"')
-    (ours / "other.txt").write_bytes((ours / "split.txt").read_bytes())
-    (ours / "set.toml").write_text(other, encoding="utf-8")
-    assert load_prompts(ours).hash != before
-
-
 BROKEN_SETS = {
     "": "set.toml: is empty",
     "contract = ": "set.toml: broken TOML",
@@ -320,8 +294,6 @@ BROKEN_SETS = {
         '"split.txt"', '"match.txt"'
     ): "must contain the placeholder {caption} exactly once",
     SET.replace("doubled_braces", "double_braces"): "double_braces: ",
-    SET + '[placeholders]\ncaption = "text"\n': "must contain the placeholder {text} exactly once",
-    SET + "[placeholders]\nvideo = 'x'\n": "placeholders.video: ",
     SET + "[more]\nx = 1\n": "more: ",
     SET + 'explain = "classify.txt"\n': 'templates.explain: is for the contract "spans" alone',
 }
@@ -366,11 +338,6 @@ def test_an_unknown_set_is_one_line(
     with pytest.raises(InputError) as caught:
         load_prompts(name)
     assert "\n" not in str(caught.value)
-
-
-def test_the_nearest_set_is_named() -> None:
-    with pytest.raises(InputError, match=r"did you mean .tuna-cap-v1"):
-        load_prompts("tuna-cap-w1")
 
 
 ROOT = Path(__file__).resolve().parents[2]

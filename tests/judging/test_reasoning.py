@@ -11,13 +11,12 @@ import capeval
 from capeval.errors import EndpointRefused, UsageError
 from capeval.judging.options import JudgeOptions
 from capeval.judging.selection import open_judge
-from capeval.llm.cache import identify
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import load_judged
-from capeval.scoring.signature import Signature, unlikeness
+from capeval.scoring.signature import unlikeness
 from tests.judge_responder import answer
 from tests.server import LoopbackServer, failure, refused_parameter
 from tests.six_videos import captions, right, videos
@@ -29,12 +28,6 @@ URL = "http://judge/v1"
 
 def request(**more: Any) -> ChatRequest:
     return ChatRequest("m", ({"role": "user", "content": "hello"},), 10, **more)
-
-
-def test_each_effort_has_its_own_key() -> None:
-    plain, low, high = (identify(request(reasoning=e), URL) for e in (None, "low", "high"))
-    assert plain == identify(request(), URL)
-    assert len({plain.key, low.key, high.key}) == 3
 
 
 async def test_the_effort_is_sent_with_every_call_and_with_the_first_test(today: object) -> None:
@@ -133,13 +126,6 @@ async def test_the_catalogue_gives_the_effort_of_openais_models(
         assert bool(opened.reasons) == (given is None and asked is not None)
 
 
-@pytest.mark.parametrize("url", ["https://api.openai.com/v1/", "https://API.openai.com:443/v1"])
-async def test_openais_address_may_be_written_in_other_ways(url: str) -> None:
-    options = JudgeOptions({}, base_url=url, api_key="sk-x", judge="gpt-6-luna")
-    async with open_judge(options) as opened:
-        assert opened.judge.reasoning == "none"
-
-
 @pytest.mark.parametrize(
     ("judge", "given", "thinks"),
     [
@@ -187,23 +173,6 @@ async def test_another_effort_is_another_judge_with_a_folder_of_its_own(tmp_path
     made = len(client.requests)
     await capeval.judge_async(captions(), **given, judge="m", reasoning="low")
     assert len(client.requests) == made
-
-
-def test_signatures_without_an_effort_are_as_they_were() -> None:
-    parts: dict[str, Any] = {
-        "judge": "m",
-        "prompts": "p@1f3a9c",
-        "repeats": 1,
-        "data_hash": "9be2c4ff",
-        "annotated": 10,
-        "version": "0.1.0",
-    }
-    plain, low = Signature.of_scores(**parts), Signature.of_scores(**parts, reasoning="low")
-    assert str(plain) == (
-        "capeval:tuna-cap|judge:m|prompts:p@1f3a9c|repeats:1|avg:macro|data:9be2c4@10|v:0.1.0"
-    )
-    assert str(low) == str(plain).replace("|repeats", "|reasoning:low|repeats")
-    assert Signature.parse(str(low)) == low
 
 
 async def test_only_chat_models_reason() -> None:

@@ -19,7 +19,7 @@ import pytest
 import capeval
 from capeval.errors import BudgetReached, JudgeError, UsageError
 from capeval.judging.protocol import Tally
-from capeval.judging.registry import JUDGES, load_judge, prepare_judge
+from capeval.judging.registry import prepare_judge
 from capeval.schema import Annotation, Usage, Verdict
 from tests.plugin_packages import install
 from tests.six_videos import COUNT, captions, videos
@@ -66,11 +66,6 @@ def test_an_object_judges() -> None:
     assert (scores.counts.scored, scores.overall.all.f1.value) == (COUNT, 0.0)
     assert "|judge:mine-1|prompts:none|" in scores.signature
     assert scores.settings["baseline"] is False
-
-
-def test_a_baseline_declares_itself() -> None:
-    assert score(Judge(is_baseline=True)).settings["baseline"] is True
-    assert score("lexical").settings["baseline"] is True
 
 
 def test_a_run_keeps_what_the_judge_declares() -> None:
@@ -284,17 +279,6 @@ class Slow(Everything):
         time.sleep(600)
 
 
-class Torch(Slow):
-    """Its threads may not be there any more when Python is taken down."""
-
-    def work(self):
-        import torch
-
-        while True:
-            Path("begun").touch()
-            torch.ones(300, 300) @ torch.ones(300, 300)
-
-
 class SlowToLoad(Slow):
     def __init__(self):
         self.work()
@@ -306,7 +290,6 @@ ENTRY_POINTS = """[capeval.judges]
 everything = tiny_judge:Everything
 no-key = tiny_judge:no_key
 slow = tiny_judge:Slow
-torch = tiny_judge:Torch
 slow-to-load = tiny_judge:SlowToLoad
 number = tiny_judge:NOT_CALLABLE
 incomplete = tiny_judge:dict
@@ -336,12 +319,8 @@ def command(site: Path, name: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(**typed(site, name), capture_output=True, check=False)
 
 
-@pytest.mark.parametrize(
-    ("name", "kept"), [("slow", "1 of 2"), ("torch", "1 of 2"), ("slow-to-load", "")]
-)
+@pytest.mark.parametrize(("name", "kept"), [("slow", "1 of 2"), ("slow-to-load", "")])
 def test_ctrl_c_does_not_wait_for_a_judge(site: Path, name: str, kept: str) -> None:
-    if name == "torch":
-        pytest.importorskip("torch")
     process = subprocess.Popen(**typed(site, name), stderr=subprocess.PIPE)
     try:
         while not Path("begun").exists():
@@ -392,12 +371,6 @@ def test_only_a_judge_that_is_named_is_imported(site: Path) -> None:
     assert done.returncode == 0
     assert not Path("imported").exists()
     assert list(Path("runs").glob("sample-*/lexical-1"))
-
-
-def test_the_names_of_judges() -> None:
-    assert JUDGES.names()[0] == "lexical"
-    assert "gpt-4o" not in JUDGES
-    assert load_judge("lexical").name == "lexical-1"
 
 
 def test_the_example_in_the_docs_judges() -> None:

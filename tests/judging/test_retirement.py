@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 
-from capeval.api.judging import open_judging
-from capeval.errors import EndpointRefused, UsageError
-from capeval.judging.default_judge import DEFAULT_MODEL, default_judge
+from capeval.api.judging import judge_async, open_judging, targets_named
+from capeval.errors import UsageError
+from capeval.judging.default_judge import DEFAULT_MODEL, default_judge, ending, entry_for
 from capeval.judging.options import JudgeOptions
-from capeval.judging.retirement import ending, entry_for
 from capeval.judging.selection import open_judge
 from capeval.llm.client import DEFAULT_URL
 from capeval.llm.fake import ScriptedClient
-from capeval.llm.judge_models import JudgeModel, judge_models
-from capeval.llm.types import ChatRequest
 from capeval.schema import Caption
 from capeval.text import Loss
 from tests.conftest import Today
@@ -33,8 +30,8 @@ def test_the_papers_judge_is_the_default_until_its_day(today: Today) -> None:
     options = JudgeOptions({}, api_key="sk-x")
     for day in (date(2026, 6, 1), date(2027, 1, 13)):
         today.day = day
-        found = default_judge(options)
-        assert (found.name, "paper's" in found.reason) == (DEFAULT_MODEL, True)
+        name, reason = default_judge(options)
+        assert (name, "paper's" in reason) == (DEFAULT_MODEL, True)
     today.day = END
     with pytest.raises(UsageError) as caught:
         default_judge(options)
@@ -60,18 +57,20 @@ async def test_a_retired_judge_is_asked_if_it_is_named(today: Today) -> None:
         assert "was retired on 2027-01-14" in notice
 
 
-def test_the_other_defaults_have_their_reasons(today: Today) -> None:
+def test_the_other_defaults(today: Today, monkeypatch: pytest.MonkeyPatch) -> None:
     today.day = date(2030, 1, 1)
-    assert default_judge(JudgeOptions({}), is_sample=lambda: True).name == "lexical"
+    assert default_judge(JudgeOptions({}), is_sample=lambda: True)[0] == "lexical"
     today.day = date(2026, 6, 1)
     for written in ("https://api.openai.com/v1/", "https://API.openai.com:443/v1"):
-        assert default_judge(JudgeOptions({}, base_url=written)).name == DEFAULT_MODEL
-    elsewhere = default_judge(JudgeOptions({}, base_url="http://localhost:8000/v1"))
-    assert (elsewhere.name, elsewhere.reason) == (None, "the only model of this endpoint")
-    recorded = default_judge(JudgeOptions({}, client=ScriptedClient(right)))
-    assert recorded.name == DEFAULT_MODEL
+        assert default_judge(JudgeOptions({}, base_url=written))[0] == DEFAULT_MODEL
+    assert default_judge(JudgeOptions({}, client=ScriptedClient(right)))[0] == DEFAULT_MODEL
     with pytest.raises(UsageError, match="no judge is configured"):
         default_judge(JudgeOptions({}))
+    local = "http://localhost:8000/v1"
+    alone = (None, "the only model of this endpoint")
+    assert default_judge(JudgeOptions({}, base_url=local)) == alone
+    monkeypatch.setenv("OPENAI_BASE_URL", local)
+    assert default_judge(JudgeOptions({})) == alone
 
 
 @pytest.mark.parametrize(
@@ -97,15 +96,6 @@ def test_a_judge_that_ends_within_ninety_days_is_announced(
     assert "--judge gpt-6-luna, as its provider advises" in notice
 
 
-@pytest.mark.parametrize("entry", judge_models().values(), ids=lambda entry: entry.name)
-def test_messages_about_models_that_end_are_not_cut(entry: JudgeModel, today: Today) -> None:
-    for day in (END, date(2028, 1, 1)):
-        today.day = day
-        notice = ending(entry.name, entry)
-        assert (notice is None) <= (entry.shutdown is None or day == END)
-        assert str(EndpointRefused(notice or "")) == (notice or "")
-
-
 async def test_what_is_known_of_openais_models_is_not_assumed_of_others(today: Today) -> None:
     """Another service may serve gpt-5 for longer, and may not know `reasoning_effort`."""
     today.day = END
@@ -117,20 +107,14 @@ async def test_what_is_known_of_openais_models_is_not_assumed_of_others(today: T
 
 
 async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
-    from capeval import judge_async
-
-    def told(request: ChatRequest) -> str:
-        return right(request)
-
     annotations = tmp_path / "annotations.json"
     rows = ", ".join(one.model_dump_json() for one in videos())
     annotations.write_text(f"[{rows}]", encoding="utf-8")
-    given: dict[str, Any] = {"annotations": str(annotations), "client": ScriptedClient(told)}
+    given: dict[str, Any] = {"annotations": str(annotations), "client": ScriptedClient(right)}
     (tmp_path / "mine.jsonl").write_text(
         "".join(caption.model_dump_json() + "\n" for caption in CAPTIONS), encoding="utf-8"
     )
     await judge_async("mine.jsonl", **given, judge="gpt-4.1")
-    from capeval.api.judging import targets_named
 
     async def notices(**choice: Any) -> list[str]:
         found: list[str] = []

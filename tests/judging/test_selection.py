@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from capeval.errors import InputError, UsageError
-from capeval.judging.default_judge import is_configured
+from capeval.judging.estimate import estimate
 from capeval.judging.options import JudgeOptions
 from capeval.judging.run import JudgingWork
-from capeval.judging.selection import estimate, open_judge
+from capeval.judging.selection import open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.runs.engine import execute
@@ -25,17 +25,6 @@ pytestmark = pytest.mark.usefixtures("alone")
 CAPTIONS = tuple(Caption(index=index, caption=text) for index, text in captions().items())
 ANNOTATIONS = tuple(videos())
 WORK = tuple(zip(ANNOTATIONS, CAPTIONS, strict=True))
-
-
-def test_a_key_or_a_url_configures_a_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not is_configured(JudgeOptions({}))
-    assert is_configured(JudgeOptions({}, base_url="http://localhost:8000/v1"))
-    assert is_configured(JudgeOptions({}, api_key="sk-x"))
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
-    assert is_configured(JudgeOptions({}))
-    monkeypatch.delenv("OPENAI_BASE_URL")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
-    assert is_configured(JudgeOptions({}))
 
 
 def test_a_key_is_not_shown() -> None:
@@ -138,23 +127,11 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
     assert all("11 of the first 20 replies of gpt-4o" in notice for notice in found)
 
 
-async def test_an_empty_caption_is_expected_to_cost_nothing() -> None:
-    async with open_judge(JudgeOptions({}, client=ScriptedClient([]))) as opened:
-        work = [(ANNOTATIONS[0], Caption(index="V0", caption=""))]
-        assert (await estimate(work, opened, repeats=3)).usage.calls == 0
-
-
 async def test_a_model_without_a_price_costs_nobody_knows() -> None:
     choice = JudgeOptions({}, judge="own-model", client=ScriptedClient([]))
     async with open_judge(choice) as opened:
         expected = await estimate(WORK, opened, repeats=1)
         assert (expected.usage.calls, expected.cost) == (18, None)
-
-
-async def test_lexical_costs_nothing() -> None:
-    async with open_judge(JudgeOptions({}, judge="lexical")) as opened:
-        expected = await estimate(WORK, opened, repeats=1)
-        assert (expected.usage.calls, expected.cost, opened.judge.is_baseline) == (0, 0.0, True)
 
 
 def configure(content: str) -> None:

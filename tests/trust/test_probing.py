@@ -293,7 +293,7 @@ def test_two_processes_do_not_probe_one_judge() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"judge": "lexical", "prompts": "other"}, "`prompts` is for chat models"),
+        ({"judge": "lexical", "prompts": "mine"}, "`prompts` is for chat models"),
         ({"judge": ["lexical", "lexical"]}, "`judge` names one judge twice"),
         ({"judge": "lexical", "videos": 0}, "videos must be at least 1"),
         ({"judge": "lexical", "fail_under": 101}, "fail_under must be from 1 to 100"),

@@ -39,7 +39,7 @@ class LexicalJudge:
 
     name: Final = RULES
     is_baseline: Final = True
-    description: Final = "embedded baseline: compares words, understands nothing"
+    description: Final = "built-in baseline: compares words, understands nothing"
 
     def __init__(self) -> None:
         self.identity: Final = (stemmer(),)

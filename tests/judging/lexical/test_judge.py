@@ -67,7 +67,7 @@ def test_a_caption_without_words_lacks_everything(caption: str) -> None:
 
 def test_dropped_repeats_are_noted() -> None:
     verdict = LexicalJudge().judge(ANNOTATION, "A dog barks. " * 3)
-    assert verdict.notes == ("split: 2 caption events stood twice and were dropped",)
+    assert verdict.notes == ("split: 2 caption events were duplicates and were dropped",)
 
 
 def test_lone_surrogates_become_storable() -> None:
