@@ -6,6 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from capeval.text import describe
@@ -96,16 +97,19 @@ async def in_thread(call: Callable[[], T]) -> T:
 
     def work() -> None:
         try:
-            future.set_result(context.run(call))
+            settle = partial(future.set_result, context.run(call))
         except StopIteration as failure:  # asyncio cannot pass it on
-            future.set_exception(RuntimeError(describe(failure)))
+            settle = partial(future.set_exception, RuntimeError(describe(failure)))
         except BaseException as failure:
-            future.set_exception(failure)
+            settle = partial(future.set_exception, failure)
+        # Whoever awaits the call may ask at once.
+        threading.current_thread().name = f"{_CALLING}-done"
+        settle()
 
     threading.Thread(target=work, name=_CALLING, daemon=True).start()
     return await asyncio.wrap_future(future)
 
 
 def is_calling(thread: threading.Thread) -> bool:
-    """Return whether a thread is that of a blocking call."""
+    """Return whether a thread is in the middle of a blocking call."""
     return thread.name == _CALLING

@@ -66,32 +66,6 @@ def test_damage_before_the_last_line_is_told(home: Path) -> None:
         load_judged("run")
 
 
-def test_annotations_are_found_beside_the_runs(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = load_judged("run")
-    monkeypatch.chdir(tmp_path)
-    there = load_judged("home/runs/run")
-    assert there.scores == here.scores
-    assert there.annotations_path == str(Path("home/annotations.json"))
-    assert load_judged(judgments(home)).scores == here.scores
-
-
-def test_other_annotations_of_that_name_are_not_taken(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_annotations(home, [video.model_copy(update={"domain": "Film"}) for video in VIDEOS])
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError) as refused:
-        load_judged("home/runs/run")
-    assert str(refused.value).startswith("home/runs/run: its annotations annotations.json ")
-    assert str(refused.value).endswith("name them with --annotations")
-    # Named, they are the user's own choice.
-    assert load_judged(
-        "home/runs/run", annotations="home/annotations.json"
-    ).annotations_path == "home/annotations.json"  # fmt: skip
-
-
 @pytest.mark.parametrize("stored", ["annotations.json", "/nowhere/annotations.json"])
 def test_lost_annotations_are_told_of_the_run(home: Path, stored: str) -> None:
     (home / "annotations.json").unlink()
