@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, whole_lines, write_atomic
-from capeval.files.reading import parse_json, read_text
-from capeval.runs.folder import JudgeFolder
+from capeval.runs.folder import JudgeFolder, read_object
 from capeval.text import complaint
 
 NAME = "anchors.json"
@@ -77,11 +76,9 @@ def read_drawn(folder: JudgeFolder) -> DrawnVideos | None:
         The file is damaged.
     """
     file = folder.path / NAME
-    if not file.is_file():
-        return None
-    value = parse_json(read_text(file), file=file)
+    value = read_object(file)
     try:
-        return DrawnVideos.model_validate_json(dumps(value))
+        return DrawnVideos.model_validate_json(dumps(value)) if value else None
     except ValidationError as faults:
         field, message = complaint(faults)
         raise InputError(message, file=file, field=field) from None

@@ -60,7 +60,7 @@ class JudgeFolder:
 
     def read_judge(self) -> dict[str, Any]:
         """Return what `judge.json` says; empty if there is none."""
-        return _read_object(self.judge)
+        return read_object(self.judge)
 
     def write_judge(self, judge: Mapping[str, Any]) -> None:
         """Write `judge.json` if it would change."""
@@ -116,17 +116,13 @@ class RunFolder:
         """`human.json`: human labels of the captions."""
         return self.path / "human.json"
 
-    def has_human(self) -> bool:
-        """Return whether there are human labels."""
-        return _is_file(self.human)
-
     def exists(self) -> bool:
         """Return whether there are captions, or a folder that may not be read."""
         return _is_file(self.captions)
 
     def read_manifest(self) -> dict[str, Any]:
         """Return what produced the captions; empty if that is not known."""
-        return _read_object(self.manifest)
+        return read_object(self.manifest)
 
     def judge(
         self, name: str, prompts: str | None, reasoning: str | None = None, *, identity: str
@@ -212,7 +208,8 @@ class RunFolder:
         return [run for entry in sorted(runs.iterdir()) if (run := cls(entry)).exists()]
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; empty if there is no file."""
     if not _is_file(path):
         return {}
     value = parse_json(read_text(path), file=path)
