@@ -25,9 +25,10 @@ from capeval.judging.selection import JudgingEstimate, OpenJudge, estimate
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, select
 from capeval.runs.human_labels import labels_of, read_labels
+from capeval.runs.judged_run import JudgedRun
 from capeval.runs.sources import Source
 from capeval.runs.stored_scores import write_scores
-from capeval.runs.verdicts import changed_since, in_force, scored_by, summarise, votes_of
+from capeval.runs.verdicts import changed_since, in_force, scored_by, votes_of
 from capeval.schema import (
     Annotation,
     Caption,
@@ -38,7 +39,6 @@ from capeval.schema import (
     Verdict,
     lacking,
 )
-from capeval.scoring import Scores
 
 
 def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) -> Inputs:
@@ -269,17 +269,22 @@ class JudgingWork:
         if self.folder:
             lines = sorted(self._lines.values(), key=lambda one: order.get(one.index, len(order)))
             write_judgments(self.folder.judgments, lines)
-            write_scores(self.folder, self.scores)
+            write_scores(self.folder, self.judged.scores)
 
     @cached_property
-    def scores(self) -> Scores:
-        """The scores of the judgments that were finished."""
+    def judged(self) -> JudgedRun:
+        """The judgments that were finished, as a judged run; without a folder it has no file."""
         source, run = self._source, self._source.run
         captions = {caption.index: caption for caption in source.captions}
-        return summarise(
-            source.annotations,
-            self._judgments,
-            captioned=len(source.captions),
+        return JudgedRun(
+            name=source.name,
+            file=self.folder.judgments if self.folder else Path(),
+            run=run,
+            annotations=source.annotations,
+            annotations_path=source.annotations_path,
+            captions=captions,
+            judgments={judgment.index: judgment for judgment in self._judgments},
+            captioned=len(captions),
             labels=labels_of(run, source.annotations, captions) if run else None,
         )
 

@@ -65,7 +65,7 @@ async def run(
         work = JudgingWork(source, opened, repeats=repeats, limit=limit)
         finished = await execute(work)
         assert work.folder is not None
-        return Done(finished.plan, work.scores, work.folder, len(client.requests))
+        return Done(finished.plan, work.judged.scores, work.folder, len(client.requests))
 
 
 def edited(text: str) -> list[Caption]:
