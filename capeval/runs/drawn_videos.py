@@ -76,9 +76,10 @@ def read_drawn(folder: JudgeFolder) -> DrawnVideos | None:
         The file is damaged.
     """
     file = folder.path / NAME
-    value = read_object(file)
+    if not file.is_file():
+        return None
     try:
-        return DrawnVideos.model_validate_json(dumps(value)) if value else None
+        return DrawnVideos.model_validate_json(dumps(read_object(file)))
     except ValidationError as faults:
         field, message = complaint(faults)
         raise InputError(message, file=file, field=field) from None
