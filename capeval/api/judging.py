@@ -155,7 +155,7 @@ class JudgingSession:
             asked = [annotation.index for annotation, _ in finished.plan.todo]
             ended = [finished.done[index] for index in asked if index in finished.new]
             left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
-            folder, scores = work.store.folder, work.store.scores
+            folder, scores = work.folder, work.judged.scores
             file = folder.scores if folder and folder.scores.is_file() else None
             if notice := snapshots_notice(source.name, scores.settings["models"]):
                 self._on_notice(notice)

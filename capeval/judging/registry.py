@@ -18,7 +18,7 @@ from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, JudgeEr
 from capeval.judging.protocol import Judge, PreparedJudge, Tally
 from capeval.llm.redact import public_url
 from capeval.plugins import Registry, blaming
-from capeval.runs.concurrency import Threads
+from capeval.runs.concurrency import in_thread
 from capeval.schema import Annotation, Scored, Verdict, flaw_of
 from capeval.text import complaint, describe, raised_at, shown
 
@@ -112,8 +112,6 @@ class _LocalJudge(PreparedJudge):
         self.description = declared.description or ("baseline" if self.is_baseline else "")
         parameters = inspect.signature(method).parameters
         self._keywords = [name for name in ("repeat", "tally") if name in parameters]
-        # As many as captions are judged at the same time.
-        self._threads = Threads(self.concurrency)
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
@@ -133,7 +131,7 @@ class _LocalJudge(PreparedJudge):
             if inspect.iscoroutinefunction(self._judge):
                 found = await call()
             else:
-                found = await self._threads.run(call)
+                found = await in_thread(call)
                 # A decorator may hide that the method is a coroutine function.
                 found = await found if inspect.isawaitable(found) else found
         unusable = f"{what} returned an unusable verdict"
@@ -143,10 +141,6 @@ class _LocalJudge(PreparedJudge):
             raise JudgeError(f"{unusable}: {': '.join(complaint(faults))}") from None
         except Exception as error:
             raise JudgeError(f"{unusable}: {error}") from error
-
-    def close(self) -> None:
-        """Let the threads end."""
-        self._threads.close()
 
 
 def _checked(found: object, annotation: Annotation) -> Verdict:

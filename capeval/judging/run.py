@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,20 @@ from capeval.errors import JudgeError, ReplyError, RequestRefused, RetriesExhaus
 from capeval.files.judgments import (
     caption_hash,
     judgment_line,
+    load_judgments,
     reference_hash,
     short_hash,
+    write_judgments,
 )
 from capeval.judging.estimate import JudgingEstimate, estimate
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, select
+from capeval.runs.human_labels import labels_of, read_labels
+from capeval.runs.judged_run import JudgedRun
 from capeval.runs.sources import Source
-from capeval.runs.stored_scores import VerdictStore
+from capeval.runs.stored_scores import write_scores
 from capeval.runs.verdicts import changed_since, in_force, scored_by, votes_of
 from capeval.schema import (
     Annotation,
@@ -163,8 +168,10 @@ class JudgingWork:
     ) -> None:
         self._source, self._opened = source, opened
         self._repeats, self._only, self._limit = repeats, only, limit
-        folder = opened.folder_in(source.run) if source.run else None
-        self.store = VerdictStore(source, folder)
+        self.folder = opened.folder_in(source.run) if source.run else None
+        """The judge's folder; captions in memory have none."""
+        self._lines: dict[str, Judgment] = {}
+        self._judgments: list[Judgment] = []
 
     def locked(self) -> AbstractContextManager[None]:
         """Lock the run; captions in memory have none."""
@@ -174,14 +181,17 @@ class JudgingWork:
         """Compare stored verdicts with the current captions and annotations."""
         source, judge = self._source, self._opened.judge
         source.check()
-        lines = self.store.load()
+        if source.run:
+            # Labels that cannot be read must stop the command before it spends anything.
+            read_labels(source.run)
+        self._lines = load_judgments(self.folder.judgments) if self.folder else {}
         by_index = {annotation.index: annotation for annotation in source.annotations}
         kept: dict[str, Judgment] = {}
         begun: dict[str, Judgment] = {}
         stale: Counter[str] = Counter()
         for caption in source.captions:
             index, annotation = caption.index, by_index[caption.index]
-            stored = lines.get(index)
+            stored = self._lines.get(index)
             if stored is None or not is_by(judge, stored):
                 continue
             kept[index] = in_force(stored, annotation, caption, self._repeats)
@@ -208,9 +218,9 @@ class JudgingWork:
     def create(self, plan: JudgingPlan) -> None:  # noqa: ARG002 - the same for every plan
         """Write the run's captions and manifest, and who judges it."""
         self._source.store()
-        if self.store.folder:
+        if self.folder:
             judge = self._opened.judge
-            self.store.folder.write_judge(
+            self.folder.write_judge(
                 {
                     "judge": judge.name,
                     "prompts": judge.prompts,
@@ -246,14 +256,38 @@ class JudgingWork:
     def line(self, plan: JudgingPlan, outcome: Judgment) -> tuple[Path, Mapping[str, Any]] | None:
         """Return where a judgment is appended."""
         del plan
-        self.store.lines[outcome.index] = outcome
-        folder = self.store.folder
-        return (folder.judgments, judgment_line(outcome)) if folder else None
+        self._lines[outcome.index] = outcome
+        return (self.folder.judgments, judgment_line(outcome)) if self.folder else None
 
     def finish(self, plan: JudgingPlan, done: Mapping[str, Judgment]) -> None:
-        """Write the verdicts and their scores."""
+        """Write all verdicts in the order of the annotations, and the scores of those `done`.
+
+        Verdicts on videos that are no longer captioned or annotated are kept at the end.
+        """
         del plan
-        self.store.finish(done)
+        order = {one.index: place for place, one in enumerate(self._source.annotations)}
+        self._judgments = [done[index] for index in order if index in done]
+        if self.folder:
+            lines = sorted(self._lines.values(), key=lambda one: order.get(one.index, len(order)))
+            write_judgments(self.folder.judgments, lines)
+            write_scores(self.folder, self.judged.scores)
+
+    @cached_property
+    def judged(self) -> JudgedRun:
+        """The judgments that were finished, as a judged run; without a folder it has no file."""
+        source, run = self._source, self._source.run
+        captions = {caption.index: caption for caption in source.captions}
+        return JudgedRun(
+            name=source.name,
+            file=self.folder.judgments if self.folder else Path(),
+            run=run,
+            annotations=source.annotations,
+            annotations_path=source.annotations_path,
+            captions=captions,
+            judgments={judgment.index: judgment for judgment in self._judgments},
+            captioned=len(captions),
+            labels=labels_of(run, source.annotations, captions) if run else None,
+        )
 
     def spent(self) -> Spent:
         """Return what the judge's calls used."""

@@ -24,7 +24,7 @@ def find_responses(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     path = locate(
         name_or_path,
         runs,
-        lambda place: place.is_file() or any(place.glob("*.jsonl")),
+        lambda place: any(place.glob("*.jsonl")),
         "a file of responses",
         folders=_folders(runs),
     )
@@ -42,7 +42,7 @@ def find_grades(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     path = locate(
         name_or_path,
         runs,
-        lambda place: place.is_file() or bool(_grades_in(place)),
+        lambda place: bool(_grades_in(place)),
         "a graded run",
         folders=_folders(runs),
     )

@@ -30,7 +30,7 @@ from capeval.metrics.protocol import (
     Summary,
     Unscored,
 )
-from capeval.runs.concurrency import Threads
+from capeval.runs.concurrency import in_thread
 from capeval.schema import Caption
 from capeval.text import counted
 
@@ -105,7 +105,6 @@ class _LocalModel:
         else:
             self.identity = f"{found['folder']}@{found['sha256'][:12]}"
         self._encoder: Encoder | None = None
-        self.threads = Threads(1)
 
     def encoder(self) -> Encoder:
         """Return the model; the first call loads it."""
@@ -170,7 +169,7 @@ class BERTScore(Metric):
 
     async def open(self) -> None:
         """Load the model."""
-        await self._model.threads.run(self._model.encoder)
+        await in_thread(self._model.encoder)
 
     async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
         """Score captions in groups of similar length, the longest first."""
@@ -183,10 +182,10 @@ class BERTScore(Metric):
                 todo.append(item)
         if not todo:
             return
-        pairs, weights = await self._model.threads.run(lambda: self._prepared(todo))
+        pairs, weights = await in_thread(lambda: self._prepared(todo))
         for first in range(0, len(pairs), _AT_ONCE):
             group = pairs[first : first + _AT_ONCE]
-            matched = await self._model.threads.run(partial(_matched, self._model, group, weights))
+            matched = await in_thread(partial(_matched, self._model, group, weights))
             for pair, matches in zip(group, matched, strict=True):
                 record(pair.item, self._outcome(pair, matches))
 
@@ -234,10 +233,6 @@ class BERTScore(Metric):
                 f"bertscore: the end of {longer} was ignored: {self._model.name} reads no more"
             )
         return super().summarise(scored)
-
-    def close(self) -> None:
-        """Let the thread end."""
-        self._model.threads.close()
 
 
 def _matched(

@@ -36,7 +36,7 @@ from capeval.metrics.protocol import (
     Summary,
     Unscored,
 )
-from capeval.runs.concurrency import Threads, work_through
+from capeval.runs.concurrency import in_thread, work_through
 
 NAME = "meteor"
 PARAPHRASES = Path("data") / "paraphrase-en.gz"
@@ -95,7 +95,6 @@ class Meteor(Metric):
         }
         self._idle: list[Program] = []
         self._programs: set[Program] = set()
-        self._threads: Threads | None = None
         self._failures = 0
         self._is_closed = False
 
@@ -103,13 +102,11 @@ class Meteor(Metric):
         """Score all captions, in several processes."""
         options = self.context.options
         most = options.meteor_processes or _processes(len(items))
-        self._threads = self._threads or Threads(options.meteor_processes or _processes(10**9))
         if not self._programs:
-            await self._threads.run(self._check_version)
-        threads = self._threads
+            await in_thread(self._check_version)
 
         async def outcome(item: Item) -> Outcome:
-            return await threads.run(partial(self._outcome, item))
+            return await in_thread(partial(self._outcome, item))
 
         await work_through(items, outcome, concurrency=most, record=record, has_room=has_room)
 
@@ -184,8 +181,6 @@ class Meteor(Metric):
             program.close()
         self._programs.clear()
         self._idle.clear()
-        if self._threads:
-            self._threads.close()
 
 
 def summed(lines: Iterable[Sequence[float]]) -> list[float]:

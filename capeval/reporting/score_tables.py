@@ -28,7 +28,7 @@ from capeval.reporting.numbers import (
 )
 from capeval.reporting.table import Cell, Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages
-from capeval.runs.stored_scores import TOLERANCE, Absent, Checked
+from capeval.runs.stored_scores import TOLERANCE, Checked
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST_FOR_FAILURES, FEWEST_VIDEOS, Estimate, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
@@ -397,7 +397,7 @@ def print_differences(checked: Checked, console: Console) -> None:
     for note in checked.notes:
         print_line(f"note: {one_line(note)}", console)
     for difference in checked.differences[:_MOST]:
-        line = f"{difference.path}: {_value(difference.theirs)} → {_value(difference.ours)}"
+        line = f"{difference['path']}: {_side(difference, 'theirs')} → {_side(difference, 'ours')}"
         print_line(one_line(line, 600), console)
     if (left := len(checked.differences) - _MOST) > 0:
         print_line(f"and {thousands(left)} more; --json lists all", console, style="dim")
@@ -423,20 +423,12 @@ def differences_json(checked: Checked) -> dict[str, Any]:
         "file": str(checked.file),
         "tolerance": TOLERANCE,
         "agree": checked.numbers,
-        "differences": [
-            {"path": difference.path}
-            | {
-                side: value
-                for side, value in (("theirs", difference.theirs), ("ours", difference.ours))
-                if value is not Absent.MISSING
-            }
-            for difference in checked.differences
-        ],
+        "differences": list(checked.differences),
         "notes": list(checked.notes),
     }
 
 
-def _value(value: Any) -> str:
-    if value is Absent.MISSING:
+def _side(difference: dict[str, Any], side: str) -> str:
+    if side not in difference:
         return "missing"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(difference[side], ensure_ascii=False)

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, whole_lines, write_atomic
-from capeval.files.reading import parse_json, read_text
-from capeval.runs.folder import JudgeFolder
+from capeval.runs.folder import JudgeFolder, read_object
 from capeval.text import complaint
 
 NAME = "anchors.json"
@@ -79,9 +78,8 @@ def read_drawn(folder: JudgeFolder) -> DrawnVideos | None:
     file = folder.path / NAME
     if not file.is_file():
         return None
-    value = parse_json(read_text(file), file=file)
     try:
-        return DrawnVideos.model_validate_json(dumps(value))
+        return DrawnVideos.model_validate_json(dumps(read_object(file)))
     except ValidationError as faults:
         field, message = complaint(faults)
         raise InputError(message, file=file, field=field) from None

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -185,15 +185,31 @@ async def execute(
         plan = task.plan()
         done: dict[str, OutcomeT] = dict(plan.kept)
         new: set[str] = set()
-        tracker = _Tracker(task, plan, progress)
+        begun, failed = time.monotonic(), 0
+        kept = sum(outcome.reason is None for outcome in done.values())
         stopped: BudgetReached | EndpointDown | None = None
+
+        def show(last: OutcomeT | None = None) -> None:
+            if progress is not None:
+                seconds, total = time.monotonic() - begun, len(plan.todo)
+                progress.update(
+                    Status(
+                        *(plan.name, task.labels, kept, total, len(new), failed, seconds),
+                        spent=task.spent(),
+                        last=last,
+                    )
+                )
+
+        show()
         with _Files(lambda: task.create(plan)) as files:
 
             def record(outcome: OutcomeT) -> None:
+                nonlocal failed
                 files.keep(task.line(plan, outcome))
                 done[outcome.index] = outcome
                 new.add(outcome.index)
-                tracker.count(outcome)
+                failed += outcome.reason is not None
+                show(outcome)
 
             try:
                 await task.perform(plan, record)
@@ -204,27 +220,6 @@ async def execute(
                 files.create()
                 task.finish(plan, done)
     return Finished(plan, done, frozenset(new), stopped)
-
-
-class _Tracker:
-    def __init__(
-        self, task: ResumableTask[Any, Any], plan: Plan[Any], progress: Progress | None
-    ) -> None:
-        self._task, self._progress = task, progress
-        self._begun = time.monotonic()
-        kept = sum(outcome.reason is None for outcome in plan.kept.values())
-        self._status = Status(plan.name, task.labels, kept, len(plan.todo))
-        self._show()
-
-    def count(self, outcome: Outcome) -> None:
-        done, failed = self._status.done + 1, self._status.failed + (outcome.reason is not None)
-        self._status = replace(self._status, done=done, failed=failed, last=outcome)
-        self._show()
-
-    def _show(self) -> None:
-        if self._progress is not None:
-            seconds = time.monotonic() - self._begun
-            self._progress.update(replace(self._status, seconds=seconds, spent=self._task.spent()))
 
 
 class _Files(ExitStack):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from capeval.errors import InputError, RunLocked
-from capeval.files.captions import captions_hash, load_captions
-from capeval.files.jsonl import dumps, remove_empty, whole_lines, write_atomic, write_jsonl
+from capeval.files.jsonl import dumps, remove_empty, write_atomic
 from capeval.files.judgments import load_judgments
 from capeval.files.reading import parse_json, read_text, reading
-from capeval.schema import Caption
 
 
 @dataclass(frozen=True)
@@ -55,14 +53,14 @@ class JudgeFolder:
         """Return whether `judgments.jsonl` has content, or may not be read: its reader says so."""
         try:
             return self.judgments.stat().st_size > 0
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError:
+        except PermissionError:
             return True
+        except OSError:
+            return False
 
     def read_judge(self) -> dict[str, Any]:
         """Return what `judge.json` says; empty if there is none."""
-        return _read_object(self.judge) if _is_file(self.judge) else {}
+        return read_object(self.judge)
 
     def write_judge(self, judge: Mapping[str, Any]) -> None:
         """Write `judge.json` if it would change."""
@@ -75,16 +73,13 @@ class JudgeFolder:
         found = self.read_judge().get("repeats")
         return found if isinstance(found, int) and found > 0 else None
 
-    def is_free_for(self, identity: str) -> bool:
-        """Return whether a judge, given by the hash of its identity, may write here.
-
-        The folder is its own, or nobody's.
-        """
+    def owner(self) -> str | None:
+        """Return the hash of the identity of the judge that the folder belongs to, if any."""
         owner = self.read_judge().get("hash")
         if owner is None and self.has_verdicts():
             first = next(iter(load_judgments(self.judgments).values()), None)
             owner = first.inputs.judge if first and first.inputs else "unknown"
-        return owner in (None, identity)
+        return owner
 
 
 @dataclass(frozen=True)
@@ -121,17 +116,13 @@ class RunFolder:
         """`human.json`: human labels of the captions."""
         return self.path / "human.json"
 
-    def has_human(self) -> bool:
-        """Return whether there are human labels."""
-        return _is_file(self.human)
-
     def exists(self) -> bool:
         """Return whether there are captions, or a folder that may not be read."""
         return _is_file(self.captions)
 
     def read_manifest(self) -> dict[str, Any]:
         """Return what produced the captions; empty if that is not known."""
-        return _read_object(self.manifest) if _is_file(self.manifest) else {}
+        return read_object(self.manifest)
 
     def judge(
         self, name: str, prompts: str | None, reasoning: str | None = None, *, identity: str
@@ -143,8 +134,9 @@ class RunFolder:
         """
         plain = safe_name("@".join(part for part in (name, prompts, reasoning) if part))
         there = {entry.name.lower(): entry for entry in self._folders()}
-        if JudgeFolder(there.get(plain.lower(), self.path / plain)).is_free_for(identity):
-            return JudgeFolder(there.get(plain.lower(), self.path / plain))
+        folder = JudgeFolder(there.get(plain.lower(), self.path / plain))
+        if folder.owner() in (None, identity):
+            return folder
         return JudgeFolder(self.path / f"{plain}-{identity[:6]}")
 
     def _folders(self) -> list[Path]:
@@ -166,8 +158,7 @@ class RunFolder:
         # A model's own name may have characters that its folder's cannot have. A judge whose model
         # is in a folder, such as nli:./models/mine, has that folder's name (nli:mine).
         kind, colon, place = named.partition(":")
-        local = f"{kind}:{Path(place).name}" if colon and "/" in place else named
-        names = (named, _plain(named), _plain(local))
+        names = (named, _plain(named), _plain(f"{kind}{colon}{Path(place).name}"))
         exact = [one for one in judges if one.path.name in names]
         return exact or [one for one in judges if one.path.name.startswith(names)]
 
@@ -176,37 +167,6 @@ class RunFolder:
         stored = self.read_manifest().get("annotations")
         path = stored.get("path") if isinstance(stored, dict) else None
         return path if isinstance(path, str) else None
-
-    def check_captions(self, captions: Sequence[Caption], of: str = "these") -> None:
-        """Raise `InputError` if the run holds other captions than those of the file `of`.
-
-        Captions that came from a file, and none of which a judge has scored, may be replaced by
-        corrected ones. Generated captions cost a GPU or money: they are never replaced.
-        """
-        manifest = self.read_manifest()
-        if "generation" in manifest and not self.exists():
-            raise InputError(
-                "is a run whose captions are being generated; choose another name with --run",
-                file=self.path,
-            )
-        kept = "captions" not in manifest or "generation" in manifest
-        if not self._holds(captions) and (kept or any(map(_has_scored, self.judges()))):
-            raise InputError(
-                f"holds other captions than {of}; choose another name with --run", file=self.path
-            )
-
-    def _holds(self, captions: Sequence[Caption]) -> bool:
-        if not self.exists():
-            return True
-        held = load_captions(self.captions, unfinished=True)
-        return captions_hash(held) == captions_hash(captions)
-
-    def store_captions(self, captions: Sequence[Caption]) -> None:
-        """Write these captions unless the run holds them."""
-        if not self.exists() or not self._holds(captions):
-            write_jsonl(
-                self.captions, (caption.model_dump(exclude_none=True) for caption in captions)
-            )
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write `manifest.json` if it would change."""
@@ -248,7 +208,10 @@ class RunFolder:
         return [run for entry in sorted(runs.iterdir()) if (run := cls(entry)).exists()]
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; empty if there is no file."""
+    if not _is_file(path):
+        return {}
     value = parse_json(read_text(path), file=path)
     if not isinstance(value, dict):
         raise InputError("must be a JSON object", file=path)
@@ -263,17 +226,6 @@ def _is_file(path: Path) -> bool:
         return True
 
 
-def _has_scored(folder: JudgeFolder) -> bool:
-    return any(line.get("status") == "scored" for line in whole_lines(folder.judgments))
-
-
-# Windows' devices, and the files of a run.
-_RESERVED = re.compile(
-    r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)"
-    r"|((captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl|(manifest|scores|judge|human)\.json)$",
-    re.IGNORECASE,
-)
-
 # A plain name that looks like a changed one gets a hash too, so that the two never collide.
 _HASHED = re.compile(r"-[0-9a-f]{6}$")
 
@@ -286,7 +238,7 @@ def safe_name(name: str) -> str:
     >>> safe_name("Qwen/Qwen3-8B@v1")
     'Qwen-Qwen3-8B@v1-ab265f'
     """
-    is_plain = _stem(name) == name and not _RESERVED.match(name) and not _HASHED.search(name)
+    is_plain = _stem(name) == name and not _HASHED.search(name)
     return name if is_plain else _hashed_name(name)
 
 

@@ -9,10 +9,9 @@ from pydantic import ValidationError
 from capeval.errors import InputError
 from capeval.files.captions import load_captions
 from capeval.files.judgments import caption_hash, reference_hash
-from capeval.files.reading import parse_json, read_text
-from capeval.runs.folder import RunFolder
+from capeval.runs.folder import RunFolder, read_object
 from capeval.schema import Annotation, Caption, LabelledVideo, RunLabels
-from capeval.text import complaint, shown
+from capeval.text import complaint
 
 OTHER_CAPTION = "whose caption has changed since"
 OTHER_ANNOTATION = "whose annotation has changed since"
@@ -28,11 +27,9 @@ def read_labels(run: RunFolder) -> RunLabels | None:
     InputError
         The file was not written by capeval, or is damaged.
     """
-    if not run.has_human():
+    value = read_object(run.human)
+    if not value:
         return None
-    value = parse_json(read_text(run.human), file=run.human)
-    if not isinstance(value, dict):
-        raise InputError(f"must be a JSON object, not {shown(value)}", file=run.human)
     try:
         return RunLabels.model_validate(value)
     except ValidationError as faults:

@@ -7,7 +7,7 @@ Every command and every public function asks here. The rule is the same for all 
   folder of that name in the working folder, whichever can serve what the command needs. A folder
   that has only the name in common with a run never gets in its way.
 - If both can serve, the name is ambiguous: the error shows both as paths, and either path can be
-  typed instead.
+  typed instead. A file of that name always can.
 
 A folder is a run if it holds `captions.jsonl` or judges' folders. A folder without verdicts belongs
 to no judge. `sample` stands for the bundled sample unless the user has a run or file of that name.
@@ -17,7 +17,6 @@ What means nothing, or several things, raises `InputError` or `UsageError`.
 
 from __future__ import annotations
 
-import codecs
 import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -39,7 +38,7 @@ RUNS = Path("runs")
 
 def find_run(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder:
     """Return the run that a name or a path means."""
-    path = locate(name_or_path, runs, lambda place: RunFolder(place).exists(), "a run's folder")
+    path = locate(name_or_path, runs, _is_run, "a run's folder", files=False)
     if not RunFolder(path).exists():
         raise InputError("is no run: it holds no captions.jsonl", file=path)
     return RunFolder(path)
@@ -50,7 +49,7 @@ def find_captions(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder | Pa
 
     The `captions.jsonl` of a run means that run.
     """
-    path = locate(name_or_path, runs, _holds_captions, "a captions file")
+    path = locate(name_or_path, runs, _is_run, "a captions file")
     if path.is_dir():
         if not RunFolder(path).exists():
             what = "is neither a captions file nor a run: it holds no captions.jsonl"
@@ -70,7 +69,7 @@ def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | Non
     name_or_path : a judged run, a judge's folder, a `judgments.jsonl`, or a TUNA result file
     judge : which of a run's several judges: its folder's name, or the beginning of it
     """
-    path = locate(name_or_path, runs, lambda place: _is_judged(place) or _is_json(place), "a file")
+    path = locate(name_or_path, runs, _is_judged, "a file")
     if not path.is_dir():
         first_line(path)
         return path
@@ -79,7 +78,7 @@ def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | Non
 
 def find_metric(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     """Return the file of a metric, a judge's folder, or the verdicts of a run judged once."""
-    path = locate(name_or_path, runs, lambda place: _is_judged(place) or _is_text(place), "a file")
+    path = locate(name_or_path, runs, _is_judged, "a file")
     if path.is_dir() and not JudgeFolder(path).has_verdicts():
         return _verdicts_in(path, None)
     return path
@@ -87,7 +86,7 @@ def find_metric(name_or_path: str | Path, runs: Path = RUNS) -> Path:
 
 def find_judges(name_or_path: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
     """Return the judges' folders, with verdicts, that a run or one such folder means."""
-    path = locate(name_or_path, runs, lambda place: bool(_judges_in(place)), "a folder")
+    path = locate(name_or_path, runs, _is_judged, "a folder", files=False)
     if not path.is_dir():
         raise InputError(f"is neither a folder nor a run under {runs}/", file=path)
     found = _judges_in(path)
@@ -126,7 +125,7 @@ def why_left_out(run: Path | str, fault: CapevalError) -> str:
 
 def is_taken(name: str, runs: Path = RUNS) -> bool:
     """Say whether a name of the bundled sample, or of its runs, means something of the user's."""
-    return any(_holds_captions(place) for place in (runs / name, Path(name)))
+    return any(_is_run(place) or place.is_file() for place in (runs / name, Path(name)))
 
 
 def locate(
@@ -135,14 +134,16 @@ def locate(
     serves: Callable[[Path], bool],
     what: str,
     *,
+    files: bool = True,
     folders: Collection[Path] | None = None,
 ) -> Path:
     """Return an existing path for what was typed; the caller says what is wrong with its content.
 
     Parameters
     ----------
-    serves : says whether a path has what the command needs
+    serves : says whether a folder has what the command needs
     what : names that in messages
+    files : whether a file can serve, too
     folders : the folders of runs in which a name is looked for; by default `runs`
 
     Raises
@@ -152,7 +153,7 @@ def locate(
     """
     text = str(name_or_path)
     label = cut(text, 120)
-    places = [runs] if folders is None else list(folders)
+    places = folders or [runs]
     if not text.strip():
         raise UsageError(f"the name of a run is empty; name a run under {runs}/, or a path")
     if isinstance(name_or_path, Path) or _has_separator(text):
@@ -166,7 +167,7 @@ def locate(
     existing = [
         place for place in (*(one / text for one in places), Path(text)) if _is_there(place)
     ]
-    fitting = [place for place in existing if serves(place)]
+    fitting = [place for place in existing if serves(place) or (files and place.is_file())]
     if any(not fitting[0].samefile(other) for other in fitting[1:]):
         can = [str(one) if one.parent.parts else f".{os.sep}{one}" for one in fitting]
         raise InputError(
@@ -177,12 +178,7 @@ def locate(
     names = [name for one in (*places, Path()) for name in _names_in(one)]
     hint = nearest(text, names)
     if text == SAMPLE:
-        made = sorted(name for name in names if name.startswith(f"{SAMPLE}-"))
-        hint = (
-            f"; the runs of the sample are {listed(made)}"
-            if made
-            else "; `capeval judge sample` makes the runs of the bundled sample"
-        )
+        hint = f"; `capeval judge sample` makes the runs of the sample, named {SAMPLE}-NAME"
     raise InputError(f"is neither {what} nor a run under {runs}/{hint}", file=label)
 
 
@@ -232,39 +228,17 @@ def _verdicts_in(folder: Path, judge: str | None) -> Path:
 def _why_not_judged(folder: Path) -> str:
     if RunFolder(folder).exists():
         return f"is a run that is not judged; run `capeval judge {folder}` first"
-    if runs := [run.path for run in RunFolder.all(folder) if run.judges()]:
-        return f"is a folder of runs and no run; name one of {listed(runs)}"
     return "is neither a judged run nor a judge's folder: it holds no verdicts (judgments.jsonl)"
 
 
-def _holds_captions(path: Path) -> bool:
-    return RunFolder(path).exists() or _is_json(path)
+def _is_run(folder: Path) -> bool:
+    return RunFolder(folder).exists()
 
 
 def _is_judged(folder: Path) -> bool:
-    return JudgeFolder(folder).has_verdicts() or bool(RunFolder(folder).judges())
+    return bool(_judges_in(folder))
 
 
 def _judges_in(folder: Path) -> list[JudgeFolder]:
     alone = JudgeFolder(folder)
     return RunFolder(folder).judges() or ([alone] if alone.has_verdicts() else [])
-
-
-def _is_json(path: Path) -> bool:
-    return _start_of(path).lstrip()[:1] in (b"{", b"[")
-
-
-def _is_text(path: Path) -> bool:
-    start = _start_of(path)
-    return bool(start) and b"\0" not in start
-
-
-def _start_of(path: Path) -> bytes:
-    """Return the first bytes of a regular file; none of anything else."""
-    try:
-        if not path.is_file():
-            return b""
-        with path.open("rb") as file:
-            return file.read(512).removeprefix(codecs.BOM_UTF8)
-    except OSError:
-        return b""

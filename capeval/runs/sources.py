@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from capeval.errors import CapevalError, UsageError
+from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.annotations import annotations_hash, load_annotations, split_format
 from capeval.files.captions import captions_hash, known_captions, load_captions
+from capeval.files.jsonl import write_jsonl
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import Stamp, stamp_of
 from capeval.files.validation import validated
 from capeval.runs.folder import RunFolder
 from capeval.schema import Annotation, Caption
-from capeval.text import cut
 
 SAMPLE = "sample"
 """The bundled annotations, wherever a path of annotations is expected."""
-
-_LONGEST_NAME = 255
-"""Bytes that common file systems allow for the name of a folder."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +44,21 @@ class Source:
         return (
             self.annotations_path == SAMPLE
             and bundled is not None
-            and captions_hash(load_captions(bundled)) == captions_hash(self.captions)
+            and _are_alike(load_captions(bundled), self.captions)
         )
 
     def check(self) -> None:
         """Raise `InputError` if a run of this name has other captions."""
-        if self.run is not None and self.origin is not None:
-            self.run.check_captions(self.captions)
+        if self.run is None or self.origin is None or not self.run.exists():
+            return
+        if not _are_alike(load_captions(self.run.captions, unfinished=True), self.captions):
+            raise InputError(
+                f"holds other captions than {self.origin}; choose another name with --run",
+                file=self.run.path,
+            )
 
     def store(self) -> None:
-        """Write the run's manifest and captions.
-
-        The manifest comes first: captions alone would be taken for some that nobody can replace.
-        """
+        """Write the run's manifest and captions."""
         if self.run is None:
             return
         self.check()
@@ -78,9 +76,15 @@ class Source:
                 "sha256": captions_hash(self.captions),
                 "count": len(self.captions),
             }
+        # After a kill between the two, the run may still take other captions.
         self.run.write_manifest(manifest)
-        if self.origin is not None:
-            self.run.store_captions(self.captions)
+        if not self.run.exists():
+            lines = (caption.model_dump(exclude_none=True) for caption in self.captions)
+            write_jsonl(self.run.captions, lines)
+
+
+def _are_alike(one: Sequence[Caption], other: Sequence[Caption]) -> bool:
+    return captions_hash(one) == captions_hash(other)
 
 
 def annotations_file(path: str | Path) -> Path:
@@ -123,23 +127,15 @@ def from_file(
         load_captions(path), annotations, file=path, ignore_unknown=ignore_unknown
     )
     run = RunFolder(runs / run_name(name or path.stem))
-    run.check_captions(captions, f"{path}")
-    return Source(
-        name=run.name,
-        run=run,
-        annotations=annotations,
-        captions=captions,
-        annotations_path=str(annotations_path),
-        origin=str(path),
-    )
+    source = Source(run.name, run, annotations, captions, str(annotations_path), str(path))
+    source.check()
+    return source
 
 
 def run_name(name: str) -> str:
     """Check a name for a run, and return it."""
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():
         raise UsageError(f"{name!r} cannot name a run; use a plain name without slashes")
-    if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
-        raise UsageError(f"{cut(name)!r} cannot name a run; use at most {_LONGEST_NAME} bytes")
     return name
 
 
@@ -157,13 +153,7 @@ def from_run(
         file=run.captions,
         ignore_unknown=ignore_unknown,
     )
-    return Source(
-        name=run.name,
-        run=run,
-        annotations=annotations,
-        captions=captions,
-        annotations_path=str(path),
-    )
+    return Source(run.name, run, annotations, captions, str(path))
 
 
 def run_around(path: Path) -> RunFolder | None:
@@ -174,14 +164,9 @@ def run_around(path: Path) -> RunFolder | None:
 
 
 def annotations_named_by(path: Path) -> str | None:
-    """Return the annotations of the run that a path is in, if they are known.
-
-    A relative path that does not exist in the working folder is looked up in the parent of the
-    run's `runs/`, and used if the annotations there are those that the run was judged with.
-    """
+    """Return the annotations of the run that a path is in, if they are known."""
     run = run_around(path)
-    named = run.annotations_path() if run else None
-    return None if run is None or named is None else _annotations_near(run, named) or named
+    return run.annotations_path() if run else None
 
 
 def files_read(
@@ -203,21 +188,6 @@ def files_read(
         with suppress(CapevalError):  # a damaged manifest: its reader says what is wrong with it
             texts.add(annotations_named_by(path))
     return [*named, *(annotations_file(text) for text in texts if text is not None)]
-
-
-def _annotations_near(run: RunFolder, named: str) -> str | None:
-    name, file = split_format(named)
-    if named == SAMPLE or file.exists() or file.is_absolute():
-        return None
-    prefix = "" if name is None else f"{name}:"
-    there = run.path.parent.parent / file
-    try:
-        digest = annotations_hash(annotations_of(f"{prefix}{there}"))
-    except CapevalError:
-        return None
-    if digest != run.read_manifest()["annotations"].get("sha256"):
-        return None
-    return prefix + os.path.relpath(there)
 
 
 def sample_captions() -> dict[str, Path]:
@@ -242,23 +212,12 @@ def from_memory(
     place = Path("captions")
     if isinstance(captions, Mapping):
         captions = [
-            validated(
-                Caption,
-                {"index": index, "caption": caption},
-                file=place,
-                where=f"index {index!r}",
-            )
-            for index, caption in captions.items()
+            validated(Caption, {"index": i, "caption": text}, file=place, where=f"index {i!r}")
+            for i, text in captions.items()
         ]
     known = known_captions(captions, loaded, file=place, ignore_unknown=ignore_unknown)
-    return Source(
-        name=name or "captions",
-        run=RunFolder(runs / run_name(name)) if name else None,
-        annotations=loaded,
-        captions=known,
-        annotations_path=path,
-        origin="memory",
-    )
+    run = RunFolder(runs / run_name(name)) if name else None
+    return Source(name or "captions", run, loaded, known, path, "memory")
 
 
 def default_videos(annotations_path: str) -> Path:

@@ -1,19 +1,15 @@
-"""The files of a judge: its verdicts, and `scores.json`, the export of their scores.
+"""`scores.json`, the export of the scores of one judge's verdicts.
 
-Commands compute scores from the verdicts. They read this file for bridged scores alone, which are
+Commands compute scores from the verdicts. They read the file for bridged scores alone, which are
 made of several runs, and `capeval score --check` compares it with the verdicts.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,70 +17,16 @@ from pydantic import ValidationError
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, write_atomic
-from capeval.files.judgments import load_judgments, write_judgments
 from capeval.files.reading import parse_json, read_bytes, read_text
 from capeval.runs.folder import JudgeFolder
-from capeval.runs.human_labels import labels_of, read_labels
 from capeval.runs.judged_run import JudgedRun
-from capeval.runs.sources import Source
-from capeval.runs.verdicts import summarise
-from capeval.schema import Judgment
 from capeval.scoring import Scores, Signature
 from capeval.scoring.result import Bridged
 from capeval.scoring.signature import VERSION, differing_parts
-from capeval.text import complaint, shown
+from capeval.text import complaint
 
 TOLERANCE = 1e-9
 """The most that floating-point sums in another order, or of another platform, may differ by."""
-
-OTHER_JUDGE = (
-    "the verdicts are not of the judge that the file names, so its numbers are not compared"
-)
-"""The note on a file of which only the signature is compared."""
-
-_PLAIN = re.compile(r"[^\s.\"]+")
-
-
-class VerdictStore:
-    """Reads and writes the verdicts and scores of one judge; without a folder nothing is stored."""
-
-    def __init__(self, source: Source, folder: JudgeFolder | None) -> None:
-        self._source, self.folder = source, folder
-        self.lines: dict[str, Judgment] = {}
-        """What is stored, by index."""
-        self._judgments: list[Judgment] = []
-
-    def load(self) -> dict[str, Judgment]:
-        """Return the stored judgments by index."""
-        if self._source.run:
-            # Labels that cannot be read must stop the command before it spends anything.
-            read_labels(self._source.run)
-        self.lines = load_judgments(self.folder.judgments) if self.folder else {}
-        return self.lines
-
-    def finish(self, done: Mapping[str, Judgment]) -> None:
-        """Write all judgments in the order of the annotations, and the scores of those `done`.
-
-        Judgments of videos that are no longer captioned or annotated are kept at the end.
-        """
-        order = {one.index: place for place, one in enumerate(self._source.annotations)}
-        self._judgments = [done[index] for index in order if index in done]
-        if self.folder:
-            lines = sorted(self.lines.values(), key=lambda one: order.get(one.index, len(order)))
-            write_judgments(self.folder.judgments, lines)
-            write_scores(self.folder, self.scores)
-
-    @cached_property
-    def scores(self) -> Scores:
-        """The scores of the judgments that were finished."""
-        source, run = self._source, self._source.run
-        captions = {caption.index: caption for caption in source.captions}
-        return summarise(
-            source.annotations,
-            self._judgments,
-            captioned=len(source.captions),
-            labels=labels_of(run, source.annotations, captions) if run else None,
-        )
 
 
 def write_scores(folder: JudgeFolder, scores: Scores) -> None:
@@ -136,34 +78,17 @@ def load_scores(file: Path) -> Scores:
         raise InputError(message, file=file, field=field) from None
 
 
-class Absent(Enum):
-    """Stands in for a value that one of two files lacks."""
-
-    MISSING = "–"
-
-
-@dataclass(frozen=True)
-class ValueDifference:
-    """A value that differs: in the file and recomputed; either may be missing."""
-
-    path: str
-    theirs: Any
-    ours: Any
-
-    def __str__(self) -> str:
-        theirs, ours = (
-            "missing" if one is Absent.MISSING else shown(one) for one in (self.theirs, self.ours)
-        )
-        return f"{self.path} is {theirs}, but {ours} by the verdicts"
-
-
 @dataclass(frozen=True)
 class Checked:
-    """The result of a check: how many numbers agree, all differences, and remarks on them."""
+    """The result of a check: how many numbers agree, all differences, and remarks on them.
+
+    A difference has a `path`, and the value in the file (`theirs`) and recomputed (`ours`); a side
+    that lacks the value has no key.
+    """
 
     file: Path
     numbers: int
-    differences: tuple[ValueDifference, ...]
+    differences: tuple[dict[str, Any], ...]
     notes: tuple[str, ...]
 
 
@@ -175,90 +100,68 @@ def check_scores(judged: JudgedRun, file: Path) -> Checked:
     names another judge, prompts or repeats, only the signatures are compared.
     """
     theirs, ours = read_scores(file), judged.scores.model_dump(mode="json")
-    found = _Comparison()
-    notes = found.signatures(theirs.pop("signature", Absent.MISSING), ours.pop("signature"))
+    notes, is_same_judge = _about_signatures(str(theirs.get("signature")), ours["signature"])
     if theirs.pop("bridged", None) is not None:
         notes.append("its bridged scores are not checked; `capeval bridge` recomputes them")
     ours.pop("bridged", None)
     if theirs.get("calibrated") is None and ours.pop("calibrated", None) is not None:
         notes.append("it has no calibrated scores, although the run has human labels")
-    elif isinstance(theirs.get("calibrated"), dict) and ours.get("calibrated") is None:
+    elif theirs.get("calibrated") is not None and ours.get("calibrated") is None:
         del theirs["calibrated"]
         notes.append(
             "its calibrated scores are not checked, as the human labels are not here; name their "
             "file with --human"
         )
-    for side in (theirs.get("calibrated"), ours.get("calibrated")):
-        if isinstance(side, dict) and isinstance(side.get("signature"), str):
-            side["signature"] = Signature.parse(side["signature"]).without_version()
-    if OTHER_JUDGE not in notes:
-        found.compare("", theirs, ours)
-    return Checked(file, found.agree, tuple(found.differences), tuple(notes))
+    if not is_same_judge:
+        theirs, ours = ({"signature": side.get("signature")} for side in (theirs, ours))
+    sides = {"theirs": dict(_leaves(theirs)), "ours": dict(_leaves(ours))}
+    agree, differences = 0, []
+    for path in {**sides["ours"], **sides["theirs"]}:
+        found = {name: values[path] for name, values in sides.items() if path in values}
+        if len(found) < 2 or not _is_equal(**found):
+            differences.append({"path": path, **found})
+        else:
+            agree += _is_number(found["ours"])
+    return Checked(file, agree, tuple(differences), tuple(notes))
 
 
-class _Comparison:
-    """Walks two JSON values at once, counts the numbers that agree and collects the differences."""
-
-    def __init__(self) -> None:
-        self.agree = 0
-        self.differences: list[ValueDifference] = []
-
-    def compare(self, path: str, theirs: Any, ours: Any) -> None:
-        """Compare two values; of an object that one side lacks, each value is a difference."""
-        if ours and isinstance(ours, dict | list) and theirs is Absent.MISSING:
-            theirs = type(ours)()
-        elif theirs and isinstance(theirs, dict | list) and ours is Absent.MISSING:
-            ours = type(theirs)()
-        if isinstance(theirs, list) and isinstance(ours, list):
-            theirs, ours = (
-                {str(at): value for at, value in enumerate(side, start=1)}
-                for side in (theirs, ours)
-            )
-        if isinstance(theirs, dict) and isinstance(ours, dict):
-            for key in [*ours, *(key for key in theirs if key not in ours)]:
-                self.compare(
-                    _json_path(path, key),
-                    theirs.get(key, Absent.MISSING),
-                    ours.get(key, Absent.MISSING),
-                )
-        elif _is_number(theirs) and _is_number(ours) and _is_close(theirs, ours):
-            self.agree += 1
-        elif type(theirs) is not type(ours) or theirs != ours:
-            self.differences.append(ValueDifference(path, theirs, ours))
-
-    def signatures(self, theirs: Any, ours: str) -> list[str]:
-        """Compare signatures part by part; return remarks on what differs."""
-        if not isinstance(theirs, str):
-            self.compare("signature", theirs, ours)
-            return []
-        stored, made = Signature.parse(theirs), Signature.parse(ours)
-        self.compare("signature", stored.without_version(), made.without_version())
-        notes = []
-        if stored.get(VERSION) != made.get(VERSION):
-            notes.append(
-                f"scored by capeval {stored.get(VERSION) or 'unknown'}, "
-                f"checked by {made.get(VERSION)}"
-            )
-        differing = differing_parts(stored, made)
-        if "data" in differing:
-            notes.append("the annotations are not those that the file was made with")
-        if differing.keys() & {"judge", "prompts", "reasoning", "repeats"}:
-            notes.append(OTHER_JUDGE)
-        return notes
+def _about_signatures(theirs: str, ours: str) -> tuple[list[str], bool]:
+    """Return remarks on what differs, and whether the verdicts are of the judge that is named."""
+    stored, made = Signature.parse(theirs), Signature.parse(ours)
+    notes = []
+    if stored.get(VERSION) != made.get(VERSION):
+        notes.append(
+            f"scored by capeval {stored.get(VERSION) or 'unknown'}, checked by {made.get(VERSION)}"
+        )
+    differing = differing_parts(stored, made).keys()
+    if "data" in differing:
+        notes.append("the annotations are not those that the file was made with")
+    is_same_judge = not differing & {"judge", "prompts", "reasoning", "repeats"}
+    if not is_same_judge:
+        notes.append(
+            "the verdicts are not of the judge that the file names, so its numbers are not compared"
+        )
+    return notes, is_same_judge
 
 
-def _json_path(path: str, key: str) -> str:
-    """Return the path of a key under `path`; the key is quoted unless it is a plain word."""
-    name = key if _PLAIN.fullmatch(key) else json.dumps(key, ensure_ascii=False)
-    return f"{path}.{name}" if path else name
+def _leaves(value: Any, path: str = "", name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the path of every value that is no list or object; a signature is read as its parts."""
+    if name == "signature" and isinstance(value, str):
+        value = Signature.parse(value).without_version()
+    elif isinstance(value, list):
+        value = {str(number): inner for number, inner in enumerate(value, start=1)}
+    if not isinstance(value, dict):
+        yield path, value
+        return
+    for key, inner in value.items():
+        yield from _leaves(inner, f"{path}.{key}" if path else key, key)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) in (int, float)
 
 
-def _is_close(one: float, other: float) -> bool:
-    try:
-        return math.isclose(one, other, rel_tol=0, abs_tol=TOLERANCE)
-    except OverflowError:
-        return one == other
+def _is_equal(theirs: Any, ours: Any) -> bool:
+    if _is_number(theirs) and _is_number(ours):
+        return math.isclose(theirs, ours, rel_tol=0, abs_tol=TOLERANCE)
+    return type(theirs) is type(ours) and bool(theirs == ours)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,20 +32,6 @@ from capeval.scoring import AnnotationArrays, Scores, Signature, score_judgments
 from capeval.scoring.counts import as_arrays
 from capeval.text import nearest, shown
 from capeval.version import __version__
-
-
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Put off Python's search for reference cycles, which takes a third of the time of reading many
-    large files of verdicts and finds nothing in them.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def stored_judgments(

@@ -16,7 +16,7 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.judged_run import JudgedRun, load_judged
 from capeval.runs.resolve import attempt
 from capeval.runs.stored_scores import verdicts_hash
-from capeval.runs.verdicts import JudgeIdentity, judged_by, without_garbage_collection
+from capeval.runs.verdicts import JudgeIdentity, judged_by
 from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.stats.values import Floats, Mask
 from capeval.text import listed, nearest, shown
@@ -194,8 +194,7 @@ def load_pairs(
 ) -> list[RunPair]:
     """Return the runs that the new judge has judged; one that cannot be read is left out."""
     judged = [run for run in among if judges_called(run, loader.names.new)]
-    with without_garbage_collection():
-        return attempt(loader.load, judged, on_notice)
+    return attempt(loader.load, judged, on_notice)
 
 
 def one_data_set(pairs: Sequence[RunPair]) -> tuple[list[RunPair], list[RunPair]]:

@@ -147,7 +147,7 @@ def store_labels(judged: JudgedRun) -> list[str]:
     if run is None or labels is None:
         once = "the verdicts are not in a run, so the human labels are used this once, not stored"
         return [f"{judged.name}: {once}"]
-    before = run.human.read_bytes() if run.has_human() else None
+    before = run.human.read_bytes() if run.human.is_file() else None
     text = dumps(labels.model_dump(mode="json"), indent=1) + "\n"
     write_atomic(run.human, text)
     notices = []

@@ -49,7 +49,7 @@ def test_score_writes_what_it_returns_and_overwrites_no_input() -> None:
 def test_check_scores_finds_what_differs() -> None:
     assert not capeval.check_scores("old", "runs/old/judge/scores.json").differences
     assert "overall.all.f1.value" in {
-        one.path for one in capeval.check_scores("old", "runs/new/judge/scores.json").differences
+        one["path"] for one in capeval.check_scores("old", "runs/new/judge/scores.json").differences
     }
 
 

@@ -185,13 +185,6 @@ def test_progress_is_shown_every_judgment(client: ScriptedClient) -> None:
     assert shown.statuses[-1].spent.tokens > 0
 
 
-def test_repeats_are_recorded(client: ScriptedClient) -> None:
-    one = judge(client, repeats=3)
-    assert one.settings["repeats"] == 3
-    assert one.repeat_spread is not None
-    assert "|repeats:3|" in one.signature
-
-
 @pytest.mark.parametrize("content", ["", "\u200b \n"])
 def test_an_empty_caption_scores_zero_and_calls_nothing(
     content: str, client: ScriptedClient

@@ -90,11 +90,3 @@ def test_a_file_beside_the_annotations_may_be_new_and_earlier_outputs_may_be_rep
     judge(Path())
     for _ in range(2):
         assert run("leaderboard", "--out", "board.txt").code == 0
-
-
-@pytest.mark.parametrize("command", ["leaderboard", "score mine", "report mine --frames 0"])
-def test_the_configuration_is_kept(command: str) -> None:
-    judge(FILE)
-    Path("capeval.toml").touch()
-    Path("hard-link").hardlink_to("capeval.toml")
-    refused(*command.split(), "--out", "hard-link")

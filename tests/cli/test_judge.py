@@ -98,16 +98,6 @@ def test_judges_once_and_never_again(work: Workspace, endpoint: Endpoint) -> Non
     assert scores["signature"] in table.out.replace("\n", "")
 
 
-def test_a_lost_run_is_judged_again_from_the_cache(work: Workspace, endpoint: Endpoint) -> None:
-    work.judge()
-    before = (work.judged / "judgments.jsonl").read_bytes()
-    (work.judged / "judgments.jsonl").unlink()
-    assert work.judge("--dry-run", "--json").json["calls"] == 0
-    assert work.judge().code == 0
-    assert endpoint.calls() == 36
-    assert (work.judged / "judgments.jsonl").read_bytes() == before
-
-
 def test_only_what_changed_is_judged_again(work: Workspace, endpoint: Endpoint) -> None:
     work.judge()
     stored = work.judgments()

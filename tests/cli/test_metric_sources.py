@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 SOURCES = {
-    "runs": "runs: is a folder of runs and no run; name one of runs/one",
+    "runs": "runs: is neither a judged run nor a judge's folder",
     "runs/bare": "runs/bare: is a run that is not judged; run `capeval judge runs/bare` first",
     "empty": "empty: is neither a judged run nor a judge's folder: it holds no verdicts",
     "scores.json": "scores.json: is a scores.json, which has means only; name the judgments",

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.cli.conftest import ROOT, Endpoint, Workspace, caption
+from tests.cli.conftest import ROOT, Workspace, caption
 
 
 def test_a_refused_judge_leaves_no_run_and_corrected_captions_are_accepted(
@@ -53,20 +53,6 @@ def test_a_refused_generate_leaves_no_run_and_no_lock(
     )
     assert refused.code in (2, 3), refused.err
     assert [path for path in sorted(work.folder.rglob("*")) if "xdg" not in str(path)] == before
-
-
-def test_captions_may_be_corrected_while_none_is_scored(
-    work: Workspace, endpoint: Endpoint
-) -> None:
-    endpoint.mood(filter=["unit"])
-    work.fill(3)
-    assert work.judge().code == 3
-    assert {line["status"] for line in work.judgments().values()} == {"unscored"}
-    corrected = [caption(number) | {"caption": f"A dog {number}."} for number in range(3)]
-    work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in corrected))
-    endpoint.mood()
-    assert work.judge().code == 0
-    assert work.scores()["counts"]["scored"] == 3
 
 
 # In blocks of 1,024 bytes, as a full disk would: the captions fit, and the first verdict does not.

@@ -67,9 +67,8 @@ DIFFERENCES: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
     ({"overall__all__n": "3"}, [("overall.all.n", '"3" → 10')]),
     ({"overall__all__n": True}, [("overall.all.n", "true → 10")]),
     ({"counts__captioned": 4}, [("counts.captioned", "4 → 10")]),
-    ({"counts": []}, [("counts", "[] → {")]),
     ({"by__domain__Film__all__n": ...}, [("by.domain.Film.all.n", "missing → 8")]),
-    ({"by__domain__Film__all__x.y": 1}, [('by.domain.Film.all."x.y"', "1 → missing")]),
+    ({"by__domain__Film__all__x.y": 1}, [("by.domain.Film.all.x.y", "1 → missing")]),
     ({"settings__models": ["other"]}, [("settings.models.1", '"other" → "gpt-4o-2024-08-06"')]),
     ({"settings__models": []}, [("settings.models.1", 'missing → "gpt-4o-2024-08-06"')]),
     ({"settings__baseline": 0}, [("settings.baseline", "0 → false")]),
@@ -77,7 +76,10 @@ DIFFERENCES: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
     ({"settings__interval__method": "x"}, [("settings.interval.method", '"x" → "t interval')]),
     ({"settings__interval__level": 0.9}, [("settings.interval.level", "0.9 → 0.95")]),
     ({"usage": {"split": 3}}, [("usage.split", "3 → missing")]),
-    ({"repeat_spread": {"repeats": 2}}, [("repeat_spread", '{"repeats": 2} → null')]),
+    (
+        {"repeat_spread": {"repeats": 2}},
+        [("repeat_spread", "missing → null"), ("repeat_spread.repeats", "2 → missing")],
+    ),
     (
         {"counts__scored": 1, "videos__a__all__f1": 0.25},
         [("counts.scored", "1 → 10"), ("videos.a.all.f1", "0.25 → ")],
@@ -143,9 +145,7 @@ def test_another_version_is_noted_and_no_difference(typed: Typed) -> None:
         ("capeval:tuna-cap|judge:other", 'signature.judge: "other" → "gpt-4o-2024-08-06"'),
         ("capeval:tuna-cap|judge:a|judge:b", 'signature.judge:b: "b" → missing'),
         ("", "signature.capeval: missing"),
-        (None, "signature: null → "),
-        (3, "signature: 3 → "),
-        (["x"], 'signature: ["x"] → '),
+        (None, "signature: null → missing"),
     ],
 )
 def test_wrong_signature_differs_part_by_part(typed: Typed, signature: Any, told: str) -> None:

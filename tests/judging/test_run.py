@@ -64,8 +64,8 @@ async def run(
     async with open_judge(JudgeOptions({}, client=client, **choice)) as opened:
         work = JudgingWork(source, opened, repeats=repeats, limit=limit)
         finished = await execute(work)
-        assert work.store.folder is not None
-        return Done(finished.plan, work.store.scores, work.store.folder, len(client.requests))
+        assert work.folder is not None
+        return Done(finished.plan, work.judged.scores, work.folder, len(client.requests))
 
 
 def edited(text: str) -> list[Caption]:

@@ -93,7 +93,6 @@ def test_a_name_that_several_runs_have_is_refused(find: Callable[[str], Path]) -
 NAMES = [
     ("mime@8", InputError, 'nor a run under runs/; did you mean "mine@8"?'),
     ("own/mine@8", InputError, "own/mine@8: does not exist"),
-    ("mcq/own/mine@8", InputError, "does not exist"),
     ("", UsageError, "the name of a run is empty; name a run under runs/, or a path"),
     ("a\0b", InputError, "a\\x00b: is neither a file of responses nor a run under runs/"),
     ("x" * 5000, InputError, "is neither a file of responses nor a run under runs/"),

@@ -3,16 +3,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from capeval.errors import InputError, RunLocked
 from capeval.files.captions import load_captions
-from capeval.runs import folder
+from capeval.runs import sources
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import Source
 from capeval.schema import Caption
@@ -27,20 +24,21 @@ CAPTIONS = [
 @pytest.fixture
 def run(tmp_path: Path) -> RunFolder:
     run = RunFolder(tmp_path / "runs" / "mine")
-    run.store_captions(CAPTIONS)
+    source(run, CAPTIONS).store()
     run.write_manifest({"source": "c.jsonl"})
     return run
 
 
-def test_stored_captions_are_read_the_same(run: RunFolder) -> None:
-    assert list(load_captions(run.captions)) == CAPTIONS
-    assert run.read_manifest() == {"source": "c.jsonl"}
+def source(run: RunFolder, captions: list[Caption]) -> Source:
+    known = (annotation("a", "c1"), annotation("b", "c1"))
+    return Source("mine", run, known, tuple(captions), "a.json", origin="c.jsonl")
 
 
 def test_same_captions_in_another_order_are_the_same_run(run: RunFolder) -> None:
     before = run.captions.read_bytes()
-    run.store_captions(CAPTIONS[::-1])
+    source(run, CAPTIONS[::-1]).store()
     assert run.captions.read_bytes() == before
+    assert list(load_captions(run.captions)) == CAPTIONS
 
 
 @pytest.mark.parametrize(
@@ -53,76 +51,40 @@ def test_same_captions_in_another_order_are_the_same_run(run: RunFolder) -> None
 )
 def test_other_captions_are_refused(run: RunFolder, others: list[Caption]) -> None:
     before = {path: path.read_bytes() for path in run.path.iterdir()}
-    with pytest.raises(InputError, match="holds other captions") as error:
-        run.check_captions(others)
-    assert "--run" in str(error.value)
+    for work in (source(run, others).check, source(run, others).store):
+        with pytest.raises(InputError, match=r"holds other captions than c\.jsonl; .* --run"):
+            work()
     assert {path: path.read_bytes() for path in run.path.iterdir()} == before
 
 
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError])  # a kill, and a full disk
-@pytest.mark.parametrize("write", [1, 2])
+@pytest.mark.parametrize("write", ["write_manifest", "captions"])
 def test_a_run_that_was_half_written_takes_other_captions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException], write: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str
 ) -> None:
     run = RunFolder(tmp_path / "runs" / "mine")
-    known = (annotation("a", "c1"), annotation("b", "c1"))
-    left = [write]
 
-    def count(work: Callable[..., None]) -> Callable[..., None]:
-        def counted(*given: Any) -> None:
-            left[0] -= 1
-            if left[0] == 0:
-                raise failure
-            work(*given)
-
-        return counted
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        for name in ("write_atomic", "write_jsonl"):
-            patch.setattr(folder, name, count(getattr(folder, name)))
-        with pytest.raises(failure):
-            Source("mine", run, known, tuple(CAPTIONS[:1]), "a.json", origin="c.jsonl").store()
-    Source("mine", run, known, tuple(CAPTIONS), "a.json", origin="c.jsonl").store()
+        if write == "captions":
+            patch.setattr(sources, "write_jsonl", killed)
+        else:
+            patch.setattr(RunFolder, write, killed)
+        with pytest.raises(KeyboardInterrupt):
+            source(run, CAPTIONS[:1]).store()
+    source(run, CAPTIONS).store()
     assert list(load_captions(run.captions)) == CAPTIONS
     assert run.read_manifest()["captions"]["count"] == 2
 
 
 def test_the_manifest_of_generated_captions_names_no_file(run: RunFolder) -> None:
     run.write_manifest({"generation": {"model": "m"}})
-    known = (annotation("a", "c1"), annotation("b", "c1"))
-    Source("mine", run, known, tuple(CAPTIONS), "a.json", origin="c.jsonl").store()
+    source(run, CAPTIONS).store()
     assert sorted(run.read_manifest()) == ["annotations", "generation"]
 
 
 UNSCORED = '{"index": "a", "status": "unscored", "reason": "timed out"}\n'
-
-
-@pytest.mark.parametrize(
-    ("lines", "kept"),
-    [
-        ("", False),
-        (UNSCORED, False),
-        (UNSCORED + '{"index": "b", "status": "scored"}\n' + UNSCORED, True),
-    ],
-)
-def test_captions_of_a_file_may_be_corrected_until_one_is_scored(
-    run: RunFolder, lines: str, kept: bool
-) -> None:
-    run.write_manifest({"captions": {"source": "c.jsonl"}})
-    judge = run.judge("m", None, identity="0")
-    judge.path.mkdir()
-    judge.judgments.write_text(lines)
-    with pytest.raises(InputError, match="holds other captions") if kept else nullcontext():
-        run.check_captions(CAPTIONS[:1])
-
-
-@pytest.mark.parametrize("captions", [True, False])
-def test_generated_captions_are_never_those_of_a_file(run: RunFolder, captions: bool) -> None:
-    if not captions:
-        run.captions.unlink()
-    run.write_manifest({"captions": {"source": "c.jsonl"}, "generation": {"model": "m"}})
-    with pytest.raises(InputError, match="choose another name with --run"):
-        run.check_captions(CAPTIONS[:1])
 
 
 def test_second_process_is_refused_until_the_first_is_done(run: RunFolder) -> None:
@@ -199,18 +161,3 @@ def test_verdicts_made_elsewhere_keep_their_folder(run: RunFolder) -> None:
         made.path.mkdir(exist_ok=True)
         made.judgments.write_text(json.dumps(json.loads(UNSCORED) | line) + "\n")
         assert (run.judge("m", None, identity="mine") == made) is is_own
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[]", "must be a JSON object"),
-        ("", "is empty"),
-        ("{", "line 1: broken JSON at column 2"),
-        (json.dumps("x"), "must be a JSON object"),
-    ],
-)
-def test_damaged_manifest_is_told(run: RunFolder, text: str, message: str) -> None:
-    run.manifest.write_text(text)
-    with pytest.raises(InputError, match=message):
-        run.read_manifest()

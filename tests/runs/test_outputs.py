@@ -101,9 +101,3 @@ def test_names_of_files_that_capeval_keeps_are_for_these(name: str, there: bool)
             check_output(Path(name), [], option=option)
     if name in ("scores.json", "responses.jsonl"):
         check_output(Path(name), [], own=name)
-
-
-def test_a_check_leaves_nothing_behind() -> None:
-    check_output(Path("folder/more/out.json"), [])
-    check_output(Path("folder/out.json"), [])
-    assert [*Path("folder").iterdir()] == []

@@ -43,17 +43,3 @@ def test_distinct_names_stay_distinct(one: str, other: str) -> None:
 @pytest.mark.parametrize("name", ["gpt-4o-2024-08-06@tuna-cap-v1", "lexical-1", "a_b+c.d"])
 def test_plain_names_are_kept(name: str) -> None:
     assert safe_name(name) == name
-
-
-RESERVED = [
-    *("CON", "nul", "lpt1", "com7", "aux.txt"),
-    *("captions.jsonl", "Captions.JSONL", "captions.1-of-2.jsonl", "ungenerated.jsonl"),
-    *("ungenerated.12-of-12.jsonl", "manifest.json", "judgments.jsonl", "scores.json"),
-    *(".lock", ".lock.1-of-2", ".", ".."),
-]
-
-
-@pytest.mark.parametrize("name", RESERVED)
-def test_names_of_a_runs_files_and_those_that_windows_reserves_are_changed(name: str) -> None:
-    assert safe_name(name).lower() != name.lower()
-    assert safe_name(name) not in RESERVED

@@ -292,7 +292,7 @@ def test_a_check_of_published_scores_does_not_mind_bridged_ones(folder: Path) ->
     capeval.bridge("old", "new")
     file = Path(f"runs/system-a/{NEW_FOLDER}/scores.json")
     checked = capeval.check_scores(f"runs/system-a/{NEW_FOLDER}", file)
-    assert [one for one in checked.differences if "bridged" in one.path] == []
+    assert [one for one in checked.differences if "bridged" in one["path"]] == []
 
 
 def test_a_bridge_made_elsewhere_can_be_used(folder: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from capeval.errors import CapevalError, JudgeError, ModelDown
 from capeval.judging.lexical.matching import RULES, prepare, split_and_match, stemmer
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.runs.concurrency import Threads
+from capeval.runs.concurrency import in_thread
 from capeval.schema import Annotation, Relation, Verdict
 from capeval.text import describe, storable
 
@@ -52,8 +52,6 @@ class NLIJudge(PreparedJudge):
         )
         self._snapshot = f"{self.name}@{encoder.weights[:8]},{VERSION},{dtype},{limit} tokens"
         self.description = f"an NLI model, {dtype} on {encoder.device}"
-        # A caption after the other: neither a model nor its tokenizer is safe in two threads.
-        self._threads = Threads(1)
         self._failures = 0
 
     async def judge(
@@ -63,7 +61,7 @@ class NLIJudge(PreparedJudge):
         del repeat  # nothing is random
         tally.models.add(self._snapshot)
         try:
-            verdict = await self._threads.run(partial(self._judge, annotation, caption, tally))
+            verdict = await in_thread(partial(self._judge, annotation, caption, tally))
         except CapevalError:
             raise
         except Exception as error:
@@ -77,7 +75,6 @@ class NLIJudge(PreparedJudge):
 
     def close(self) -> None:
         """Release the model, without waiting for a caption in progress."""
-        self._threads.close()
         self._encoder.close()
 
     def _judge(self, annotation: Annotation, caption: str, tally: Tally) -> Verdict:

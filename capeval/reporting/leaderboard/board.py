@@ -28,7 +28,7 @@ from capeval.runs.drawn_videos import is_sample
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import files_read
-from capeval.runs.verdicts import snapshots_notice, without_garbage_collection
+from capeval.runs.verdicts import snapshots_notice
 from capeval.text import counted
 from capeval.trust.cards import card_for
 
@@ -115,18 +115,17 @@ def make_leaderboard(
             f"{counted(len(samples), 'random sample')} of videos for `capeval bridge` "
             f"{'is' if len(samples) == 1 else 'are'} not ranked"
         )
-    with without_garbage_collection():
-        for path, folder in (found | asked).items():
-            if path in samples:
-                continue
-            try:
-                with reading():
-                    read.append(read_stored(folder, references, catalogue))
-            except CapevalError as fault:
-                # A run that the user named must be shown; a search skips what it cannot show.
-                if path in asked:
-                    raise
-                left.append(LeftOutRun(folder.path, str(fault)))
+    for path, folder in (found | asked).items():
+        if path in samples:
+            continue
+        try:
+            with reading():
+                read.append(read_stored(folder, references, catalogue))
+        except CapevalError as fault:
+            # A run that the user named must be shown; a search skips what it cannot show.
+            if path in asked:
+                raise
+            left.append(LeftOutRun(folder.path, str(fault)))
     rows = [read_bridged_row(one) for one in read]
     notices += [why for _, why in rows if why]
     sections = _sections([*read, *(row for row, _ in rows if row)], least_coverage)
