@@ -58,14 +58,6 @@ def test_a_byte_order_mark_is_no_damage(home: Path) -> None:
     assert load_judged(path).judgments == whole
 
 
-def test_damage_before_the_last_line_is_told(home: Path) -> None:
-    path = judgments(home)
-    first, second, _ = path.read_bytes().split(b"\n")
-    path.write_bytes(first + b"\n" + second[:-3] + b"\xe2\n" + first + b"\n")
-    with pytest.raises(InputError, match=r"line 2: is damaged \(not UTF-8\)"):
-        load_judged("run")
-
-
 def test_annotations_are_found_beside_the_runs(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
