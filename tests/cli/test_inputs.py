@@ -95,10 +95,6 @@ CAPTIONS: dict[str, tuple[bytes, str]] = {
             "correct it, or skip such captions with --ignore-unknown"
         ),
     ),
-    "overflow": (
-        CAPTION.replace("}", ', "score": 1e999}').encode(),
-        "bad: line 1: 1e999 is not a number in JSON",
-    ),
     "control characters": (
         b'{"\\u001b[2J\\n": "A dog."}',
         (

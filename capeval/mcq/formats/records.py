@@ -14,7 +14,7 @@ from capeval.files.reading import json_lines, parse_json, read_text
 from capeval.files.tables import CONTROL, is_binary_table, read_table
 from capeval.mcq.formats.list_text import parse_list
 from capeval.schema.question import OPTION_LETTERS, VISIBLE, Tag
-from capeval.text import nearest, plain, shown
+from capeval.text import nearest, shown
 
 # A string may be unterminated: it is then read once, not from each of its quotes.
 _STRING_OR_TRAILING_COMMA = re.compile(
@@ -114,7 +114,7 @@ class Record:
 
 
 def _is_blank(text: str) -> bool:
-    return re.search(VISIBLE, text) is None or (not text.isascii() and not plain(text).strip())
+    return re.search(VISIBLE, text) is None
 
 
 def as_text(value: Any) -> str | None:
