@@ -129,6 +129,8 @@ def complaint(faults: ValidationError) -> tuple[str, str]:
     field = ".".join(str(p + 1) if isinstance(p, int) else str(p) for p in fault["loc"])
     message = fault["msg"].removeprefix("Value error, ")
     given = fault["input"]
+    if fault["type"] == "too_short":
+        message = f"needs at least {fault['ctx']['min_length']}, and has {len(given)}"
     if fault["type"] != "extra_forbidden" and isinstance(given, str | int | float | None):
         message += f", not {shown(given)}"
     return field, message

@@ -74,7 +74,7 @@ ANNOTATIONS: dict[str, tuple[bytes, str]] = {
     ),
     "no events": (
         b'{"index": "v", "events": []}',
-        'bad: line 1: index "v": events: Tuple should have at least 1 item after validation, not 0',
+        'bad: line 1: index "v": events: needs at least 1, and has 0',
     ),
     "deep": (b"[" * 100_000, "bad: line 1: is nested too deeply"),
 }

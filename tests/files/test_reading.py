@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from capeval.errors import InputError
 from capeval.files.reading import first_line, parse_json, read_text
@@ -94,10 +91,3 @@ def test_broken_json_is_told_with_its_line(text: str, told: str) -> None:
     assert str(error.value).startswith(f"a.json: {told}")
     with pytest.raises(InputError, match=r"line 4[23]: "):
         parse_json(text, file=FILE, line=42)
-
-
-@settings(deadline=None)
-@given(st.text())
-def test_any_text_is_read_or_refused_as_input(text: str) -> None:
-    with suppress(InputError):
-        parse_json(text, file=FILE)
