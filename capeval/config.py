@@ -22,8 +22,6 @@ _TABLES = ("endpoints", "models", "prices")
 
 def read_config(file: Path, table: str) -> Mapping[str, Any]:
     """Return one table of a configuration file by entry; empty if there is no file."""
-    if file.exists() and not file.is_file():
-        raise InputError("is not a regular file", file=file)
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:

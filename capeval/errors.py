@@ -44,8 +44,8 @@ class CapevalError(Exception):
         return one_line(super().__str__())
 
     def reword(self, edit: Callable[[str], str]) -> None:
-        """Replace the message by what `edit` makes of it."""
-        self.args = tuple(edit(one) if isinstance(one, str) else one for one in self.args)
+        """Replace the message by what `edit` makes of it; a file and a place stay as they are."""
+        self.args = tuple(map(edit, self.args))
 
 
 class InputError(CapevalError):
@@ -59,19 +59,18 @@ class InputError(CapevalError):
     def __init__(
         self, message: str, *, file: object = None, where: str = "", field: str = ""
     ) -> None:
-        self.message, self.where, self.field = message, where, field
+        super().__init__(message)
+        self.where, self.field = where, field
         self.file = None if file is None else str(file)
-        super().__init__()
-        self._join()
 
-    def reword(self, edit: Callable[[str], str]) -> None:
-        """Replace the message alone: the file and the place are the user's own names."""
-        self.message = edit(self.message)
-        self._join()
+    @property
+    def message(self) -> str:
+        """What is wrong and what to do, without the place."""
+        return str(self.args[0])
 
-    def _join(self) -> None:
+    def __str__(self) -> str:
         parts = (self.file or "", self.where, self.field, self.message)
-        self.args = (": ".join(part for part in parts if part),)
+        return one_line(": ".join(part for part in parts if part))
 
 
 class VideoError(InputError):

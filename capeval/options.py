@@ -32,7 +32,7 @@ from typing import (
 )
 
 from capeval.errors import CapevalError, UsageError
-from capeval.text import cut, describe, either, nearest
+from capeval.text import cut, describe, nearest
 
 INPUTS, JUDGE, MODEL, FRAMES = "Inputs", "Judge", "Model", "Frames"
 MACHINES, LIMITS, OUTPUT = "Several machines", "Limits", "Output"
@@ -238,7 +238,8 @@ def _expected(kinds: Sequence[Any], option: Option) -> str:
             parts.append(f"an object with a method {option.method}")
         else:
             parts.append(f"{'an' if name[0] in 'AEIOU' else 'a'} {name}")
-    return either([*dict.fromkeys(parts)])
+    *others, last = dict.fromkeys(parts)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _described(value: Any) -> str:

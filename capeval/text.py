@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import traceback
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -13,15 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
-
-# Unicode's format characters (category Cf) up to U+FFFF, tags, and variation selectors.
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180b-\u180f\u200b-\u200f"
-    "\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef]+"
-)
-
-# Three of four characters agree: one slip in the shortest names, and two that are swapped.
-_SIMILAR = 0.75
 
 
 class Loss(str):
@@ -47,15 +37,6 @@ def normal_form(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
     return unicodedata.normalize(form, text)
 
 
-def plain(text: str) -> str:
-    """Return text for comparison: compatibility forms, case and invisible characters unified.
-
-    >>> plain("＜Th\u200bink＞")
-    '<think>'
-    """
-    return _INVISIBLE.sub("", normal_form(text).casefold())
-
-
 def describe(error: BaseException, limit: int = 200) -> str:
     r"""Return an exception as `TYPE: message`; of a group, its first one.
 
@@ -74,9 +55,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 def both_ends(text: str, limit: int) -> str:
@@ -132,30 +111,16 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def either(names: Sequence[str]) -> str:
-    """Return alternatives as a sentence names them.
-
-    >>> either(["a", "b", "c"]), either(["a"])
-    ('a, b or c', 'a')
-    """
-    return " or ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
-
-
-def similar(value: Any, valid: Sequence[str]) -> str | None:
-    """Return the one of some names that a mistyped one is likely to mean, if there is one."""
-    names = {name.casefold(): name for name in valid}
-    found = get_close_matches(str(value).casefold(), names, n=1, cutoff=_SIMILAR)
-    return names[found[0]] if found else None
-
-
 def nearest(value: Any, valid: Sequence[str]) -> str:
     """Return `; did you mean X?` if one of `valid` is similar, else an empty string.
 
     >>> nearest("cammera", ["camera", "scene"])
     '; did you mean "camera"?'
     """
-    near = similar(value, valid)
-    return "" if near is None else f'; did you mean "{near}"?'
+    names = {name.casefold(): name for name in valid}
+    # Three of four characters agree: one slip in the shortest names, and two that are swapped.
+    found = get_close_matches(str(value).casefold(), names, n=1, cutoff=0.75)
+    return f'; did you mean "{names[found[0]]}"?' if found else ""
 
 
 def complaint(faults: ValidationError) -> tuple[str, str]:
@@ -164,6 +129,8 @@ def complaint(faults: ValidationError) -> tuple[str, str]:
     field = ".".join(str(p + 1) if isinstance(p, int) else str(p) for p in fault["loc"])
     message = fault["msg"].removeprefix("Value error, ")
     given = fault["input"]
+    if fault["type"] == "too_short":
+        message = f"needs at least {fault['ctx']['min_length']}, and has {len(given)}"
     if fault["type"] != "extra_forbidden" and isinstance(given, str | int | float | None):
         message += f", not {shown(given)}"
     return field, message

@@ -20,7 +20,7 @@ from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
 from capeval.llm.types import ChatRequest
 from capeval.runs.outputs import check_output
-from capeval.tracing import LOG, about, trace
+from capeval.tracing import about, trace
 from tests.cli_runs import capeval
 from tests.server import LoopbackServer, completion, failure, rate_limited
 
@@ -93,13 +93,6 @@ def test_keys_are_hidden_wherever_they_are(log: Path) -> None:
     for secret in ("escapes-1", "pass/word", "url-secret", "unknown-", "unknown."):
         assert secret not in text
     assert "ValueError" in named(log, "hostile")[0]["traceback"]
-
-
-def test_without_a_log_nothing_is_recorded(caplog: pytest.LogCaptureFixture) -> None:
-    about(index="v1")
-    trace("nothing")
-    assert not LOG.isEnabledFor(logging.DEBUG)
-    assert not caplog.records
 
 
 def test_a_log_is_continued_and_another_file_is_refused(log: Path, tmp_path: Path) -> None:

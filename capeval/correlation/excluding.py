@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-
-import numpy as np
 
 from capeval.correlation.result import HUMAN_WORDS, Correlation
 from capeval.errors import UsageError
@@ -48,30 +45,7 @@ def without_systems(
     rows = [row for row, system in enumerate(systems) if system not in names]
     if not rows:
         raise UsageError(f"--exclude-system: {table.file} has no other system")
-    keys = table.keys.take(rows)
-    if isinstance(table, LabelTable):
-        used = sorted({table.rater[row] for row in rows})
-        number = {rater: new for new, rater in enumerate(used)}
-        return replace(
-            table,
-            keys=keys,
-            elements=[table.elements[row] for row in rows],
-            rater=[number[table.rater[row]] for row in rows],
-            raters=tuple(table.raters[rater] for rater in used),
-            labels=[table.labels[row] for row in rows],
-            places=[table.places[row] for row in rows],
-            strata=table.strata and [table.strata[row] for row in rows],
-        )
-    ratings = table.ratings[:, rows]
-    # Without any rating left, the error of an empty file is clearer than that of no rater.
-    rated = np.flatnonzero((~np.isnan(ratings)).any(axis=1)).tolist() or range(len(ratings))
-    return replace(
-        table,
-        keys=keys,
-        raters=tuple(table.raters[rater] for rater in rated),
-        ratings=ratings[list(rated)],
-        metrics={name: values[rows] for name, values in table.metrics.items()},
-    )
+    return table.take(rows)
 
 
 def outlier_warnings(results: Sequence[Correlation]) -> list[str]:

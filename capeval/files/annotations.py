@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,11 @@ its fields.
 """
 
 
-def _problem(reader: Any) -> str | None:
-    usable = callable(reader) and not isinstance(reader, type)
-    return None if usable else "it must be a function that takes a path"
-
-
 FORMATS: Registry[AnnotationReader] = Registry(
     "capeval.formats",
     "annotation format",
     {"tuna": "capeval.files.reading:json_records"},
-    _problem,
+    lambda reader: None if callable(reader) else "it must be a function that takes a path",
 )
 
 
@@ -57,7 +52,7 @@ def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
         return validated_records(Annotation, _records_of(where, read, file), file=file)
 
 
-def split_format(path: Path | str, formats: Registry[Any] = FORMATS) -> tuple[str | None, Path]:
+def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[str | None, Path]:
     """Return the format that `NAME:PATH` names, or None, and the path itself.
 
     What exists is a path, whatever its name. Otherwise the text before a colon is a format if it

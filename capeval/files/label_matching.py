@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
@@ -12,9 +11,6 @@ from capeval.schema import RELATIONS, Relation
 from capeval.text import normal_form, shown
 
 _PUNCTUATION = re.compile(r"[\W_]+")
-
-# The similarity of a misspelt word to the right one: one wrong letter in a word of five.
-_SAME_WORD = 0.8
 
 
 def normalised(text: str) -> str:
@@ -43,68 +39,31 @@ def match_labels(
     name: str,
     notes: list[str],
 ) -> tuple[Relation, ...]:
-    """Return the label of each element, matched by normalised content and not by position.
+    """Return the label of each element, matched by content and not by position.
 
-    Content with one misspelt word matches if only one element is so similar; this is noted.
+    Content may differ in case, punctuation and spaces where only one element can be meant.
     ReplyError if elements are missing, invented, or duplicated with different labels.
     """
     keys = [normalised(element) for element in elements]
     found: dict[int, Relation] = {}
-    unmatched: list[tuple[str, str, Relation]] = []
     last: dict[str, Relation] = {}
     for content, relation in labels:
         key = normalised(content)
-        place = _place_of(content, key, elements, keys, found)
+        alike = [place for place, other in enumerate(keys) if other == key]
+        exact = [place for place in alike if elements[place].strip() == content.strip()]
+        # "+5" and "-5" are equal when normalised: what is exactly neither could mean either.
+        if not exact and len({elements[place].strip() for place in alike}) == 1:
+            exact = alike
+        place = next((place for place in exact if place not in found), None)
         if place is not None:
             found[place] = last[key] = relation
         elif key not in last:
-            unmatched.append((content, key, relation))
+            raise ReplyError(f"{name} has no visual element {shown(content)}; copy them exactly")
         elif last[key] != relation:
             raise ReplyError(f"{name}: the element {shown(content)} is answered twice, differently")
         else:
             notes.append(f"classify: {name}: an element was answered twice, alike")
-    for content, key, relation in unmatched:
-        meant = _misspelt_element(key, keys, [p for p in range(len(keys)) if p not in found])
-        if meant is None:
-            raise ReplyError(f"{name} has no visual element {shown(content)}; copy them exactly")
-        found[meant] = relation
-        notes.append(f"classify: {name}: an element was repeated with a slip, and recognised")
-    missing = [shown(elements[place]) for place in range(len(elements)) if place not in found]
+    missing = [shown(element) for place, element in enumerate(elements) if place not in found]
     if missing:
         raise ReplyError(f"{name}: element(s) not answered: {', '.join(missing[:10])}")
     return tuple(found[place] for place in range(len(elements)))
-
-
-def _place_of(
-    content: str,
-    key: str,
-    elements: Sequence[str],
-    keys: Sequence[str],
-    found: Mapping[int, Relation],
-) -> int | None:
-    """Return the element with this content: exactly the same, else the same when normalised."""
-    open_places = [place for place in range(len(elements)) if place not in found]
-    for place in open_places:
-        if elements[place].strip() == content.strip():
-            return place
-    near = [place for place in open_places if keys[place] == key]
-    # "+5" and "-5" are equal when normalised: what is exactly neither could mean either.
-    equal = {element.strip() for element, other in zip(elements, keys, strict=True) if other == key}
-    return near[0] if near and len(equal) == 1 else None
-
-
-def _misspelt_element(content: str, keys: Sequence[str], left: Sequence[int]) -> int | None:
-    near = [place for place in left if _is_one_slip(content.split(), keys[place].split())]
-    # If two elements are equally similar, it is unclear which one is meant.
-    return near[0] if len({keys[place] for place in near}) == 1 else None
-
-
-def _is_one_slip(given: Sequence[str], meant: Sequence[str]) -> bool:
-    changed = [(a, b) for a, b in zip(given, meant, strict=False) if a != b]
-    if len(given) != len(meant) or len(changed) != 1:
-        return False
-    one, other = changed[0]
-    # "left" for "right", "2" for "3" and "unlocked" for "locked" are different statements.
-    if one[0] != other[0] or any(c.isdigit() for c in one + other):
-        return False
-    return SequenceMatcher(None, one, other).ratio() >= _SAME_WORD

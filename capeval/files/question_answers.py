@@ -52,47 +52,45 @@ def load_questions(source: Path | str | Mapping[str, Sequence[Any]]) -> Question
     Of a video that is listed twice, the last list counts, as in the authors' code.
     """
     if isinstance(source, Mapping):
-        given = (("", {"index": index, "questions": of}) for index, of in source.items())
+        given = (
+            (f"index {shown(index)}", {"index": index, "questions": of})
+            for index, of in source.items()
+        )
         return _question_set(Path("qa"), given)
     return _question_set(Path(source), _of_file(Path(source)))
 
 
 def _question_set(place: Path, records: Iterable[tuple[str, dict[str, Any]]]) -> QuestionSet:
     found: dict[str, VideoQuestions] = {}
-    replaced: list[str] = []
+    replaced: dict[str, None] = {}
     for line, record in records:
         index = record.get("index")
         named = f"index {shown(index)}" if isinstance(index, str) else ""
-        where = ": ".join(part for part in (line, named) if part)
+        where = ": ".join(filter(None, (line, named)))
         one = validated(VideoQuestions, record, file=place, where=where)
         if found.get(one.index, one).questions != one.questions:
-            replaced.append(one.index)
+            replaced[one.index] = None
         found[one.index] = one
     if not found:
         raise InputError("has no questions", file=place)
-    numbered = {index: [*enumerate(one.questions, start=1)] for index, one in found.items()}
-    blank = [(index, n) for index, of in numbered.items() for n, one in of if one.is_blank]
+    videos: dict[str, tuple[Numbered, ...]] = {}
+    blank: list[str] = []
+    for video, one in found.items():
+        numbered = [*enumerate(one.questions, start=1)]
+        blank += [f"{n} of {shown(video)}" for n, question in numbered if question.is_blank]
+        videos[video] = tuple(each for each in numbered if not each[1].is_blank)
     notices = []
     if replaced:
-        videos = [*dict.fromkeys(replaced)]
         notices.append(
-            f"{place}: different lists of questions for {counted(len(videos), 'video')} (such as "
-            f"{shown(videos[0])}); the last one counts"
+            f"{place}: different lists of questions for {counted(len(replaced), 'video')} (such as "
+            f"{shown(next(iter(replaced)))}); the last one counts"
         )
     if blank:
-        index, number = blank[0]
         notices.append(
-            f"{place}: no text or no answer in {counted(len(blank), 'question')} (such as {number} "
-            f"of {shown(index)}), which will not be asked"
+            f"{place}: no text or no answer in {counted(len(blank), 'question')} (such as "
+            f"{blank[0]}), which will not be asked"
         )
-    return QuestionSet(
-        place,
-        {
-            index: tuple((n, one) for n, one in of if not one.is_blank)
-            for index, of in numbered.items()
-        },
-        tuple(notices),
-    )
+    return QuestionSet(place, videos, tuple(notices))
 
 
 def _of_file(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -105,11 +103,8 @@ def _of_file(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         records = json_records(path)
     for place, record in records:
         if not isinstance(record, dict) or not record:
-            raise InputError(
-                f"must be a JSON object with the questions of a video, not {shown(record)}",
-                file=path,
-                where=place,
-            )
+            message = f"must be a JSON object with the questions of a video, not {shown(record)}"
+            raise InputError(message, file=path, where=place)
         if "index" in record or "questions" in record:
             yield place, record
             continue

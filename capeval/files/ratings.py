@@ -135,6 +135,19 @@ class RatingTable:
         """A notice of the columns that are not read, if there are any."""
         return ignored_columns(self.file, self.header, self.columns.values())
 
+    def take(self, rows: Sequence[int]) -> RatingTable:
+        """Return the ratings of some of the captions, and the raters who rated one of them."""
+        ratings = self.ratings[:, rows]
+        # Without any rating left, the error of an empty file is clearer than that of no rater.
+        rated = np.flatnonzero((~np.isnan(ratings)).any(axis=1)).tolist() or range(len(ratings))
+        return replace(
+            self,
+            keys=self.keys.take(rows),
+            raters=tuple(self.raters[rater] for rater in rated),
+            ratings=ratings[list(rated)],
+            metrics={name: values[rows] for name, values in self.metrics.items()},
+        )
+
 
 @dataclass(frozen=True)
 class LabelTable:
@@ -161,6 +174,20 @@ class LabelTable:
     def notices(self) -> tuple[str, ...]:
         """A notice of the columns that are not read, if there are any."""
         return ignored_columns(self.file, self.header, self.columns.values())
+
+    def take(self, rows: Sequence[int]) -> LabelTable:
+        """Return some of the labels, and their raters."""
+        used = sorted({self.rater[row] for row in rows})
+        return replace(
+            self,
+            keys=self.keys.take(rows),
+            elements=[self.elements[row] for row in rows],
+            rater=[used.index(self.rater[row]) for row in rows],
+            raters=tuple(self.raters[number] for number in used),
+            labels=[self.labels[row] for row in rows],
+            strata=self.strata and [self.strata[row] for row in rows],
+            places=[self.places[row] for row in rows],
+        )
 
 
 def load_human(
@@ -212,16 +239,9 @@ def load_human(
         chosen = table.choose(["video_id", *wide], ["system"], {**mapped, **wide})
     else:
         chosen = table.choose(["video_id", "score"], ["system", "rater"], mapped)
-    _check_metrics(table, chosen, metric_columns)
     left, unrated = _rated(left, [chosen[name] for name in wide or ("score",)], missing)
     read = _wide if wide else _long
     found = read(left, chosen, metric_columns)
-    if standardised and len(found.raters) == 1 and chosen.get("score") != _STANDARDISED:
-        warning = (
-            f"{table.file}: --raters zmean needs the ratings of several raters; here one score of "
-            "each caption is standardised as a whole, which changes no correlation"
-        )
-        warnings = (*warnings, warning)
     return replace(
         found,
         warnings=(*warnings, *unrated, *found.warnings),
@@ -261,16 +281,6 @@ def _wide_columns(table: Table, mapped: Mapping[str, str]) -> dict[str, str]:
     if names or mapped.get("score") in table.columns:
         return {role: name for role, name in names.items() if name in table.columns}
     return {name: name for name in table.columns if _HUMAN.fullmatch(name)}
-
-
-def _check_metrics(table: Table, chosen: Mapping[str, str], metric_columns: Sequence[str]) -> None:
-    read = {column: name for name, column in chosen.items()}
-    for column in metric_columns:
-        if column in read:
-            raise table.error(
-                f"the column {shown(column)} is read as {read[column]}; --metric-columns takes "
-                "columns with the scores of metrics"
-            )
 
 
 def _rated(

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import codecs
 import json
-import math
-import re
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,32 +18,34 @@ def read_text(path: Path) -> str:
 
     Excel's "Unicode text" is UTF-16 with such a mark, and is read too.
     """
-    data = read_bytes(path)
-    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        text = data.decode("utf-16" if is_wide else "utf-8-sig")
-    except UnicodeDecodeError as fault:
-        line = data.count(b"\n", 0, fault.start) + 1
-        raise InputError(
-            "is not UTF-8; save the file as UTF-8", file=path, where=f"line {line}"
-        ) from None
+    text = decoded(read_bytes(path), path)
     if not text.strip():
         raise InputError("is empty", file=path)
     return text
 
 
+def decoded(data: bytes, path: Path) -> str:
+    """Return the text of the bytes of a file, as `read_text` does."""
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return data.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as fault:
+        line = data.count(b"\n", 0, fault.start) + 1
+        raise InputError(
+            "is not UTF-8; save the file as UTF-8", file=path, where=f"line {line}"
+        ) from None
+
+
 def read_bytes(path: Path) -> bytes:
     """Return the content of a regular file: reading a pipe or a device may never end."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            raise InputError("is not a regular file; save its content to one", file=path)
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(why_missing(path), file=path) from None
-    except IsADirectoryError:
-        raise InputError("is a folder; name a file", file=path) from None
+        if path.is_file():
+            return path.read_bytes()
+        kind = "is a folder" if path.is_dir() else "is not a regular file"
+        problem = f"{kind}; name a file" if path.exists() else why_missing(path)
     except OSError as fault:
-        raise InputError(f"cannot be read ({fault.strerror})", file=path) from None
+        problem = f"cannot be read ({fault.strerror})"
+    raise InputError(problem, file=path)
 
 
 @contextmanager
@@ -69,27 +68,6 @@ def why_missing(path: Path) -> str:
     return "does not exist" + nearest(path.name, names)
 
 
-def _finite(text: str) -> float:
-    # 1e999 would be read as infinity, which JSON cannot represent.
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"{cut(text)} is not a number in JSON")
-    return number
-
-
-class WrittenFloat(float):
-    """A number of JSON that keeps the text it was written as, such as `2.50`."""
-
-    text: str
-
-    @classmethod
-    def read(cls, text: str) -> WrittenFloat:
-        """Return the number of a text."""
-        number = cls(_finite(text))
-        number.text = text
-        return number
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
@@ -103,17 +81,13 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def parse_json(text: str, *, file: Path, line: int = 1, as_written: bool = False) -> Any:
-    """Parse strict JSON (no duplicated keys, no NaN); `line` is where `text` starts in the file.
-
-    With `as_written`, numbers with a point or an exponent are `WrittenFloat`.
-    """
+def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
+    """Parse strict JSON (no duplicated keys, no NaN); `line` is where `text` starts in the file."""
     try:
         return json.loads(
             text,
             object_pairs_hook=_unique,
             parse_constant=_no_constant,
-            parse_float=WrittenFloat.read if as_written else _finite,
         )
     except json.JSONDecodeError as fault:
         line += fault.lineno - 1
@@ -130,27 +104,12 @@ def parse_json(text: str, *, file: Path, line: int = 1, as_written: bool = False
     raise InputError(problem, file=file, where=f"line {line}")
 
 
-# A string may be unterminated: it is then read once, not from each of its quotes.
-_STRING_OR_TRAILING_COMMA = re.compile(
-    r'("(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z))|,(?=\s*[\]}])', re.DOTALL
-)
-
-
-def without_trailing_commas(text: str) -> str:
-    """Return JSON with a space for each comma before a closing bracket, which JSON forbids.
-
-    >>> without_trailing_commas('{"a": [1, ",]",],}')
-    '{"a": [1, ",]" ] }'
-    """
-    return _STRING_OR_TRAILING_COMMA.sub(lambda found: found[1] or " ", text)
-
-
-def json_lines(text: str, *, file: Path, as_written: bool = False) -> Iterator[tuple[int, Any]]:
+def json_lines(text: str, *, file: Path) -> Iterator[tuple[int, Any]]:
     """Yield `(line number from 1, value)` for every line of JSON lines that is not blank."""
     # Not splitlines(): U+2028 and similar characters are allowed inside a JSON string.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield number, parse_json(line, file=file, line=number, as_written=as_written)
+            yield number, parse_json(line, file=file, line=number)
 
 
 def json_records(path: Path) -> Iterator[tuple[str, Any]]:
@@ -175,11 +134,10 @@ def first_line(path: Path) -> str:
     with suppress(OSError):
         if path.is_file():
             with path.open(encoding="utf-8-sig", errors="replace") as file:
-                for line in file:
-                    if line.strip():
-                        return line.strip()
+                if line := next(filter(None, map(str.strip, file)), ""):
+                    return line
     # It raises an error that says what is wrong with the file.
-    return read_text(path).strip().split("\n", 1)[0]
+    return read_text(path)
 
 
 Stamp = tuple[int, ...]

@@ -10,7 +10,7 @@ the reference is in the assistant's message, the events are in `extra_info`, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from capeval.files.annotations import split_format
 from capeval.files.captions import load_captions
 from capeval.files.reading import json_records, parse_json, read_bytes, read_text, why_missing
 from capeval.files.validation import validated_records
-from capeval.plugins import Registry
 from capeval.schema import Caption
 from capeval.schema.reference import Reference
 
@@ -47,22 +46,23 @@ def _json_references(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _of_dream(record: dict[str, Any]) -> dict[str, Any]:
     """Return DREAM-1K's index, references, events and group; what has another form has none."""
-    index, extra, messages = record["idx"], record.get("extra_info"), record["messages"]
-    parts = [
-        part
-        for message in (messages if isinstance(messages, list) else [])
-        if isinstance(message, dict) and message.get("role") == "assistant"
-        for part in (message["content"] if isinstance(message.get("content"), list) else [])
-        if isinstance(part, dict) and part.get("reference") is not None
-    ]
-    found: dict[str, Any] = {
-        "index": str(index) if type(index) is int else index,
-        "references": [part["reference"] for part in parts],
-        "group": record["dataset"],
-    }
-    # An empty list of events is one: the video has none.
-    if isinstance(extra, dict) and extra.get("events") is not None:
-        found["events"] = extra["events"]
+    index = record["idx"]
+    found = {"index": str(index) if type(index) is int else index, "group": record["dataset"]}
+    try:
+        parts = [
+            part
+            for message in record["messages"]
+            if message["role"] == "assistant"
+            for part in message["content"]
+        ]
+        found["references"] = [
+            part["reference"] for part in parts if part.get("reference") is not None
+        ]
+        # An empty list of events is one: the video has none.
+        if record["extra_info"].get("events") is not None:
+            found["events"] = record["extra_info"]["events"]
+    except (AttributeError, KeyError, TypeError):
+        pass  # Validation says what is missing.
     return found
 
 
@@ -77,23 +77,12 @@ def _text_lines(path: Path) -> list[str]:
     return [line.strip() for line in read_bytes(path).decode("utf-8", "replace").splitlines()]
 
 
-REFERENCE_FORMATS: Registry[Callable[[Path], Iterable[tuple[str, Any]]]] = Registry(
-    "capeval.references",
-    "format of references",
-    {
-        "json": "capeval.files.references:_json_references",
-        LINES: "capeval.files.references:_lines_of",
-    },
-    lambda found: None if callable(found) else "it must be a function that takes a path",
-)
-
-
 def load_references(path: Path | str) -> tuple[Reference, ...]:
-    """Return the references of a file, `FORMAT:PATH` or JSON, in its order; raises `InputError`."""
-    name, file = split_format(path, REFERENCE_FORMATS)
+    """Return the references of a file, `lines:PATH` or JSON, in its order; raises `InputError`."""
+    name, file = split_format(path, (LINES,))
     if not file.exists():
         raise InputError(why_missing(file), file=file)
-    records = REFERENCE_FORMATS.load(name or "json")(file)
+    records = _lines_of(file) if name == LINES else _json_references(file)
     return validated_records(Reference, records, file=file)
 
 
@@ -105,7 +94,7 @@ def load_candidates(
     The name is `system`, else the `model` that all lines of a file name, else the file's stem; of
     text files whose names have dots, the part after the last, such as "DCU" of "vtt.en-en.DCU".
     """
-    name, file = split_format(path, REFERENCE_FORMATS)
+    name, file = split_format(path, (LINES,))
     if not file.exists():
         raise InputError(why_missing(file), file=file)
     if name == LINES:

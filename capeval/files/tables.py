@@ -62,14 +62,12 @@ class Table:
     ----------
     places : where each row is, such as "line 3"
     sheet : the sheet of a workbook
-    is_text : whether cells are text, in which an apostrophe escapes what looks like a formula
     """
 
     file: Path
     columns: Mapping[str, Sequence[Any]]
     places: Sequence[str]
     sheet: str | None = None
-    is_text: bool = True
 
     def __len__(self) -> int:
         return len(self.places)
@@ -127,19 +125,14 @@ class Table:
 
     def names(self, column: str) -> list[str]:
         """Return a column of names, without the blanks around them; none may be empty."""
-        found = ["" if cell is None else str(cell).strip() for cell in self.columns[column]]
-        if "" in found:
-            raise self.error(self.empty, row=found.index(""), column=column)
-        together = "".join(found)
-        if self.is_text and "'" in together:
-            found = [unescape(name) for name in found]
-        if CONTROL.search(together):
-            row = next(row for row, name in enumerate(found) if CONTROL.search(name))
-            raise self.error(
-                f"{shown(found[row])} has a control character, which names must not have",
-                row=row,
-                column=column,
-            )
+        cells = self.columns[column]
+        found = [unescape("" if cell is None else str(cell).strip()) for cell in cells]
+        for row, name in enumerate(found):
+            if not name:
+                raise self.error(self.empty, row=row, column=column)
+            if CONTROL.search(name):
+                message = f"{shown(name)} has a control character, which names must not have"
+                raise self.error(message, row=row, column=column)
         return found
 
     def numbers(self, column: str) -> NDArray[np.float64]:
@@ -301,10 +294,6 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"has two columns {shown(twice[0])}; rename one", file=path)
-    for name in names:
-        if CONTROL.search(name):
-            message = f"the column {shown(name)} has a control character in its name"
-            raise InputError(message, file=path)
 
 
 def _of_json(path: Path) -> Table:
@@ -316,7 +305,7 @@ def _of_json(path: Path) -> Table:
             raise InputError(message, file=path, where=place)
         names.update(dict.fromkeys(record))
     columns = {name: [record.get(name) for _, record in records] for name in names}
-    return Table(path, columns, [place for place, _ in records], is_text=False)
+    return Table(path, columns, [place for place, _ in records])
 
 
 def _of_parquet(path: Path, data: bytes) -> Table:
@@ -332,4 +321,4 @@ def _of_parquet(path: Path, data: bytes) -> Table:
         raise InputError(f"is damaged parquet ({describe(fault)})", file=path) from None
     _check_names(path, found.column_names)
     places = [f"row {n}" for n in range(1, found.num_rows + 1)]
-    return Table(path, dict(zip(found.column_names, columns, strict=True)), places, is_text=False)
+    return Table(path, dict(zip(found.column_names, columns, strict=True)), places)

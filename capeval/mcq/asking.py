@@ -10,7 +10,7 @@ from typing import Any
 from capeval.captioners.plan import default_run
 from capeval.captioners.protocol import Captioner
 from capeval.files.jsonl import as_stored
-from capeval.files.prompts import prompts_label
+from capeval.files.packaged import prompts_label
 from capeval.mcq.frames import ReaderFor, Shown
 from capeval.mcq.prompting import PROMPTS
 from capeval.mcq.question_job import QuestionJob, key_of

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
-from capeval.files.prompts import filled, prompts_label, template
+from capeval.files.packaged import filled, prompts_label, template
 from capeval.llm.asker import Asker
 from capeval.llm.prices import Price
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from capeval.errors import UsageError
-from capeval.files.prompts import filled, template
+from capeval.files.packaged import filled, template
 from capeval.mcq.asked import SYMBOLS
 from capeval.schema.question import Question, option_lines
 from capeval.text import counted, storable

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from capeval.files.prompts import prompts_label
+from capeval.files.packaged import prompts_label
 from capeval.llm.types import ReplyBroken, ReplyRefused
 from capeval.metrics.autodq_replies import (
     ANSWER_TOKENS,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from capeval.errors import ReplyError
-from capeval.files.prompts import tag_free_json
+from capeval.files.packaged import tag_free_json
 from capeval.llm.replies import (
     COUNT,
     TEXT,
@@ -20,7 +20,7 @@ from capeval.llm.replies import (
 )
 from capeval.llm.types import ReplySchema
 from capeval.metrics.chat_metric import Question
-from capeval.text import counted, plain, shown, storable
+from capeval.text import counted, normal_form, shown, storable
 
 PROMPTS = "autodq-v1"
 EXTRACT, ENTAIL = "extract", "entail"
@@ -96,7 +96,7 @@ def read_events(value: Any, notes: list[str], stage: str) -> tuple[str, ...]:
     for item in items:
         if not _WORD.search(item):
             raise ReplyError(f"every event must be a sentence, not {shown(item)}")
-        found.setdefault(" ".join(plain(item).split()), storable(item.strip()))
+        found.setdefault(" ".join(normal_form(item).casefold().split()), storable(item.strip()))
     if len(found) < len(items):
         notes.append(f"{stage}: {counted(len(items) - len(found), 'repeated event')} left out")
     if len(found) > MOST_EVENTS:

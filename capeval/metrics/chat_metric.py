@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
-from capeval.files.prompts import filled, template
+from capeval.files.packaged import filled, template
 from capeval.llm.replies import read_reply
 from capeval.llm.types import (
     Answer,

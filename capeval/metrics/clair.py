@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from capeval.errors import ReplyError
-from capeval.files.prompts import prompts_label, tag_free_json
+from capeval.files.packaged import prompts_label, tag_free_json
 from capeval.llm.replies import TEXT, ReplyForm, in_form, object_of
 from capeval.llm.types import ReplySchema
 from capeval.metrics.chat_metric import Asked, ChatMetric, Question

@@ -19,7 +19,7 @@ from capeval.errors import (
     RetriesExhausted,
     UsageError,
 )
-from capeval.files.prompts import prompts_label
+from capeval.files.packaged import prompts_label
 from capeval.files.question_answers import Numbered, load_questions
 from capeval.metrics.chat_metric import Asked, ChatMetric
 from capeval.metrics.protocol import Context, Item, Output, Scored, Summary, mean_of

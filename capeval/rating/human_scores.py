@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -54,23 +53,12 @@ def annotated(table: LabelTable, annotations: Collection[str]) -> tuple[LabelTab
         raise InputError(
             "none of its videos has an annotation; name theirs with --annotations", file=table.file
         )
-    used = sorted({table.rater[row] for row in rows})
-    kept = replace(
-        table,
-        keys=table.keys.take(rows),
-        elements=[table.elements[row] for row in rows],
-        rater=[used.index(table.rater[row]) for row in rows],
-        raters=tuple(table.raters[number] for number in used),
-        labels=[table.labels[row] for row in rows],
-        strata=table.strata and [table.strata[row] for row in rows],
-        places=[table.places[row] for row in rows],
-    )
     videos = sorted(set(table.keys.videos).difference(annotations))
     warning = (
         f"{len(table.places) - len(rows)} labels are of videos without an annotation, and are left "
         f"out: {listed(videos)}"
     )
-    return kept, [warning]
+    return table.take(rows), [warning]
 
 
 def from_labels(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from capeval.correlation.element_level import element_tables, human_labels
 from capeval.correlation.from_files import CorrelationInputs
@@ -108,15 +107,7 @@ def _of_these_systems(human: RatingTable, metric: MetricScores) -> tuple[RatingT
     if None in systems or not kept:
         # One side names no systems, or nothing matches: joining them reports it.
         return human, 0
-    return (
-        replace(
-            human,
-            keys=human.keys.take(kept),
-            ratings=human.ratings[:, kept],
-            metrics={name: values[kept] for name, values in human.metrics.items()},
-        ),
-        len(human.keys) - len(kept),
-    )
+    return human.take(kept), len(human.keys) - len(kept)
 
 
 def confusions_of(sides: CorrelationInputs) -> list[Confusion]:

@@ -96,10 +96,6 @@ def test_judgments_that_a_hand_has_broken_are_told_with_their_field(
         (("--metric", "a\x1b[2Jb=human.csv"), "has control characters"),
         (("--metric-columns", ","), "--metric-columns is empty"),
         (("--metric-columns", "x,y"), 'has no column "x"'),
-        (
-            ("--metric-columns", "score"),
-            "is read as score; --metric-columns takes columns with the scores of metrics",
-        ),
         (("--metric-columns", "x,y,x"), "--metric-columns: x is named twice"),
         (("--metric-columns", "x\x1b,x\x1b"), "is named twice"),
         (

@@ -166,19 +166,6 @@ def test_ids_of_systems_runs_and_annotations_get_hints_too(tmp_path: Path) -> No
     assert 'line 2: video_id: "v1.mp4" has no annotation; "v1.mp4" and "v1" look' in done.err
 
 
-@pytest.mark.parametrize("name", ["score", "human"])
-def test_one_score_of_each_caption_is_not_called_standardised(tmp_path: Path, name: str) -> None:
-    csv(tmp_path / "h.csv", f"video_id,{name},z_score,m", *(f"v{n},{n},{n},{n}" for n in range(6)))
-    done = correlate(
-        tmp_path, "--human", "h.csv", "--metric-columns", "m", "--raters", "zmean", *FAST
-    )
-    assert done.code == 0, done.err
-    assert (
-        "h.csv: --raters zmean needs the ratings of several raters; here one score of each caption "
-        "is standardised as a whole, which changes no correlation"
-    ) in done.err.replace("warning: ", "")
-
-
 def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
     if not TRECVID.is_file() or not THUMB.is_file():
         pytest.skip(f"{TRECVID} or {THUMB} is not here")

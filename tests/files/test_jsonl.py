@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-import errno
 import os
+import resource
+import signal
 import stat
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from capeval.files.jsonl import (
     write_jsonl,
 )
 from capeval.files.reading import json_lines, read_text
-from capeval.text import one_line
 
 # Every code point, lone surrogates too: that is what captions can hold.
 TEXT = st.text(st.characters(), max_size=20)
@@ -66,71 +66,29 @@ def test_file_torn_at_any_byte_keeps_its_whole_lines_and_goes_on(tmp_path: Path)
         assert path.read_bytes() == data, cut
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b'{"a', "line 2: broken JSON at column 2"),
-        (b"\xff", "line 2: is damaged (not UTF-8); remove the line and run again"),
-        (b'{"a": NaN}', "line 2: NaN is not a number in JSON"),
-    ],
-)
-def test_damage_before_the_last_line_is_told(tmp_path: Path, line: bytes, message: str) -> None:
+def test_damage_before_the_last_line_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "damaged.jsonl"
-    path.write_bytes(b'{"a": 1}\n' + line + b'\n{"b": 2}\n')
-    with pytest.raises(InputError) as error:
-        whole_lines(path)
-    assert message in str(error.value)
+    for line in (b'{"a', b"\xff"):
+        path.write_bytes(b'{"a": 1}\n' + line + b'\n{"b": 2}\n')
+        with pytest.raises(InputError, match=r"damaged\.jsonl: line 2: "):
+            whole_lines(path)
 
 
-def test_failed_append_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_whole_lines_and_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    append_all(path, [{"a": 1}])
-    with JsonlAppender(path) as appender, pytest.raises(ValueError, match="JSON compliant"):
-        appender.append({"a": float("nan")})
-    assert whole_lines(path) == [{"a": 1}]
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_full_disk_leaves_whole_lines_and_no_empty_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
-) -> None:
-    path = tmp_path / "new" / "a.jsonl"
-    if there:
-        append_all(path, LINES[:1])
-    write, calls = os.write, []
-
-    def full(descriptor: int, data: Any) -> int:
-        calls.append(data)
-        if len(calls) > 1:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(descriptor, data[:5])
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", full)
-        with JsonlAppender(path) as appender, pytest.raises(OSError, match="No space") as error:
-            appender.append(LINES[1])
+    append_all(path, LINES[:1])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        with JsonlAppender(path) as appender:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 5, before[1]))
+            with pytest.raises(OSError, match="too large") as error:
+                appender.append(LINES[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
     assert error.value.filename == str(path)
-    assert whole_lines(path) == LINES[:1] * there
-    assert path.parent.exists() == there
-
-
-@pytest.mark.parametrize("how", ["moved", "deleted", "replaced", "folder"])
-def test_a_file_that_is_replaced_takes_no_more_lines(tmp_path: Path, how: str) -> None:
-    path = tmp_path / "run" / "a.jsonl"
-    with JsonlAppender(path) as appender:
-        appender.append(LINES[0])
-        if how == "folder":
-            path.parent.rename(tmp_path / "other")
-        elif how == "deleted":
-            path.unlink()
-        else:
-            path.rename(tmp_path / "other")
-        if how == "replaced":
-            path.write_text("")
-        before = sorted(tmp_path.rglob("*"))
-        with pytest.raises(InputError, match="was moved, replaced or deleted"):
-            appender.append(LINES[1])
-    assert sorted(tmp_path.rglob("*")) == before
+    assert whole_lines(path) == LINES[:1]
 
 
 def test_unicode_is_written_as_it_is_unless_it_cannot_be() -> None:
@@ -155,33 +113,15 @@ def test_interrupted_write_leaves_the_old_file_and_no_other(
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(
-    ("kind", "told"),
-    [
-        ("pipe", "is not a regular file"),
-        ("link to a pipe", "is not a regular file"),
-        ("folder", "is a folder"),
-        ("circle", "cannot be written (Too many levels"),
-        ("below a file", "cannot be written (Not a directory)"),
-    ],
-)
-def test_only_files_are_ever_replaced(tmp_path: Path, kind: str, told: str) -> None:
+def test_only_files_are_replaced(tmp_path: Path) -> None:
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)
-    link.symlink_to(link if kind == "circle" else pipe)
-    (tmp_path / "file").touch()
-    path = {
-        "pipe": pipe,
-        "folder": tmp_path,
-        "below a file": tmp_path / "file" / "x",
-    }.get(kind, link)
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(InputError) as error:
-        write_atomic(path, "new")
-    assert str(error.value).startswith(one_line(f"{path}: {told}"))
-    assert sorted(tmp_path.iterdir()) == before
+    link.symlink_to(pipe)
+    for path in (pipe, link, tmp_path):
+        with pytest.raises(InputError, match="is not a regular file"):
+            write_atomic(path, "new")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, pipe]
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -149,7 +149,6 @@ def test_metrics_of_the_human_file_are_by_caption(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "columns", "told"),
     [
-        ("video_id,score,m\nv,1,2\n", ["m", "score"], '"score" is read as score'),
         ("video_id,score,bleu\nv,1,2\n", ["blue"], 'no column "blue"; did you mean "bleu"'),
         ("video_id,element_id,label,m\nv,1.1,1,2\n", ["m"], "has labels of elements"),
     ],

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from capeval.errors import InputError
 from capeval.files.reading import first_line, parse_json, read_text
 
 FILE = Path("a.json")
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
-)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +45,6 @@ def test_what_is_not_text_is_told_in_one_line(data: bytes, told: str) -> None:
         ("annotation.json", 'annotation.json: does not exist; did you mean "annotations.json"?'),
         ("no/such.json", "no/such.json: does not exist (nor does its folder no)"),
         ("folder", "folder: is a folder; name a file"),
-        ("annotations.json/x", "annotations.json/x: cannot be read (Not a directory)"),
         ("link", "link: is a link to gone, which does not exist"),
     ],
 )
@@ -94,8 +80,6 @@ def test_of_the_first_line_the_rest_is_not_looked_at(data: bytes, line: str) -> 
         ('["a\nb"]', "line 1: broken JSON at column 4 (Invalid control character at)"),
         ("A dog runs.", 'line 1: is not JSON: "A dog runs."; give JSON or JSON lines'),
         ('["NaN", NaN]', "line 1: NaN is not a number in JSON"),
-        ("[-Infinity]", "line 1: -Infinity is not a number in JSON"),
-        ("[1e999]", "line 1: 1e999 is not a number in JSON"),
         (f"[{'1' * 5000}]", "line 1: Exceeds the limit"),
         ('{"a": 1, "\\u0061": 2}', 'line 1: the key "a" is duplicated'),
         ("[" * 100_000, "line 1: is nested too deeply"),
@@ -107,17 +91,3 @@ def test_broken_json_is_told_with_its_line(text: str, told: str) -> None:
     assert str(error.value).startswith(f"a.json: {told}")
     with pytest.raises(InputError, match=r"line 4[23]: "):
         parse_json(text, file=FILE, line=42)
-
-
-@settings(deadline=None)
-@given(JSON)
-def test_what_json_writes_is_read_the_same(value: object) -> None:
-    assert parse_json(json.dumps(value), file=FILE) == value
-    assert parse_json(json.dumps(value, ensure_ascii=False, indent=1), file=FILE) == value
-
-
-@settings(deadline=None)
-@given(st.text())
-def test_any_text_is_read_or_refused_as_input(text: str) -> None:
-    with suppress(InputError):
-        parse_json(text, file=FILE)

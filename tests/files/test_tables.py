@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from capeval.errors import InputError
 from capeval.files.tables import Table, read_table
@@ -69,21 +67,6 @@ def test_the_content_decides_how_a_table_is_read(tmp_path: Path, kind: str) -> N
     )
     assert table.places[0] == place
     assert table.numbers("score").tolist() == [1, 2.5]
-
-
-CELL = st.text("ab é'_,;\t\"\n.1", min_size=1, max_size=4).filter(str.strip)
-
-
-@given(st.lists(st.tuples(CELL, CELL, CELL), min_size=1, max_size=5), st.sampled_from(",;\t"))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_what_the_csv_module_writes_is_read(
-    tmp_path: Path, rows: list[tuple[str, str, str]], delimiter: str
-) -> None:
-    text = io.StringIO(newline="")
-    csv.writer(text, delimiter=delimiter).writerows([HEADER, *rows])
-    path = tmp_path / "table.csv"
-    path.write_bytes(text.getvalue().encode())
-    assert [tuple(cells.values()) for _, cells in read_table(path).records()] == rows
 
 
 def table_of(folder: Path, text: str) -> Table:
@@ -148,13 +131,10 @@ def test_a_formula_that_was_never_computed_is_told_as_such(tmp_path: Path) -> No
         ("a,b\n1,2\n3,0,5\n", "line 3: has 3 cells where the header has 2"),
         ("a,b,a\n1,2,3\n", 'has two columns "a"; rename one'),
         ("a,b\n", "has no rows below its header"),
-        ("a,\x1bb\n1,2\n", "has a control character in its name"),
         ('a,b\n1,2\n"3,4\n', "line 3: is not CSV (unexpected end of data)"),
         ('[{"a": 1},\n 7]', "entry 2: must be a JSON object, not 7"),
         ('{"a": 1}\n{"a": ', "line 2: broken JSON"),
-        ("[]", "has no records"),
         ("PAR1 but not parquet", "is damaged parquet"),
-        ("", "is empty"),
     ],
 )
 def test_what_is_no_table_is_told_in_one_line(tmp_path: Path, text: str, told: str) -> None:
@@ -175,10 +155,7 @@ def test_numbers_are_read(tmp_path: Path, cell: str, number: float) -> None:
     ("cell", "told"),
     [
         ("high", "valid number"),
-        ("inf", "finite"),
         ("1e101", "less than or equal to"),
-        ("3%", "valid number"),
-        ("0x10", "valid number"),
         ("#N/A", "valid number"),
         ("1,5", "write decimals with a point"),
     ],

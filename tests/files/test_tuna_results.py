@@ -92,10 +92,8 @@ REPAIRED: dict[str, tuple[dict[str, Any], bool]] = {
     "reordered": (elements(RAIN, PAN), False),
     "case and spaces": (elements(element("the CAMERA  pans left"), RAIN), False),
     "label in capitals": (elements(PAN, element("It rains.", " Entailment. ")), False),
-    "one letter more": (elements(element("The camerra pans left."), RAIN), True),
     "answered twice, alike": (elements(PAN, RAIN, PAN), True),
     "null as text": (changed("match_ids", 2, to=[3, "None"]), False),
-    "foreign fields": (GOOD | {"cost": 1}, False),
 }
 
 
@@ -115,21 +113,12 @@ UNFIT: dict[str, tuple[dict[str, Any], str]] = {
         elements(PAN, RAIN, element("A cat sleeps.")),
         "event 2 has no visual element",
     ),
-    "element of another event": (
-        elements(PAN, element("The driver gets out.")),
-        "event 2 has no visual element",
-    ),
     "paraphrase": (elements(PAN, element("Rain falls.")), "event 2 has no visual element"),
     "answered twice, differently": (
         elements(PAN, RAIN, element("It rains.", "contradiction")),
         "answered twice, differently",
     ),
     "unknown label": (elements(PAN, element("It rains.", "partial")), "must be one of entailment"),
-    "label a number": (elements(PAN, element("It rains.", 1)), "must be one of entailment"),
-    "content a number": (
-        changed("relationship", 1, "visual_elements", 0, "content", to=3),
-        "content",
-    ),
     "event missing": (
         changed("relationship", to=GOOD["relationship"][:1]),
         "relationship has 1 events, the annotation 2",
@@ -138,15 +127,10 @@ UNFIT: dict[str, tuple[dict[str, Any], str]] = {
         changed("relationship", to=GOOD["relationship"][::-1]),
         "event 1 has no visual element",
     ),
-    "relationship null": (changed("relationship", to=None), "relationship: "),
     "reference too high": (changed("match_ids", 1, to=[2, 3]), "reference event 3 of 2"),
     "reference 0": (changed("match_ids", 1, to=[2, 0]), "match_ids.1"),
-    "reference true": (changed("match_ids", 1, to=[2, True]), "match_ids.1"),
     "reference digits": (changed("match_ids", 1, to=[2, "2"]), "match_ids.1"),
-    "pair of three": (changed("match_ids", 1, to=[2, 2, 2]), "match_ids.1"),
     "candidate missing": (changed("match_ids", to=[[1, 1], [3, None]]), "candidate events"),
-    "candidate from 0": (changed("match_ids", to=[[0, 1], [1, 2], [2, None]]), "candidate events"),
-    "event a number": (changed("candidate_events", 0, to=5), "candidate_events.0: "),
     "bare": ({"index": "TUNA_0001"}, "candidate_events: "),
 }
 
@@ -162,7 +146,6 @@ def test_what_does_not_fit_is_unscored_with_the_reason(case: str) -> None:
 
 WRONG: dict[str, tuple[list[object], str]] = {
     "index missing": ([{}], "entry 1: index: is missing or not a string"),
-    "index a number": ([GOOD | {"index": 5}], "entry 1: index: is missing or not a string"),
     "no object": ([GOOD, 5], "entry 2: index: is missing or not a string"),
     "twice": ([GOOD, GOOD], 'index "TUNA_0001": is duplicated'),
     "unknown": (

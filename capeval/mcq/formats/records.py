@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.files.reading import (
-    WrittenFloat,
-    json_lines,
-    parse_json,
-    read_text,
-    without_trailing_commas,
-)
+from capeval.files.reading import json_lines, parse_json, read_text
 from capeval.files.tables import CONTROL, is_binary_table, read_table
 from capeval.mcq.formats.list_text import parse_list
 from capeval.schema.question import OPTION_LETTERS, VISIBLE, Tag
-from capeval.text import nearest, plain, shown
+from capeval.text import nearest, shown
+
+# A string may be unterminated: it is then read once, not from each of its quotes.
+_STRING_OR_TRAILING_COMMA = re.compile(
+    r'("(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z))|,(?=\s*[\]}])', re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Record:
         return value
 
     def text(self, name: str) -> str:
-        """Return a text that is not blank; a number becomes text as it is written."""
+        """Return a text that is not blank; a number becomes text."""
         value = self.value(name)
         text = as_text(value)
         if text is None:
@@ -115,19 +114,17 @@ class Record:
 
 
 def _is_blank(text: str) -> bool:
-    return re.search(VISIBLE, text) is None or (not text.isascii() and not plain(text).strip())
+    return re.search(VISIBLE, text) is None
 
 
 def as_text(value: Any) -> str | None:
-    """Return a text, or a number as it is written; None for anything else.
+    """Return a text, or a number as text; None for anything else.
 
     >>> as_text("left"), as_text(3), as_text(True)
     ('left', '3', None)
     """
     if isinstance(value, str):
         return value
-    if isinstance(value, WrittenFloat):
-        return value.text
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return str(value) if math.isfinite(value) else None
@@ -173,7 +170,7 @@ def read_source(file: Path) -> Source:
         return _of_table(file)
     first, _, rest = text.strip().partition("\n")
     if first.lstrip()[0] == "{" and rest.strip() and _is_whole(first, file):
-        lines = json_lines(text, file=file, as_written=True)
+        lines = json_lines(text, file=file)
         return Source(file, records=[_record(file, f"line {n}", value) for n, value in lines])
     return _of_json(file, text)
 
@@ -189,14 +186,14 @@ def _is_whole(line: str, file: Path) -> bool:
 def _of_json(file: Path, text: str) -> Source:
     fault = None
     try:
-        value = parse_json(text, file=file, as_written=True)
+        value = parse_json(text, file=file)
     except InputError as error:
-        relaxed = without_trailing_commas(text)
+        relaxed = _STRING_OR_TRAILING_COMMA.sub(lambda found: found[1] or " ", text)
         if relaxed == text:
             raise
         fault = error
         try:
-            value = parse_json(relaxed, file=file, as_written=True)
+            value = parse_json(relaxed, file=file)
         except InputError:
             raise fault from None
     if isinstance(value, list):
