@@ -40,8 +40,6 @@ T = TypeVar("T")
 Check = Callable[[ChatReply], T]
 Preflight = Callable[[str, str | None], Awaitable[ChatReply]]
 
-# Characters, far more than any answer has: reading megabytes would hold up all other calls.
-LONGEST_REPLY = 200_000
 # A firewall refuses single captions; so many in a row mean that the endpoint refuses every one.
 REFUSED_UNTIL_STOPPED = 8
 
@@ -90,15 +88,20 @@ class Asker:
         try:
             yield
         except RequestRefused as refusal:
+            if not refusal.kind:
+                raise
             self._refused[number] = refusal.kind
-            for first in range(number - REFUSED_UNTIL_STOPPED + 1, number + 1):
-                row = range(first, first + REFUSED_UNTIL_STOPPED)
-                if refusal.kind and all(self._refused.get(n) == refusal.kind for n in row):
-                    raise AllRefused(
-                        f"{self.base_url} refused {len(row)} captions in a row in the same way, "
-                        f"the last with: {refusal}"
-                    ) from None
-            raise
+            first = last = number
+            while self._refused.get(first - 1) == refusal.kind:
+                first -= 1
+            while self._refused.get(last + 1) == refusal.kind:
+                last += 1
+            if last - first + 1 < REFUSED_UNTIL_STOPPED:
+                raise
+            raise AllRefused(
+                f"{self.base_url} refused {last - first + 1} captions in a row in the same way, "
+                f"the last with: {refusal}"
+            ) from None
 
     async def ask(
         self,
@@ -209,10 +212,6 @@ def _must_be_an_answer(
     if how == "declined":
         quoted = f": {reply.text[:200]}" if reply.text.strip() else ""
         raise RequestRefused(f"the model declined to answer ({reply.finish_reason}){quoted}")
-    if len(reply.text) > LONGEST_REPLY:
-        raise ReplyError(f"the reply is far too long ({len(reply.text):,} characters)")
-    if how == "failed":
-        raise ReplyError(f"the reply is marked as failed ({reply.finish_reason})")
     if whole and how == "cut":
         tokens = reply.usage.output_tokens or request.max_tokens
         raise ReplyError(f"the reply was cut off at {tokens} tokens")

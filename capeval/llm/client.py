@@ -19,6 +19,7 @@ from capeval.errors import (
 )
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.redact import parse_endpoint, remember_secrets
+from capeval.llm.replies import object_of
 from capeval.llm.retry import CallFailed
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
@@ -48,15 +49,7 @@ PREFLIGHT_ATTEMPTS = 3
 PREFLIGHT = (
     {"role": "user", "content": 'Reply with the JSON object {"ok": true} and nothing else.'},
 )
-PREFLIGHT_SCHEMA = ReplySchema(
-    "preflight",
-    {
-        "type": "object",
-        "properties": {"ok": {"type": "boolean"}},
-        "required": ["ok"],
-        "additionalProperties": False,
-    },
-)
+PREFLIGHT_SCHEMA = ReplySchema("preflight", object_of(ok={"type": "boolean"}))
 
 
 def endpoint_url(base_url: str | None) -> str:
@@ -91,7 +84,9 @@ class OpenAIChatClient:
         self._key, self._key_help = (api_key or "").strip(), key_help
         if not self._key.isascii() or not self._key.isprintable():
             raise UsageError("the API key contains characters that no key has")
-        remember_secrets((self._key, *self._endpoint.secrets))
+        # A token can be in the place of the user (https://TOKEN@host).
+        login, query = self._endpoint.login or (), self._endpoint.query
+        remember_secrets((self._key, *login, *query.values()))
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
         self._notify = on_notice or (lambda _: None)
         self._negotiation = Negotiation(self._found)
@@ -188,6 +183,9 @@ class OpenAIChatClient:
         def failure_of(state: RetryCallState) -> BaseException | None:
             return state.outcome.exception() if state.outcome else None
 
+        def seconds_spent(state: RetryCallState) -> float:
+            return max(state.seconds_since_start or 0.0, state.idle_for)
+
         def is_temporary(state: RetryCallState) -> bool:
             failure = failure_of(state)
             return isinstance(failure, CallFailed) and failure.action == "wait"
@@ -199,14 +197,14 @@ class OpenAIChatClient:
                 # throttles again at that time, they are spread further.
                 seconds = min(seconds, 0.1 * after) if state.attempt_number < 3 else seconds
                 seconds += after
-            seconds = min(seconds, max(patience - (state.seconds_since_start or 0.0), 0.0))
+            seconds = min(seconds, max(patience - seconds_spent(state), 0.0))
             trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
             return seconds
 
         def is_over(state: RetryCallState) -> bool:
             nonlocal failures
             failures += not getattr(failure_of(state), "throttled", False)
-            return failures >= attempts or (state.seconds_since_start or 0.0) >= patience
+            return failures >= attempts or seconds_spent(state) >= patience
 
         return AsyncRetrying(
             sleep=self._sleep, retry=is_temporary, wait=pause, stop=is_over, reraise=True
@@ -326,7 +324,7 @@ class OpenAIChatClient:
             if self._endpoint.is_local:
                 what = "is the server running?"
             return f"cannot reach {url}: {failure}; {what}"
-        if status == 401 and not self._key and not self._endpoint.basic:
+        if status == 401 and not self._key and not self._endpoint.login:
             return f"{url} wants a key: {self._key_help} ({failure})"
         if status == 401:
             return f"{url} refused the key ({failure})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import re
 from collections.abc import Iterable
@@ -45,9 +44,8 @@ class Endpoint:
     is_local: bool
     """Whether it is on this machine."""
     query: dict[str, str] = field(default_factory=dict, repr=False)
-    basic: str | None = field(default=None, repr=False)
-    """`user:password` of the URL, in base 64."""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    login: tuple[str, str] | None = field(default=None, repr=False)
+    """User and password."""
 
 
 def parse_endpoint(base_url: str) -> Endpoint:
@@ -63,18 +61,12 @@ def parse_endpoint(base_url: str) -> Endpoint:
         raise UsageError("the base URL must look like http://HOST:PORT/v1 or https://HOST/v1")
     default_port = {"http": ":80", "https": ":443"}[parts.scheme]
     netloc = parts.netloc.rpartition("@")[2].lower().removesuffix(default_port)
-    basic, secrets = None, [value for _, value in parse_qsl(parts.query)]
-    if parts.username or parts.password:
-        user, password = unquote(parts.username or ""), unquote(parts.password or "")
-        basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        # A token can be in the place of the user (https://TOKEN@host).
-        secrets += [basic, password or user]
+    login = (unquote(parts.username or ""), unquote(parts.password or ""))
     return Endpoint(
         urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", "")),
         _is_local(host),
         dict(parse_qsl(parts.query, keep_blank_values=True)),
-        basic,
-        tuple(secrets),
+        login if any(login) else None,
     )
 
 

@@ -1,7 +1,7 @@
 """The openai library's client of one endpoint: what is sent where, and why a call failed.
 
-Redirects are not followed, no proxy gets what is meant for this machine, and the environment adds
-no header. This module imports openai (0.5 s): import it where calls begin.
+Redirects are not followed, and no proxy gets what is meant for this machine. This module imports
+openai (0.5 s): import it where calls begin.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ CONNECT_SECONDS = 10.0
 # Images make megabytes: sent in one piece they would block every other call.
 LARGE_BODY, PIECE = 1 << 20, 1 << 18
 
-# The library's own headers describe the user's machine, and variables can add others.
-_SENT = {b"host", b"content-length", b"content-type"}
-
 # Their records of level INFO contain the address with its parameters.
 for _library in ("httpx2", "openai"):
     logging.getLogger(_library).setLevel(logging.WARNING)
@@ -43,19 +40,11 @@ class Connection:
     """
 
     def __init__(self, endpoint: Endpoint, key: str, *, timeout: float, connections: int) -> None:
-        own = {
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",
-            "Authorization": (
-                f"Basic {endpoint.basic}" if endpoint.basic else f"Bearer {key or 'none'}"
-            ),
-            "User-Agent": f"capeval/{__version__}",
-        }
-        self._headers = [(name.encode(), value.encode()) for name, value in own.items()]
         self._client = AsyncOpenAI(
             api_key=key or "none",
             base_url=endpoint.url,
             default_query=endpoint.query,
+            default_headers={"User-Agent": f"capeval/{__version__}"},
             max_retries=0,
             # A name may take longer to look up than a host to connect.
             timeout=httpx2.Timeout(
@@ -63,39 +52,8 @@ class Connection:
                 connect=min(CONNECT_SECONDS, timeout),
                 pool=min(2 * CONNECT_SECONDS, timeout),
             ),
-            http_client=self._http_client(endpoint, connections),
+            http_client=_http_client(endpoint, connections),
         )
-
-    def _http_client(self, endpoint: Endpoint, connections: int) -> httpx2.AsyncClient:
-        try:
-            # Loading certificates takes 50 ms; a context without any trusts none.
-            is_plain = endpoint.is_local and endpoint.url.startswith("http:")
-            context = (
-                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-                if is_plain
-                else httpx2.create_ssl_context()
-            )
-            return DefaultAioHttpClient(
-                # Of the environment, that is its proxies.
-                trust_env=not endpoint.is_local,
-                verify=context,
-                # A redirect would take the captions, and perhaps the key, to another host.
-                follow_redirects=False,
-                # Servers close idle connections after five seconds or more.
-                limits=httpx2.Limits(max_connections=connections, keepalive_expiry=4.0),
-                event_hooks={"request": [self._set_headers]},
-            )
-        except OSError as error:
-            raise UsageError(
-                f"SSL_CERT_FILE, SSL_CERT_DIR: no certificates can be read ({error.strerror}); "
-                "correct the variable, or unset it"
-            ) from None
-        except (ValueError, httpx2.InvalidURL):
-            # The value may contain a password.
-            raise UsageError(
-                "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY: one is not the address of a proxy; "
-                "set it to http://HOST:PORT, or unset it"
-            ) from None
 
     async def get(self, path: str, timeout: float) -> Mapping[str, Any]:
         """Return the JSON object at a path below the base URL; raises `CallFailed`."""
@@ -118,9 +76,33 @@ class Connection:
         """Close all connections."""
         await self._client.close()
 
-    async def _set_headers(self, request: httpx2.Request) -> None:
-        kept = [pair for pair in request.headers.raw if pair[0].lower() in _SENT]
-        request.headers = httpx2.Headers([*kept, *self._headers])
+
+def _http_client(endpoint: Endpoint, connections: int) -> httpx2.AsyncClient:
+    try:
+        # Loading certificates takes 50 ms; a context without any trusts none.
+        is_plain = endpoint.is_local and endpoint.url.startswith("http:")
+        no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return DefaultAioHttpClient(
+            auth=endpoint.login,
+            # Of the environment, that is its proxies.
+            trust_env=not endpoint.is_local,
+            verify=no_tls if is_plain else httpx2.create_ssl_context(),
+            # A redirect would take the captions, and perhaps the key, to another host.
+            follow_redirects=False,
+            # Servers close idle connections after five seconds or more.
+            limits=httpx2.Limits(max_connections=connections, keepalive_expiry=4.0),
+        )
+    except OSError as error:
+        raise UsageError(
+            f"SSL_CERT_FILE, SSL_CERT_DIR: no certificates can be read ({error.strerror}); "
+            "correct the variable, or unset it"
+        ) from None
+    except (ValueError, httpx2.InvalidURL):
+        # The value may contain a password.
+        raise UsageError(
+            "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY: one is not the address of a proxy; "
+            "set it to http://HOST:PORT, or unset it"
+        ) from None
 
 
 async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> Mapping[str, Any]:
