@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from capeval.config import CONFIG
 from capeval.errors import (
-    AllRefused,
     CacheMiss,
     EndpointRefused,
     ReplyError,
@@ -40,9 +39,6 @@ T = TypeVar("T")
 Check = Callable[[ChatReply], T]
 Preflight = Callable[[str, str | None], Awaitable[ChatReply]]
 
-# A firewall refuses single captions; so many in a row mean that the endpoint refuses every one.
-REFUSED_UNTIL_STOPPED = 8
-
 
 class Asker:
     """Asks a client through a cache and counts on a meter.
@@ -68,40 +64,10 @@ class Asker:
         self._preflight = preflight
         self._preflight_turn = asyncio.Lock()
         self._preflights: dict[tuple[str, str | None], EndpointRefused | None] = {}
-        self._captions = 0
-        self._refused: dict[int, str] = {}
 
     def offline(self) -> Asker:
         """Return the same without a client, counting on a meter of its own."""
         return Asker(None, self.cache, base_url=self.base_url, meter=self.meter.unused())
-
-    @contextmanager
-    def one_caption(self) -> Iterator[None]:
-        """Make the calls of one caption in the block; raises `AllRefused`.
-
-        That is raised in place of `RequestRefused` once several captions in a row were refused in
-        the same way: neighbours in the order in which they were begun, because many are judged at
-        the same time and a refusal comes back before a verdict.
-        """
-        self._captions += 1
-        number = self._captions
-        try:
-            yield
-        except RequestRefused as refusal:
-            if not refusal.kind:
-                raise
-            self._refused[number] = refusal.kind
-            first = last = number
-            while self._refused.get(first - 1) == refusal.kind:
-                first -= 1
-            while self._refused.get(last + 1) == refusal.kind:
-                last += 1
-            if last - first + 1 < REFUSED_UNTIL_STOPPED:
-                raise
-            raise AllRefused(
-                f"{self.base_url} refused {last - first + 1} captions in a row in the same way, "
-                f"the last with: {refusal}"
-            ) from None
 
     async def ask(
         self,

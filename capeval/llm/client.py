@@ -31,6 +31,7 @@ from capeval.llm.wire import (
     reply_from,
 )
 from capeval.schema.usage import Usage
+from capeval.text import Loss
 from capeval.tracing import is_tracing, trace
 
 if TYPE_CHECKING:
@@ -117,10 +118,6 @@ class OpenAIChatClient:
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
-
-    def left_off(self, model: str, reasoning: str | None = None) -> tuple[str, ...]:
-        """Return the parameters that `model` was found not to take with an effort."""
-        return self._negotiation.plan(model, reasoning).left_off
 
     def _found(self, text: str) -> None:
         trace("endpoint", notice=text)
@@ -219,13 +216,10 @@ class OpenAIChatClient:
         except CallFailed as failure:
             if failure.action == "wait":
                 raise
-            kind = f"status {failure.status}"
             if failure.action == "refuse_request":
-                kind = "" if failure.about_content else kind
-                raise RequestRefused(str(failure), kind=kind) from None
+                raise RequestRefused(str(failure)) from None
             if failure.action == "refuse_access" and self._has_answered and not is_first:
-                why = f"the endpoint refuses this request ({failure})"
-                raise RequestRefused(why, kind=kind) from None
+                raise RequestRefused(f"the endpoint refuses this request ({failure})") from None
             message = self._explained(failure, request.model)
             if is_first and failure.about_model:
                 message += await self._nearest(request.model)
@@ -286,11 +280,14 @@ class OpenAIChatClient:
                 )
                 if parameter is None:
                     raise
-                self._negotiation.give_up(request, plan, parameter, str(failure))
+                why = f"{request.model} does not take {parameter}; going on without ({failure})"
+                fewer = replace(plan, refused=(*plan.refused, parameter))
+                self._negotiation.change(request, plan, fewer, Loss(why))
                 continue
             if plan.thinks or not cut_while_thinking(reply, payload):
                 return replace(reply, usage=discarded + reply.usage)
-            self._negotiation.found_thinking(request, plan)
+            why = f"{request.model} thinks before it answers: its replies get more room"
+            self._negotiation.change(request, plan, replace(plan, thinks=True), why)
             discarded = discarded + reply.usage
 
     def _connected(self) -> Connection:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from capeval.llm.retry import CallFailed
 from capeval.llm.thinking import after_thinking
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
-from capeval.text import Loss, one_line, storable
+from capeval.text import one_line, storable
 
 SERVER_ADVICE = (
     "set the reasoning parser of the server to the model's (vLLM and SGLang: --reasoning-parser; "
@@ -67,26 +67,9 @@ class Negotiation:
         """Return how requests to `model` are sent now."""
         return self._plans.get((model, reasoning), RequestPlan())
 
-    def found_thinking(self, request: ChatRequest, used: RequestPlan) -> None:
-        """Record that the model reasoned before its answer in a call made by the plan `used`."""
-        self._change(
-            request,
-            used,
-            replace(used, thinks=True),
-            f"{request.model} thinks before it answers: its replies get more room",
-        )
-
-    def give_up(self, request: ChatRequest, used: RequestPlan, parameter: str, reason: str) -> None:
-        """Record that the model refused `parameter` in a call made by the plan `used`."""
-        self._change(
-            request,
-            used,
-            replace(used, refused=(*used.refused, parameter)),
-            Loss(f"{request.model} does not take {parameter}; going on without ({reason})"),
-        )
-
-    def _change(self, request: ChatRequest, used: RequestPlan, to: RequestPlan, why: str) -> None:
-        # Otherwise another call has discovered something meanwhile: this one tries that first.
+    def change(self, request: ChatRequest, used: RequestPlan, to: RequestPlan, why: str) -> None:
+        """Record what a call made by the plan `used` has found out, and report `why`."""
+        # Otherwise another call has found out something meanwhile: this one tries that first.
         if self.plan(request.model, request.reasoning) == used:
             self._plans[request.model, request.reasoning] = to
             self._on_notice(type(why)(one_line(why)))
