@@ -39,6 +39,9 @@ T = TypeVar("T")
 Check = Callable[[ChatReply], T]
 Preflight = Callable[[str, str | None], Awaitable[ChatReply]]
 
+# Characters, far more than any answer has: a model that ran away did not end where it should have.
+LONGEST_REPLY = 200_000
+
 
 class Asker:
     """Asks a client through a cache and counts on a meter.
@@ -178,6 +181,8 @@ def _must_be_an_answer(
     if how == "declined":
         quoted = f": {reply.text[:200]}" if reply.text.strip() else ""
         raise RequestRefused(f"the model declined to answer ({reply.finish_reason}){quoted}")
+    if len(reply.text) > LONGEST_REPLY:
+        raise ReplyError(f"the reply is far too long ({len(reply.text):,} characters)")
     if whole and how == "cut":
         tokens = reply.usage.output_tokens or request.max_tokens
         raise ReplyError(f"the reply was cut off at {tokens} tokens")

@@ -82,9 +82,10 @@ async def test_a_conversation_that_fails_tells_its_cost_and_is_asked_anew(
     [
         (said(""), "the reply is empty"),
         (said(" \n"), "the reply is empty"),
+        (said("1" * 200_001), "the reply is far too long (200,001 characters)"),
         (said("5", "MAX_TOKENS"), "the reply was cut off at 7 tokens"),
     ],
-    ids=["empty", "space", "cut off"],
+    ids=["empty", "space", "long", "cut off"],
 )
 async def test_a_reply_of_no_use_is_never_checked_and_asked_again(
     reply: ChatReply, complaint: str, asker_of: Askers, ask_for: Requests

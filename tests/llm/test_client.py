@@ -221,7 +221,6 @@ async def test_reasoning_is_never_an_answer(client_of: Clients, ask_for: Request
         (lambda: failure(402, "pay"), r"refused the account or the key \(402: pay\)"),
         (lambda: failure(404, "no such page"), r"OpenAI-compatible .* end in /v1\?"),
         (not_json, r"OpenAI-compatible .* end in /v1\?"),
-        (lambda: failure(307), "redirects elsewhere"),
         (lambda: failure(500), "does not answer .*it broke"),
         (
             lambda: failure(400, "messages are wrong"),
@@ -244,20 +243,10 @@ async def test_preflight_says_what_is_wrong(
 
 
 async def test_preflight_without_a_key_says_where_it_goes() -> None:
-    async with (
-        LoopbackServer(lambda _: unauthorized()) as server,
-        OpenAIChatClient(server.url) as client,
-    ):
+    server = LoopbackServer(lambda _: unauthorized())
+    async with server, OpenAIChatClient(server.url) as client:
         with pytest.raises(EndpointRefused, match="set OPENAI_API_KEY"):
             await client.preflight("judge-model")
-
-
-async def test_models_are_listed(client_of: Clients) -> None:
-    async with LoopbackServer(models=["a", "b"]) as server, client_of(server.url) as client:
-        assert await client.models() == ("a", "b")
-        async with client_of(server.url.removesuffix("/v1")) as astray:
-            with pytest.raises(EndpointRefused, match=r"end in /v1\?"):
-                await astray.models()
 
 
 async def test_one_slow_call_blocks_no_other(client_of: Clients, ask_for: Requests) -> None:

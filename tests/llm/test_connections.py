@@ -75,61 +75,23 @@ async def test_user_password_and_parameters_of_the_base_url_are_sent(
     assert "user-agent: capeval/" in seen[0].lower()
 
 
-@pytest.mark.parametrize(
-    ("variable", "address"),
-    [("HTTP_PROXY", ""), ("all_proxy", "socks://127.0.0.1:7891/")],
-)
-async def test_a_local_server_is_reached_without_the_proxy(
-    variable: str,
-    address: str,
-    client_of: Clients,
-    ask_for: Requests,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_the_proxy_of_the_environment_gets_all_but_this_machines_own_calls(
+    client_of: Clients, ask_for: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with LoopbackServer() as proxy, LoopbackServer() as server:
-        monkeypatch.setenv(variable, address or proxy.url.removesuffix("/v1"))
+        monkeypatch.setenv("ALL_PROXY", proxy.url.removesuffix("/v1").replace("//", "//me:pw@"))
         for url in (server.url, server.url.replace("127.0.0.1", "localhost")):
             async with client_of(url) as client:
                 await client.complete(ask_for())
-    assert (proxy.calls, server.calls) == (0, 2)
-
-
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY", "http_proxy"])
-async def test_another_host_is_reached_through_the_proxy_of_the_environment(
-    variable: str, client_of: Clients, ask_for: Requests, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with LoopbackServer() as proxy:
-        monkeypatch.setenv(variable, proxy.url.removesuffix("/v1").replace("//", "//me:pw@"))
+        assert (proxy.calls, server.calls) == (0, 2)
         async with client_of("http://judge.invalid/v1") as client:
             assert (await client.complete(ask_for("hi"))).text == "hi"
-    assert proxy.headers[0]["Proxy-Authorization"] == "Basic bWU6cHc="
-    assert proxy.headers[0]["Authorization"] == f"Bearer {KEY}"
-
-
-@pytest.mark.parametrize(
-    ("excepted", "host"),
-    [
-        ("invalid", "judge.invalid"),
-        ("a.org, .invalid", "judge.invalid"),
-        ("judge.invalid:8000", "judge.invalid"),
-        ("*", "judge.invalid"),
-        ("192.0.2.0/24", "192.0.2.7"),
-    ],
-)
-async def test_no_proxy_names_hosts_that_are_reached_without_it(
-    excepted: str,
-    host: str,
-    client_of: Clients,
-    ask_for: Requests,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with LoopbackServer() as proxy:
-        monkeypatch.setenv("ALL_PROXY", proxy.url.removesuffix("/v1"))
-        monkeypatch.setenv("NO_PROXY", excepted)
-        async with client_of(f"http://{host}:8000/v1", attempts=1, timeout=0.5) as client:
+        assert proxy.headers[0]["Proxy-Authorization"] == "Basic bWU6cHc="
+        monkeypatch.setenv("NO_PROXY", "a.org, .invalid")
+        async with client_of("http://judge.invalid/v1", attempts=1) as client:
             with pytest.raises(CapevalError, match="attempts"):
                 await client.complete(ask_for())
-    assert proxy.calls == 0
+        assert proxy.calls == 1
 
 
 @pytest.mark.parametrize(
@@ -161,7 +123,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
         pytest.skip("openssl, which makes the certificate, is not installed")
     made, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
-    extension = ("-addext", "subjectAltName=IP:127.0.0.1,DNS:judge.invalid")
+    extension = ("-addext", "subjectAltName=IP:127.0.0.1")
     files = ("-keyout", str(key), "-out", str(made))
     subprocess.run([*command.split(), *extension, *files], check=True, capture_output=True)
     return made, key
@@ -190,39 +152,6 @@ async def test_only_trusted_certificates_are_accepted(
         monkeypatch.setenv("SSL_CERT_FILE", "no-such-file")
         with pytest.raises(UsageError, match="SSL_CERT_FILE"):
             await client_of(server.url).complete(ask_for())
-
-
-async def test_https_goes_through_a_tunnel_of_the_proxy(
-    client_of: Clients,
-    ask_for: Requests,
-    certificate: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[bytes] = []
-
-    async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        while data := await source.read(65536):
-            target.write(data)
-        target.close()
-
-    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.readuntil(b"\r\n\r\n"))
-        there, back = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(pipe(reader, back), pipe(there, writer), return_exceptions=True)
-
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(*certificate)
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-    async with (
-        LoopbackServer(tls=tls) as server,
-        await asyncio.start_server(tunnel, "127.0.0.1", 0) as proxy,
-    ):
-        monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
-        async with client_of("https://judge.invalid/v1", attempts=1) as client:
-            assert (await client.complete(ask_for("hi"))).text == "hi"
-    assert asked[0].startswith(b"CONNECT judge.invalid:443 ")
-    assert KEY.encode() not in asked[0]
 
 
 async def test_what_cannot_be_reached_says_why(client_of: Clients, ask_for: Requests) -> None:

@@ -38,13 +38,6 @@ def test_openais_models_have_their_list_prices(model: str) -> None:
     assert price_of(model) == Price(input=price_in, cached_input=cached, output=out)
 
 
-def test_cached_input_is_billed_at_its_own_price() -> None:
-    price = Price(input=2.0, cached_input=1.0, output=10.0)
-    usage = Usage(input_tokens=1_000_000, cached_tokens=500_000, output_tokens=100_000)
-    assert price.cost(usage) == pytest.approx(1.0 + 0.5 + 1.0)
-    assert Price(input=2.0, output=0.0).cost(usage) == pytest.approx(2.0)
-
-
 def test_the_users_own_price_comes_first(tmp_path: Path) -> None:
     path = tmp_path / "capeval.toml"
     path.write_text('[prices."gpt-4o"]\ninput = 1\ncached_input = 0.5\noutput = 2\n')
