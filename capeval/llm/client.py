@@ -24,14 +24,14 @@ from capeval.llm.retry import CallFailed
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
     OPTIONAL,
-    Negotiation,
+    RequestPlan,
     body_of,
     cut_while_thinking,
     model_ids,
     reply_from,
 )
 from capeval.schema.usage import Usage
-from capeval.text import Loss
+from capeval.text import Loss, listed, one_line
 from capeval.tracing import is_tracing, trace
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ class OpenAIChatClient:
         remember_secrets((self._key, *login, *query.values()))
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
         self._notify = on_notice or (lambda _: None)
-        self._negotiation = Negotiation(self._found)
+        # By model and effort: what a model takes may depend on how much it reasons.
+        self._plans: dict[tuple[str, str | None], RequestPlan] = {}
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
@@ -118,10 +119,6 @@ class OpenAIChatClient:
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
-
-    def _found(self, text: str) -> None:
-        trace("endpoint", notice=text)
-        self._notify(text)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one call, however many attempts it takes; raises `EndpointError`."""
@@ -262,7 +259,7 @@ class OpenAIChatClient:
         """Ask with one parameter less as long as the endpoint refuses one; raises `CallFailed`."""
         discarded = Usage()
         while True:
-            plan = self._negotiation.plan(request.model, request.reasoning)
+            plan = self._plan(request)
             body = body_of(request, plan)
             # Captions can contain an unpaired surrogate, which no endpoint can read.
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
@@ -282,13 +279,24 @@ class OpenAIChatClient:
                     raise
                 why = f"{request.model} does not take {parameter}; going on without ({failure})"
                 fewer = replace(plan, refused=(*plan.refused, parameter))
-                self._negotiation.change(request, plan, fewer, Loss(why))
+                self._change(request, plan, fewer, Loss(why))
                 continue
             if plan.thinks or not cut_while_thinking(reply, payload):
                 return replace(reply, usage=discarded + reply.usage)
             why = f"{request.model} thinks before it answers: its replies get more room"
-            self._negotiation.change(request, plan, replace(plan, thinks=True), why)
+            self._change(request, plan, replace(plan, thinks=True), why)
             discarded = discarded + reply.usage
+
+    def _plan(self, request: ChatRequest) -> RequestPlan:
+        return self._plans.get((request.model, request.reasoning), RequestPlan())
+
+    def _change(self, request: ChatRequest, used: RequestPlan, to: RequestPlan, why: str) -> None:
+        """Record what a call made by the plan `used` has found out, and report `why`."""
+        # Otherwise another call has found out something meanwhile: this one tries that first.
+        if self._plan(request) == used:
+            self._plans[request.model, request.reasoning] = to
+            trace("endpoint", notice=why)
+            self._notify(type(why)(one_line(why)))
 
     def _connected(self) -> Connection:
         """Return the connections; opened before the clock of a call starts, as that takes time."""
@@ -308,10 +316,8 @@ class OpenAIChatClient:
             known = await self.models()
         except EndpointRefused:
             return ""
-        near = [name for name in known if model and name.startswith(model)]
-        near += difflib.get_close_matches(model, known, NEAREST_MODELS, cutoff=0.4)
-        shown = list(dict.fromkeys(near or known))[:NEAREST_MODELS]
-        return f"; it has {', '.join(shown)}" if shown else "; it lists none"
+        near = difflib.get_close_matches(model, known, NEAREST_MODELS, cutoff=0.4) or known
+        return f"; it has {listed(near, NEAREST_MODELS)}" if near else "; it lists none"
 
     def _explained(self, failure: CallFailed, model: str = "") -> str:
         """Return the message about a failure after which no call is made."""

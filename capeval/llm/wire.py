@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,12 +13,6 @@ from capeval.llm.thinking import after_thinking
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 from capeval.text import one_line, storable
-
-SERVER_ADVICE = (
-    "set the reasoning parser of the server to the model's (vLLM and SGLang: --reasoning-parser; "
-    "llama.cpp: --reasoning-format), or switch reasoning off"
-)
-"""What to do about a model whose replies cannot be separated from its reasoning."""
 
 # The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192
@@ -53,26 +47,6 @@ class RequestPlan:
             "response_format": self.refused.count("response_format") > 1,
         }
         return tuple(name for name, is_omitted in omitted.items() if is_omitted)
-
-
-class Negotiation:
-    """The plan for each model and effort; a change is made once, however many calls discover it."""
-
-    def __init__(self, on_notice: Callable[[str], None]) -> None:
-        # What a model takes may depend on how much it reasons.
-        self._plans: dict[tuple[str, str | None], RequestPlan] = {}
-        self._on_notice = on_notice
-
-    def plan(self, model: str, reasoning: str | None = None) -> RequestPlan:
-        """Return how requests to `model` are sent now."""
-        return self._plans.get((model, reasoning), RequestPlan())
-
-    def change(self, request: ChatRequest, used: RequestPlan, to: RequestPlan, why: str) -> None:
-        """Record what a call made by the plan `used` has found out, and report `why`."""
-        # Otherwise another call has found out something meanwhile: this one tries that first.
-        if self.plan(request.model, request.reasoning) == used:
-            self._plans[request.model, request.reasoning] = to
-            self._on_notice(type(why)(one_line(why)))
 
 
 def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
