@@ -162,8 +162,8 @@ def test_what_no_call_can_overcome_is_one_line(
         ("HTTPS_PROXY", "garbage.invalid", "proxy settings"),
         ("ALL_PROXY", "http://127.0.0.1:9", "proxy settings"),
         ("HTTPS_PROXY", "garbage://me:secret@x", "HTTPS_PROXY.* address of a proxy"),
-        ("https_proxy", "http://host:99999", "HTTPS_PROXY.* address of a proxy"),
-        ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_DIR: no certificates can be read (No such"),
+        ("https_proxy", "http://host:99999", "proxy settings"),
+        ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_DIR: no certificates can be read .No such"),
         ("SSL_CERT_FILE", "captions.jsonl", "SSL_CERT_DIR: no certificates can be read"),
     ],
 )
