@@ -11,8 +11,7 @@ Each becomes one line on stderr and an exit code.
     ├── EndpointError           a model endpoint did not give a usable reply
     │   ├── EndpointRefused     refused key, unknown model, no quota: the run stops      exit 2
     │   ├── EndpointDown        it stopped answering: the run stops                      exit 3
-    │   │   ├── ModelDown       a model here fails in one way again and again: the run stops  exit 3
-    │   │   └── AllRefused      it refuses one caption after another: the run stops      exit 3
+    │   │   └── ModelDown       a model here fails in one way again and again: the run stops  exit 3
     │   ├── RequestRefused      this one request is refused (filter, firewall)   unscored
     │   └── RetriesExhausted    every attempt failed                             unscored
     ├── ReplyError              a reply does not follow the requested format     asked again
@@ -118,22 +117,8 @@ class ModelDown(EndpointDown):
     """A model in this process fails on one call after another in the same way."""
 
 
-class AllRefused(EndpointDown):
-    """The endpoint refuses one caption after another in the same way."""
-
-    lets_calls_finish = True
-
-
 class RequestRefused(EndpointError):
-    """The endpoint refuses this one request (content filter, input too long, firewall).
-
-    `kind` is equal for refusals of the same kind; empty where the content is the reason, which
-    says nothing about other requests.
-    """
-
-    def __init__(self, message: str, *, kind: str = "") -> None:
-        super().__init__(message)
-        self.kind = kind
+    """The endpoint refuses this one request (content filter, input too long, firewall)."""
 
 
 class RetriesExhausted(EndpointError):

@@ -92,15 +92,14 @@ class EndpointCaptioner:
         started = time.perf_counter()
         try:
             # Only checked, so that a reply without a caption is not served from the cache.
-            with self.asker.one_caption():
-                answer = await self.asker.ask(
-                    chat,
-                    lambda reply: caption_in(reply.text) if is_caption else reply.text,
-                    attempts=1,
-                    whole=False,
-                    # An empty answer is a wrong one; an empty caption is no caption.
-                    may_be_empty=not is_caption,
-                )
+            answer = await self.asker.ask(
+                chat,
+                lambda reply: caption_in(reply.text) if is_caption else reply.text,
+                attempts=1,
+                whole=False,
+                # An empty answer is a wrong one; an empty caption is no caption.
+                may_be_empty=not is_caption,
+            )
         except (ReplyError, RequestRefused, RetriesExhausted) as failure:
             return Uncaptioned(index, str(failure))
         reply = answer.replies[-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any, Unpack
 
 import torch
@@ -26,7 +25,6 @@ from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.published import find_family
 from capeval.captioners.published.checkpoint import has_architecture
 from capeval.errors import UsageError
-from capeval.llm.proxies import check_proxies
 from capeval.local_models.checkpoint import Checkpoint, find_checkpoint
 from capeval.local_models.loading import check_complete, one_line_errors
 from capeval.local_models.weights_identity import folder_state
@@ -38,8 +36,6 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
     if not sys.stderr.isatty():
         # An error is then one line.
         transformers.logging.disable_progress_bar()
-    if not Path(model).is_dir():
-        check_proxies()
     with one_line_errors(model):
         source = find_checkpoint(model, options.get("revision"))
     before = folder_state(source.folder) if source.is_local else None

@@ -52,8 +52,7 @@ class LLMJudge(PreparedJudge):
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
         """Return the verdict on a caption that is not empty; see `PreparedJudge.judge`."""
-        with self.asker.one_caption():
-            return await _Stages(self, repeat, tally).verdict(annotation, caption)
+        return await _Stages(self, repeat, tally).verdict(annotation, caption)
 
 
 # Enough to know a model by; after so few, a run has hardly cost anything.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from capeval.config import CONFIG
 from capeval.errors import (
-    AllRefused,
     CacheMiss,
     EndpointRefused,
     ReplyError,
@@ -40,10 +39,8 @@ T = TypeVar("T")
 Check = Callable[[ChatReply], T]
 Preflight = Callable[[str, str | None], Awaitable[ChatReply]]
 
-# Characters, far more than any answer has: reading megabytes would hold up all other calls.
+# Characters, far more than any answer has: a model that ran away did not end where it should have.
 LONGEST_REPLY = 200_000
-# A firewall refuses single captions; so many in a row mean that the endpoint refuses every one.
-REFUSED_UNTIL_STOPPED = 8
 
 
 class Asker:
@@ -70,35 +67,10 @@ class Asker:
         self._preflight = preflight
         self._preflight_turn = asyncio.Lock()
         self._preflights: dict[tuple[str, str | None], EndpointRefused | None] = {}
-        self._captions = 0
-        self._refused: dict[int, str] = {}
 
     def offline(self) -> Asker:
         """Return the same without a client, counting on a meter of its own."""
         return Asker(None, self.cache, base_url=self.base_url, meter=self.meter.unused())
-
-    @contextmanager
-    def one_caption(self) -> Iterator[None]:
-        """Make the calls of one caption in the block; raises `AllRefused`.
-
-        That is raised in place of `RequestRefused` once several captions in a row were refused in
-        the same way: neighbours in the order in which they were begun, because many are judged at
-        the same time and a refusal comes back before a verdict.
-        """
-        self._captions += 1
-        number = self._captions
-        try:
-            yield
-        except RequestRefused as refusal:
-            self._refused[number] = refusal.kind
-            for first in range(number - REFUSED_UNTIL_STOPPED + 1, number + 1):
-                row = range(first, first + REFUSED_UNTIL_STOPPED)
-                if refusal.kind and all(self._refused.get(n) == refusal.kind for n in row):
-                    raise AllRefused(
-                        f"{self.base_url} refused {len(row)} captions in a row in the same way, "
-                        f"the last with: {refusal}"
-                    ) from None
-            raise
 
     async def ask(
         self,
@@ -211,8 +183,6 @@ def _must_be_an_answer(
         raise RequestRefused(f"the model declined to answer ({reply.finish_reason}){quoted}")
     if len(reply.text) > LONGEST_REPLY:
         raise ReplyError(f"the reply is far too long ({len(reply.text):,} characters)")
-    if how == "failed":
-        raise ReplyError(f"the reply is marked as failed ({reply.finish_reason})")
     if whole and how == "cut":
         tokens = reply.usage.output_tokens or request.max_tokens
         raise ReplyError(f"the reply was cut off at {tokens} tokens")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
@@ -26,14 +25,10 @@ from capeval.schema.usage import Usage
 from capeval.text import Loss, one_line
 from capeval.tracing import trace
 
-LAYOUT = 2
-SCHEMA = f"""
-BEGIN IMMEDIATE;
+TABLE = """
 CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY, state TEXT NOT NULL, model TEXT NOT NULL,
-    request TEXT NOT NULL, reply TEXT NOT NULL);
-PRAGMA user_version = {LAYOUT};
-COMMIT;
+    request TEXT NOT NULL, reply TEXT NOT NULL)
 """
 # Another process writes for milliseconds, and all calls of this one wait meanwhile.
 BUSY_SECONDS = 0.3
@@ -131,8 +126,7 @@ def default_cache_path() -> Path:
 class ReplyCache:
     """The cache in the file at `path`, opened at first use and made with the first reply.
 
-    A file that cannot be written is still read, and one that is damaged is moved aside. Each
-    problem is reported once to `on_notice`.
+    A damaged file is moved aside. Each problem is reported once to `on_notice`.
     """
 
     def __init__(
@@ -142,7 +136,6 @@ class ReplyCache:
         self._on_notice = on_notice
         self._notices: set[str] = set()
         self._db: sqlite3.Connection | None = None
-        self._unusable = False
 
     def get(self, key: str) -> tuple[ChatReply, State] | None:
         """Return the reply that may be served for a key and its state, validated or refused."""
@@ -151,26 +144,26 @@ class ReplyCache:
 
     def look(self, key: str) -> tuple[ChatReply, State] | None:
         """Return the reply that is stored for a key, in any state, to be shown to the user."""
-        rows = self._read("SELECT reply, state FROM replies WHERE key = ?", key)
+        rows = self._run("SELECT reply, state FROM replies WHERE key = ?", key)
         return (_reply_in(rows[0][0]), rows[0][1]) if rows else None
 
     def put(self, asked: RequestIdentity, reply: ChatReply, state: State) -> None:
         """Keep a reply, in place of one that is stored for the same request."""
         insert = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)"
-        self._write(insert, asked.key, state, asked.model, asked.text, _text_of(reply))
+        self._run(insert, asked.key, state, asked.model, asked.text, _text_of(reply), writes=True)
 
     def mark(self, keys: Iterable[str], state: State) -> None:
         """Change the state of stored replies."""
         for key in keys:
-            self._write("UPDATE replies SET state = ? WHERE key = ?", state, key)
+            self._run("UPDATE replies SET state = ? WHERE key = ?", state, key, writes=True)
 
     def reason_for_miss(self, asked: RequestIdentity) -> str:
         """Return in a few words why no reply is served for a request."""
-        if self._read("SELECT 1 FROM replies WHERE key = ?", asked.key):
+        if self._run("SELECT 1 FROM replies WHERE key = ?", asked.key):
             return "the stored replies all broke their contract, so it is asked again"
         messages = asked.key[:_HALF]
         by_messages = "SELECT request FROM replies WHERE key BETWEEN ? AND ? LIMIT 1"
-        rows = self._read(by_messages, messages, f"{messages}g")
+        rows = self._run(by_messages, messages, f"{messages}g")
         if not rows:
             return "nothing is stored for these messages"
         stored, wanted = json.loads(rows[0][0]), json.loads(asked.text)
@@ -184,7 +177,7 @@ class ReplyCache:
     def info(self) -> CacheInfo:
         """Count what is stored."""
         count = "SELECT {0}, count(*) FROM replies GROUP BY {0} ORDER BY {0}"
-        states, models = (dict(self._read(count.format(each))) for each in ("state", "model"))
+        states, models = (dict(self._run(count.format(each))) for each in ("state", "model"))
         files = [path for path in self._files() if path.exists()]
         return CacheInfo(self.path, sum(path.stat().st_size for path in files), states, models)
 
@@ -210,23 +203,16 @@ class ReplyCache:
             self._db.close()
             self._db = None
 
-    def _read(self, sql: str, *values: str) -> list[Any]:
-        if self._db is None and not self.path.exists():
-            return []
-        return self._execute("read", sql, values)
-
-    def _write(self, sql: str, *values: str) -> None:
-        self._execute("written", sql, values)
-
-    def _execute(self, how: str, sql: str, values: tuple[str, ...]) -> list[Any]:
+    def _run(self, sql: str, *values: str, writes: bool = False) -> list[Any]:
         """Return the rows of a statement, none where the file cannot be used."""
-        if self._unusable:
+        if self._db is None and not writes and not self.path.exists():
             return []
         try:
             if self._db is None:
                 self._db = _open(self.path)
             return self._db.execute(sql, values).fetchall()
         except (sqlite3.OperationalError, OSError) as error:  # locked, full or read-only
+            how = "written" if writes else "read"
             self._report(f"cannot be {how}: {error}; what it lacks later is paid for again")
         except sqlite3.DatabaseError as error:
             self._move_aside(error)
@@ -236,16 +222,12 @@ class ReplyCache:
         """Let the next reply begin a new file."""
         self.close()
         aside = self.path.with_name(f"{self.path.name}-damaged")
-        try:
+        with suppress(OSError):  # then the next call reports that it cannot be used
             self.path.replace(aside)
             for path in self._files():
                 path.unlink(missing_ok=True)
-        except OSError:
-            self._unusable = True
-            self._report(f"cannot be used: {error}; calls go on without it")
-        else:
-            begun = f"it is now {aside.name}, and a new one is begun"
-            self._report(f"cannot be used ({error}): {begun}; its replies are paid for again")
+        begun = f"it is now {aside.name}, and a new one is begun"
+        self._report(f"cannot be used ({error}): {begun}; its replies are paid for again")
 
     def _files(self) -> list[Path]:
         return [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm")]
@@ -261,24 +243,13 @@ class ReplyCache:
 def _open(path: Path) -> sqlite3.Connection:
     """Open the file, and create it first; raises `sqlite3.Error` and OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    is_fixed = path.is_file() and not os.access(path.parent, os.W_OK)
-    # SQLite needs two files beside it, unless it is told that nothing changes.
-    address = f"{path.resolve().as_uri()}{'?immutable=1' if is_fixed else ''}"
-    db = sqlite3.connect(
-        address, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
-    )
-    if is_fixed:
-        return db
+    db = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        (layout,) = db.execute("PRAGMA user_version").fetchone()
-        if layout not in (0, LAYOUT):
-            raise sqlite3.DatabaseError(f"its layout is {layout}, not {LAYOUT}")
         with suppress(sqlite3.OperationalError):  # another process is just doing it
             db.execute("PRAGMA journal_mode = WAL")
         # Written through to the system at each commit: a killed process loses nothing.
         db.execute("PRAGMA synchronous = NORMAL")
-        if layout == 0:
-            db.executescript(SCHEMA)
+        db.execute(TABLE)
     except BaseException:
         db.close()
         raise

@@ -18,42 +18,39 @@ from capeval.errors import (
     UsageError,
 )
 from capeval.llm.limiter import AdaptiveLimiter
-from capeval.llm.proxies import is_local
-from capeval.llm.redact import parse_endpoint, redact, remember_secrets
-from capeval.llm.retry import CallFailed, Effort, RetryDecision, decide
+from capeval.llm.redact import parse_endpoint, remember_secrets
+from capeval.llm.replies import object_of
+from capeval.llm.retry import CallFailed
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
     OPTIONAL,
-    Negotiation,
+    RequestPlan,
     body_of,
     cut_while_thinking,
     model_ids,
     reply_from,
 )
 from capeval.schema.usage import Usage
+from capeval.text import Loss, listed, one_line
 from capeval.tracing import is_tracing, trace
 
 if TYPE_CHECKING:
+    from tenacity import AsyncRetrying
+
     from capeval.llm.transport import Connection
 
 DEFAULT_URL = "https://api.openai.com/v1"
 # Each has failed several attempts by then: the rest of a run would wait for nothing.
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
+# Seconds: an endpoint that recovers is used again within this time.
+LONGEST_WAIT = 30.0
 
 PREFLIGHT_ATTEMPTS = 3
 PREFLIGHT = (
     {"role": "user", "content": 'Reply with the JSON object {"ok": true} and nothing else.'},
 )
-PREFLIGHT_SCHEMA = ReplySchema(
-    "preflight",
-    {
-        "type": "object",
-        "properties": {"ok": {"type": "boolean"}},
-        "required": ["ok"],
-        "additionalProperties": False,
-    },
-)
+PREFLIGHT_SCHEMA = ReplySchema("preflight", object_of(ok={"type": "boolean"}))
 
 
 def endpoint_url(base_url: str | None) -> str:
@@ -66,7 +63,7 @@ class OpenAIChatClient:
 
     `base_url` defaults to OPENAI_BASE_URL; `api_key` has no default, so that no key goes to an
     unintended address; `key_help` is the advice if the endpoint requires a key.
-    `timeout` limits one attempt and `patience` all of one call, pauses included, in seconds.
+    `timeout` limits one attempt, in seconds; no attempt begins `patience` after the first.
     `attempts` counts failures other than throttling, which is waited out for as long as patience
     lasts. `on_notice` is called with one line for each finding about the endpoint.
     """
@@ -88,10 +85,13 @@ class OpenAIChatClient:
         self._key, self._key_help = (api_key or "").strip(), key_help
         if not self._key.isascii() or not self._key.isprintable():
             raise UsageError("the API key contains characters that no key has")
-        remember_secrets((self._key, *self._endpoint.secrets))
+        # A token can be in the place of the user (https://TOKEN@host).
+        login, query = self._endpoint.login or (), self._endpoint.query
+        remember_secrets((self._key, *login, *query.values()))
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
         self._notify = on_notice or (lambda _: None)
-        self._negotiation = Negotiation(self._found)
+        # By model and effort: what a model takes may depend on how much it reasons.
+        self._plans: dict[tuple[str, str | None], RequestPlan] = {}
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
@@ -120,27 +120,17 @@ class OpenAIChatClient:
             await self._connection.close()
             self._connection = None
 
-    def left_off(self, model: str, reasoning: str | None = None) -> tuple[str, ...]:
-        """Return the parameters that `model` was found not to take with an effort."""
-        return self._negotiation.plan(model, reasoning).left_off
-
-    def _found(self, text: str) -> None:
-        # What kind of notice it is stays the same.
-        text = type(text)(redact(text))
-        trace("endpoint", notice=text)
-        self._notify(text)
-
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one call, however many attempts it takes; raises `EndpointError`."""
-        effort = Effort(self._attempts, self._patience)
+        retrying = self._retrying(self._attempts, self._patience)
         try:
-            reply = await self._persist(request, effort)
+            reply = await self._persist(request, retrying)
         except CallFailed as failure:
             self._failed_in_a_row += 1
-            self._last_failure = redact(failure.decision.reason)
+            self._last_failure = str(failure)
             raise RetriesExhausted(
-                f"{effort.tried} attempts at {self.base_url} failed, the last with: "
-                f"{self._last_failure}"
+                f"{retrying.statistics['attempt_number']} attempts at {self.base_url} failed, "
+                f"the last with: {failure}"
             ) from None
         self._failed_in_a_row = 0
         return reply
@@ -154,11 +144,11 @@ class OpenAIChatClient:
             model, PREFLIGHT, max_tokens=16, schema=PREFLIGHT_SCHEMA, reasoning=reasoning
         )
         patience = min(self._timeout, self._patience)
-        effort = Effort(PREFLIGHT_ATTEMPTS, patience, longest=1.0)
+        retrying = self._retrying(PREFLIGHT_ATTEMPTS, patience, longest=1.0)
         try:
-            return await self._persist(request, effort, is_first=True)
+            return await self._persist(request, retrying, is_first=True)
         except CallFailed as failure:
-            raise EndpointRefused(self._explained(failure.decision, model)) from None
+            raise EndpointRefused(self._explained(failure, model)) from None
         except RequestRefused as error:
             # It is never left off: with another effort, the judge would be another.
             advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
@@ -171,46 +161,71 @@ class OpenAIChatClient:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
         try:
             return model_ids(await self._connected().get("/models", self._timeout))
-        except CallFailed as error:
-            raise EndpointRefused(self._explained(decide(error))) from None
+        except CallFailed as failure:
+            raise EndpointRefused(self._explained(failure)) from None
 
-    async def _persist(
-        self, request: ChatRequest, effort: Effort, *, is_first: bool = False
-    ) -> ChatReply:
-        """Attempt a call until it is answered or refused; raises `CallFailed` at the end."""
-        from tenacity import AsyncRetrying, retry_if_exception
+    def _retrying(
+        self, attempts: int, patience: float, longest: float = LONGEST_WAIT
+    ) -> AsyncRetrying:
+        """Return what retries one call: pauses, and an end after `attempts` or `patience`."""
+        from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 
         self._connected()
-        # One for each call: it holds the state of its call.
-        retrying = AsyncRetrying(
-            sleep=self._sleep,
-            stop=effort.is_over,
-            wait=effort.pause,
-            retry=retry_if_exception(_can_wait),
-            before_sleep=effort.waiting,
-            reraise=True,
-        )
-        try:
-            reply: ChatReply = await retrying(self._attempt, request, effort)
-        except CallFailed as failure:
-            decision = failure.decision
-            if decision.action == "wait":
-                raise
-        else:
-            return reply
-        reason, kind = redact(decision.reason), f"status {decision.status}"
-        if decision.action == "refuse_request":
-            raise RequestRefused(reason, kind="" if decision.about_content else kind)
-        if decision.action == "refuse_access" and self._has_answered and not is_first:
-            raise RequestRefused(f"the endpoint refuses this request ({reason})", kind=kind)
-        message = self._explained(decision, request.model)
-        if is_first and decision.about_model:
-            message += await self._nearest(request.model)
-        # A model that is unknown says nothing about the others.
-        self._refused[request.model if decision.about_model else None] = message
-        raise EndpointRefused(message)
+        growing = wait_random_exponential(0.5, longest)
+        failures = 0
 
-    async def _attempt(self, request: ChatRequest, effort: Effort) -> ChatReply:
+        def failure_of(state: RetryCallState) -> BaseException | None:
+            return state.outcome.exception() if state.outcome else None
+
+        def seconds_spent(state: RetryCallState) -> float:
+            return max(state.seconds_since_start or 0.0, state.idle_for)
+
+        def is_temporary(state: RetryCallState) -> bool:
+            failure = failure_of(state)
+            return isinstance(failure, CallFailed) and failure.action == "wait"
+
+        def pause(state: RetryCallState) -> float:
+            seconds, after = growing(state), getattr(failure_of(state), "after", None)
+            if after is not None:
+                # Calls are spread over the time after the second that the endpoint named. If it
+                # throttles again at that time, they are spread further.
+                seconds = min(seconds, 0.1 * after) if state.attempt_number < 3 else seconds
+                seconds += after
+            seconds = min(seconds, max(patience - seconds_spent(state), 0.0))
+            trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
+            return seconds
+
+        def is_over(state: RetryCallState) -> bool:
+            nonlocal failures
+            failures += not getattr(failure_of(state), "throttled", False)
+            return failures >= attempts or seconds_spent(state) >= patience
+
+        return AsyncRetrying(
+            sleep=self._sleep, retry=is_temporary, wait=pause, stop=is_over, reraise=True
+        )
+
+    async def _persist(
+        self, request: ChatRequest, retrying: AsyncRetrying, *, is_first: bool = False
+    ) -> ChatReply:
+        """Attempt a call until it is answered or refused; raises `CallFailed` at the end."""
+        try:
+            reply: ChatReply = await retrying(self._attempt, request)
+        except CallFailed as failure:
+            if failure.action == "wait":
+                raise
+            if failure.action == "refuse_request":
+                raise RequestRefused(str(failure)) from None
+            if failure.action == "refuse_access" and self._has_answered and not is_first:
+                raise RequestRefused(f"the endpoint refuses this request ({failure})") from None
+            message = self._explained(failure, request.model)
+            if is_first and failure.about_model:
+                message += await self._nearest(request.model)
+            # A model that is unknown says nothing about the others.
+            self._refused[request.model if failure.about_model else None] = message
+            raise EndpointRefused(message) from None
+        return reply
+
+    async def _attempt(self, request: ChatRequest) -> ChatReply:
         async with self.limiter.slot() as slot:
             if refused := self._refused.get(None) or self._refused.get(request.model):
                 raise EndpointRefused(refused)
@@ -219,24 +234,20 @@ class OpenAIChatClient:
                     f"{self.base_url} stopped answering: {self._failed_in_a_row} calls in a row "
                     f"failed, the last with: {self._last_failure}"
                 )
-            clock = asyncio.get_running_loop().time
-            started = clock()
+            started = asyncio.get_running_loop().time()
             trace("request", url=self.base_url, calls=self.limiter.in_flight, **described(request))
             try:
-                reply = await self._negotiate(request, effort)
+                reply = await self._negotiate(request)
             except CallFailed as failure:
-                effort.failed(failure.decision)
-                if failure.decision.throttled:
-                    slot.throttled()
+                if failure.throttled:
+                    self.limiter.throttled(slot)
                 raise
-            finally:
-                effort.spent += clock() - started
-            slot.succeeded()
+            self.limiter.succeeded(slot)
             self._has_answered = True
             trace(
                 "reply",
                 status=200,
-                seconds=round(clock() - started, 3),
+                seconds=round(asyncio.get_running_loop().time() - started, 3),
                 finish_reason=reply.finish_reason,
                 snapshot=reply.model,
                 left_off=reply.left_off,
@@ -244,39 +255,48 @@ class OpenAIChatClient:
             )
             return reply
 
-    async def _negotiate(self, request: ChatRequest, effort: Effort) -> ChatReply:
+    async def _negotiate(self, request: ChatRequest) -> ChatReply:
         """Ask with one parameter less as long as the endpoint refuses one; raises `CallFailed`."""
         discarded = Usage()
         while True:
-            plan = self._negotiation.plan(request.model, request.reasoning)
+            plan = self._plan(request)
             body = body_of(request, plan)
             # Captions can contain an unpaired surrogate, which no endpoint can read.
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             try:
-                payload = await self._connected().post(
-                    "/chat/completions", content, effort.bounded(self._timeout)
-                )
+                payload = await self._connected().post("/chat/completions", content, self._timeout)
                 reply = reply_from(payload, request.model, plan.left_off)
-            except CallFailed as error:
-                error.decision = decision = decide(error, [one for one in OPTIONAL if one in body])
-                reason = redact(decision.reason)
+            except CallFailed as failure:
+                parameter = failure.refused_parameter([one for one in OPTIONAL if one in body])
                 trace(
                     "call failed",
-                    action=decision.action,
-                    status=decision.status,
-                    reason=reason,
-                    parameter=decision.parameter,
+                    action=failure.action,
+                    status=failure.status,
+                    reason=str(failure),
+                    parameter=parameter,
                 )
-                if decision.parameter is None:
+                if parameter is None:
                     raise
-                self._negotiation.give_up(request, decision.parameter, plan, reason)
+                why = f"{request.model} does not take {parameter}; going on without ({failure})"
+                fewer = replace(plan, refused=(*plan.refused, parameter))
+                self._change(request, plan, fewer, Loss(why))
                 continue
-            if cut_while_thinking(reply, payload) and self._negotiation.found_thinking(
-                request.model, request.reasoning
-            ):
-                discarded = discarded + reply.usage
-                continue
-            return replace(reply, usage=discarded + reply.usage)
+            if plan.thinks or not cut_while_thinking(reply, payload):
+                return replace(reply, usage=discarded + reply.usage)
+            why = f"{request.model} thinks before it answers: its replies get more room"
+            self._change(request, plan, replace(plan, thinks=True), why)
+            discarded = discarded + reply.usage
+
+    def _plan(self, request: ChatRequest) -> RequestPlan:
+        return self._plans.get((request.model, request.reasoning), RequestPlan())
+
+    def _change(self, request: ChatRequest, used: RequestPlan, to: RequestPlan, why: str) -> None:
+        """Record what a call made by the plan `used` has found out, and report `why`."""
+        # Otherwise another call has found out something meanwhile: this one tries that first.
+        if self._plan(request) == used:
+            self._plans[request.model, request.reasoning] = to
+            trace("endpoint", notice=why)
+            self._notify(type(why)(one_line(why)))
 
     def _connected(self) -> Connection:
         """Return the connections; opened before the clock of a call starts, as that takes time."""
@@ -296,40 +316,30 @@ class OpenAIChatClient:
             known = await self.models()
         except EndpointRefused:
             return ""
-        near = [name for name in known if model and name.startswith(model)]
-        near += difflib.get_close_matches(model, known, NEAREST_MODELS, cutoff=0.4)
-        shown = list(dict.fromkeys(near or known))[:NEAREST_MODELS]
-        return f"; it has {', '.join(shown)}" if shown else "; it lists none"
+        near = difflib.get_close_matches(model, known, NEAREST_MODELS, cutoff=0.4) or known
+        return f"; it has {listed(near, NEAREST_MODELS)}" if near else "; it lists none"
 
-    def _explained(self, decision: RetryDecision, model: str = "") -> str:
+    def _explained(self, failure: CallFailed, model: str = "") -> str:
         """Return the message about a failure after which no call is made."""
-        url, reason, status = self.base_url, redact(decision.reason), decision.status
+        url, status = self.base_url, failure.status
         if status is None:
-            if self._connection and self._connection.proxy:
-                url += " through the proxy that the environment names"
-                what = "correct or unset HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"
-            elif is_local(url):
+            what = "check the address, the network and the proxy settings"
+            if self._endpoint.is_local:
                 what = "is the server running?"
-            else:
-                what = "check the address, the network and the proxy settings"
-            return f"cannot reach {url}: {reason}; {what}"
-        if status == 401 and not self._key and not self._endpoint.basic:
-            return f"{url} wants a key: {self._key_help} ({reason})"
+            return f"cannot reach {url}: {failure}; {what}"
+        if status == 401 and not self._key and not self._endpoint.login:
+            return f"{url} wants a key: {self._key_help} ({failure})"
         if status == 401:
-            return f"{url} refused the key ({reason})"
-        if decision.about_model and model:
-            return f"{url} does not know the model {model} ({reason})"
+            return f"{url} refused the key ({failure})"
+        if failure.about_model and model:
+            return f"{url} does not know the model {model} ({failure})"
         if 300 <= status < 400:
-            return f"{url} redirects elsewhere ({reason}): give that as the base URL"
-        if status in {404, 405, 410} or (status < 300 and decision.action == "wait"):
+            return f"{url} redirects elsewhere ({failure}): give that as the base URL"
+        if status in {404, 405, 410} or (status < 300 and failure.action == "wait"):
             return (
-                f"{url} did not answer as an OpenAI-compatible endpoint ({reason}); "
+                f"{url} did not answer as an OpenAI-compatible endpoint ({failure}); "
                 "does the base URL end in /v1?"
             )
-        if decision.action == "wait":
-            return f"{url} does not answer ({reason})"
-        return f"{url} refused the account or the key ({reason})"
-
-
-def _can_wait(error: BaseException) -> bool:
-    return isinstance(error, CallFailed) and error.decision.action == "wait"
+        if failure.action == "wait":
+            return f"{url} does not answer ({failure})"
+        return f"{url} refused the account or the key ({failure})"

@@ -32,8 +32,6 @@ class Meter:
         self.cached_calls = 0
         self.guessed = 0
         """Calls for which the endpoint reported no tokens; their cost is estimated."""
-        self.expected = 0.0
-        """US dollars that the calls in flight are expected to cost."""
         self.in_flight = 0
         """Real calls under way."""
         self._prices = dict(prices or {})
@@ -59,9 +57,8 @@ class Meter:
         Near the cap it waits for calls in flight, whose cost decides whether this one may go;
         raises `BudgetReached`, `UsageError`.
         """
-        expected = await self._room_for(request)
+        await self._room_for(request)
         self.in_flight += 1
-        self.expected += expected
 
         def paid(reply: ChatReply) -> None:
             usage = reply.usage
@@ -79,13 +76,12 @@ class Meter:
             yield paid
         finally:
             self.in_flight -= 1
-            self.expected = self.expected - expected if self.in_flight else 0.0
             self._ended.set()
 
-    async def _room_for(self, request: ChatRequest) -> float:
-        """Return what a call is expected to cost, once that much is left."""
+    async def _room_for(self, request: ChatRequest) -> None:
+        """Wait until a call like those in flight is expected to stay below the cap."""
         if self.cap is None:
-            return 0.0
+            return
         price = self.price(request.model)
         if price is None:
             raise UsageError(
@@ -95,14 +91,12 @@ class Meter:
         output = min(request.max_tokens, GUESSED_OUTPUT_TOKENS)
         first = price.cost(Usage(input_tokens=_input_tokens(request), output_tokens=output))
         while True:
-            expected = self.spent / self.calls if self.calls else first
-            if self.spent + self.expected + expected <= self.cap:
-                return expected
+            each = self.spent / self.calls if self.calls else first
+            if self.spent + each * (self.in_flight + 1) <= self.cap:
+                return
             if not self.in_flight:
-                # Two digits would make a cap of a hundredth of a cent one of $0.00.
-                cap = f"{self.cap:.2f}" if self.cap >= 0.01 else f"{self.cap:g}"
                 raise BudgetReached(
-                    f"the cost cap of ${cap} leaves no room for another call: "
+                    f"the cost cap of ${self.cap:g} leaves no room for another call: "
                     f"${self.spent:.4f} spent"
                 )
             self._ended.clear()

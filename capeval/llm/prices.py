@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from capeval.config import read_config
 from capeval.errors import InputError
 from capeval.llm.judge_models import find_judge, names_of
 from capeval.schema.usage import Usage
-from capeval.text import complaint, shown
+from capeval.text import complaint
 
 
 class Price(BaseModel):
@@ -82,17 +82,11 @@ def read_prices(path: Path) -> dict[str, Price]:
 
     Raises `InputError`.
     """
-    return {
-        model: _price(path, model, table) for model, table in read_config(path, "prices").items()
-    }
-
-
-def _price(path: Path, model: str, table: object) -> Price:
-    where = f'prices."{model}"'
-    if not isinstance(table, dict):
-        raise InputError(f"must be a table, not {shown(table)}", file=path, field=where)
     try:
-        return Price.model_validate(table)
+        return _PRICES.validate_python(read_config(path, "prices"))
     except ValidationError as faults:
         field, message = complaint(faults)
-        raise InputError(message, file=path, field=f"{where}.{field}") from None
+        raise InputError(message, file=path, field=f"prices.{field}") from None
+
+
+_PRICES = TypeAdapter(dict[str, Price])

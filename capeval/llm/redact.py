@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import json
+import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -42,38 +41,41 @@ class Endpoint:
 
     url: str
     """Normalised, without user, password and query: what may be shown and stored."""
+    is_local: bool
+    """Whether it is on this machine."""
     query: dict[str, str] = field(default_factory=dict, repr=False)
-    basic: str | None = field(default=None, repr=False)
-    """`user:password` of the URL, in base 64."""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    login: tuple[str, str] | None = field(default=None, repr=False)
+    """User and password."""
 
 
 def parse_endpoint(base_url: str) -> Endpoint:
     """Split a base URL into its parts; raises `UsageError` unless it is http(s)."""
-    text = base_url.strip()
     try:
-        parts = urlsplit(text)
-        host, port = parts.hostname, parts.port
-        if not text.isprintable() or " " in text:
-            host = None
-        if host and ":" not in host:
-            host.encode("idna")
+        parts = urlsplit(base_url.strip())
+        host = (parts.hostname or "").rstrip(".")
+        host.encode("idna")
+        is_address = parts.scheme in {"http", "https"} and parts.port != 0
     except ValueError:  # UnicodeError too: a name that cannot be looked up
-        parts, host, port = urlsplit(""), None, None
-    if parts.scheme not in {"http", "https"} or not host:
+        is_address, host = False, ""
+    if not is_address or not host or re.search(r"\s", parts.netloc):
         raise UsageError("the base URL must look like http://HOST:PORT/v1 or https://HOST/v1")
-    shown_host = f"[{host}]" if ":" in host else host
-    default_port = {"http": 80, "https": 443}[parts.scheme]
-    netloc = shown_host if port in {None, default_port} else f"{shown_host}:{port}"
-    url = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    basic, secrets = None, [*query.values()]
-    if parts.username or parts.password:
-        user, password = unquote(parts.username or ""), unquote(parts.password or "")
-        basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        # A token can be in the place of the user (https://TOKEN@host).
-        secrets += [basic, password or user]
-    return Endpoint(url, query, basic, tuple(filter(None, secrets)))
+    default_port = {"http": ":80", "https": ":443"}[parts.scheme]
+    netloc = parts.netloc.rpartition("@")[2].lower().removesuffix(default_port)
+    login = (unquote(parts.username or ""), unquote(parts.password or ""))
+    return Endpoint(
+        urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", "")),
+        _is_local(host),
+        dict(parse_qsl(parts.query, keep_blank_values=True)),
+        login if any(login) else None,
+    )
+
+
+def _is_local(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or address.is_unspecified
 
 
 def public_url(base_url: str) -> str:
@@ -87,10 +89,7 @@ def public_url(base_url: str) -> str:
 
 def remember_secrets(secrets: Iterable[str]) -> None:
     """Add secrets that this process uses, which `redact` then hides."""
-    for secret in secrets:
-        if len(secret) >= SHORTEST:
-            # The debug log hides them in JSON, which may escape a character of a password.
-            _known.update((secret, json.dumps(secret)[1:-1]))
+    _known.update(secret for secret in secrets if len(secret) >= SHORTEST)
 
 
 def redact(text: str) -> str:

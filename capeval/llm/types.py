@@ -44,15 +44,11 @@ class ChatRequest:
 
     def parts(self) -> list[Any]:
         """Return the parts of all messages: texts as strings, other parts unchanged."""
-        contents = [message.get("content") for message in self.messages]
-        parts = [
-            part
-            for content in contents
-            for part in (content if isinstance(content, list) else [content])
-        ]
-        texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+        contents = [message["content"] for message in self.messages]
+        parts = [part for one in contents for part in (one if isinstance(one, list) else [one])]
         return [
-            text if isinstance(text, str) else part for text, part in zip(texts, parts, strict=True)
+            part["text"] if isinstance(part, dict) and part["type"] == "text" else part
+            for part in parts
         ]
 
     def followed_by(self, reply: str, complaint: str, max_tokens: int | None = None) -> ChatRequest:
@@ -100,7 +96,6 @@ def described(request: ChatRequest) -> dict[str, Any]:
         "messages": len(request.messages),
         "characters": sum(map(len, texts)),
         "images": len(parts) - len(texts),
-        "image_characters": sum(len(str(part)) for part in parts if not isinstance(part, str)),
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "seed": request.repeat,

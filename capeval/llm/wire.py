@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from capeval.llm.retry import CallFailed
 from capeval.llm.thinking import after_thinking
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
-from capeval.text import Loss, one_line, storable
-
-SERVER_ADVICE = (
-    "set the reasoning parser of the server to the model's (vLLM and SGLang: --reasoning-parser; "
-    "llama.cpp: --reasoning-format), or switch reasoning off"
-)
-"""What to do about a model whose replies cannot be separated from its reasoning."""
+from capeval.text import one_line, storable
 
 # The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192
@@ -45,48 +39,14 @@ class RequestPlan:
     @property
     def left_off(self) -> tuple[str, ...]:
         """Requested parameters that this plan omits; "json_schema" if it sends only JSON mode."""
-        formats = self.refused.count("response_format")
         omitted = {
             "temperature": "temperature" in self.refused,
             "seed": "seed" in self.refused,
             "max_tokens": "max_completion_tokens" in self.refused,
-            "json_schema": formats == 1,
-            "response_format": formats > 1,
+            "json_schema": self.refused.count("response_format") == 1,
+            "response_format": self.refused.count("response_format") > 1,
         }
         return tuple(name for name, is_omitted in omitted.items() if is_omitted)
-
-
-class Negotiation:
-    """The plan for each model and effort; a change is made once, however many calls discover it."""
-
-    def __init__(self, on_notice: Callable[[str], None]) -> None:
-        # What a model takes may depend on how much it reasons.
-        self._plans: dict[tuple[str, str | None], RequestPlan] = {}
-        self._on_notice = on_notice
-
-    def plan(self, model: str, reasoning: str | None = None) -> RequestPlan:
-        """Return how requests to `model` are sent now."""
-        return self._plans.get((model, reasoning), RequestPlan())
-
-    def found_thinking(self, model: str, reasoning: str | None = None) -> bool:
-        """Record that `model` reasons before it answers; return False if that was known."""
-        now = self.plan(model, reasoning)
-        if now.thinks:
-            return False
-        self._plans[model, reasoning] = replace(now, thinks=True)
-        self._on_notice(one_line(f"{model} thinks before it answers: its replies get more room"))
-        return True
-
-    def give_up(self, request: ChatRequest, parameter: str, used: RequestPlan, reason: str) -> None:
-        """Record that the model refused `parameter` in a call made by the plan `used`."""
-        model, reasoning = request.model, request.reasoning
-        now = self.plan(model, reasoning)
-        if now.refused.count(parameter) != used.refused.count(parameter):
-            return  # another call has discovered it meanwhile
-        self._plans[model, reasoning] = replace(now, refused=(*now.refused, parameter))
-        self._on_notice(
-            Loss(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
-        )
 
 
 def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
@@ -140,9 +100,6 @@ _ENDINGS: dict[Ending, str] = {
     "prohibited_content blocklist spii guardrail_intervened error_toxic",
 }
 _ENDING_OF = {name: ending for ending, names in _ENDINGS.items() for name in names.split()}
-_FAILURE = re.compile(
-    "error|fail|abort|cancel|time_?out|exception|overload|incomplete|insufficient"
-)
 
 
 def ending(reason: object) -> Ending:
@@ -168,7 +125,7 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
         raise _failed(error, "the response has no choices")
     # What a failed call has written so far may look like a whole reply.
     error = error or choice.get("error") or message.get("error")
-    finish = _finish(choice)
+    finish = choice.get("finish_reason")
     if error or payload.get("object") == "error" or ending(finish) == "failed":
         raise _failed(error, f"the reply is marked as failed ({one_line(str(finish), 60)})")
     text, refusal = _text(message.get("content")), _text(message.get("refusal"))
@@ -183,26 +140,6 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
         usage=_usage(payload.get("usage")),
         left_off=left_off,
     )
-
-
-def _finish(choice: Mapping[str, Any]) -> object:
-    """Return the finish reason, or a worse one that is given beside it."""
-    finish = choice.get("finish_reason")
-    if ending(finish) == "cut":
-        return "length"
-    if ending(finish) != "complete":
-        return finish
-    filters = choice.get("content_filter_results")
-    if isinstance(filters, dict) and any(
-        isinstance(found, dict) and found.get("filtered") is True for found in filters.values()
-    ):
-        return "content_filter"
-    # A router's own reason, whose words are not fixed: an unknown one says nothing.
-    native = choice.get("native_finish_reason")
-    found = ending(native)
-    if found == "failed":
-        return native if isinstance(native, str) and _FAILURE.search(native.lower()) else finish
-    return {"cut": "length", "declined": native}.get(found, finish)
 
 
 def _failed(error: object, reason: str) -> CallFailed:

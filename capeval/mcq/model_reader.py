@@ -57,8 +57,7 @@ class ModelReader:
         `end` decides where the model found no option.
         """
         try:
-            with self._asker.one_caption():
-                position = await self.ask(asks, one)
+            position = await self.ask(asks, one)
         except (ReplyBroken, ReplyRefused, RequestRefused, RetriesExhausted) as error:
             reason = f"the model that reads replies failed: {one_line(str(error))}"
             return Decision(None, MODEL_FAILED, unscored=reason)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from capeval.errors import UsageError
 from capeval.files.judgments import short_hash
-from capeval.llm.proxies import check_proxies
 from capeval.local_models.devices import require_packages
 from capeval.local_models.weights_identity import folder_state
 from capeval.metrics.bertscore_baseline import Baseline, find_baseline
@@ -81,10 +80,8 @@ class _LocalModel:
         from capeval.local_models.loading import one_line_errors
         from capeval.metrics.bertscore_encoder import begins_with_space
 
-        if not Path(model).is_dir():
-            if model.startswith((".", "/", "~")):
-                raise UsageError(f"--bertscore-model {model}: there is no such folder")
-            check_proxies()
+        if not Path(model).is_dir() and model.startswith((".", "/", "~")):
+            raise UsageError(f"--bertscore-model {model}: there is no such folder")
         with one_line_errors(model):
             self.source = find_checkpoint(model, None)
         layer = o.bertscore_layer

@@ -105,8 +105,7 @@ class ChatMetric(CaptionMetric):
         """Return the values of one caption; a failed question leaves it unscored."""
         asked = Asked()
         try:
-            with self.chat.asker.one_caption():
-                found = await self.ask_about(item, asked)
+            found = await self.ask_about(item, asked)
         except (ReplyError, RequestRefused, RetriesExhausted) as failure:
             return Unscored(str(failure), asked.details, asked.usage)
         details = {**found.details, **asked.details}

@@ -214,7 +214,7 @@ def _raise_first(
     others = f" (and {len(failed) - 1} more failed)" if len(failed) > 1 else ""
     message = f"question {number}: {first}{others}"
     if isinstance(first, RequestRefused):
-        raise RequestRefused(message, kind=first.kind) from first
+        raise RequestRefused(message) from first
     raise (ReplyError if isinstance(first, ReplyError) else RetriesExhausted)(message) from first
 
 

@@ -1,4 +1,4 @@
-"""A caption that a firewall refuses stays unscored; an endpoint that refuses all stops the run."""
+"""A caption that a firewall refuses stays unscored, and stops no run."""
 
 from __future__ import annotations
 
@@ -39,69 +39,6 @@ def test_a_refused_caption_stays_unscored_and_is_tried_again(
     again = work.judge("--json")
     assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 12)
     assert endpoint.calls() == made + 6
-
-
-@pytest.mark.parametrize(
-    ("text", "calls"),
-    [("unit", 8), ("<reference_events>", 16)],
-    ids=["every call", "one stage of every caption"],
-)
-def test_eight_captions_refused_in_a_row_stop_the_run(
-    text: str, calls: int, work: Workspace, endpoint: Endpoint
-) -> None:
-    work.fill(20)
-    endpoint.mood(**{"403": [text]})
-    ran = work.judge("--max-concurrency", "1")
-    assert ran.code == 3, ran.err
-    line = stopped_by(ran.err)
-    assert "refused 8 captions in a row in the same way, the last with: " in line
-    assert "403" in line
-    assert work.url in line
-    assert endpoint.calls() == calls
-    assert {one["status"] for one in work.judgments().values()} == {"unscored"}
-
-
-def test_what_is_done_when_the_run_stops_is_kept_and_scored(
-    work: Workspace, endpoint: Endpoint
-) -> None:
-    work.fill(40)
-    endpoint.mood(**{"403": [f"unit{number:03}" for number in range(4, 40)]})
-    ran = work.judge("--json")
-    assert ran.code == 3, ran.err
-    assert "captions in a row in the same way" in stopped_by(ran.err)
-    counts = ran.json["captions"]["counts"]
-    # Captions that were being judged when the run stopped are finished: they are paid for.
-    assert counts["scored"] == 4
-    assert work.scores()["counts"] == counts
-    endpoint.mood()
-    again = work.judge("--json")
-    assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 40)
-
-
-@pytest.mark.parametrize(
-    "mood",
-    [
-        {"403": [f"unit{number:03}" for number in range(0, 20, 2)]},
-        {
-            "403": [f"unit{number:03}" for number in range(0, 20, 2)],
-            "404": [f"unit{number:03}" for number in range(1, 20, 2)],
-        },
-        {"filter": ["unit"]},
-    ],
-    ids=["others succeed", "in different ways", "by a content filter"],
-)
-def test_captions_refused_otherwise_do_not_stop_the_run(
-    mood: dict[str, list[str]], work: Workspace, endpoint: Endpoint
-) -> None:
-    work.fill(20)
-    endpoint.mood(**mood)
-    ran = work.judge("--max-concurrency", "1", "--json")
-    refused = {f"V{number:03}" for number in range(20) for texts in mood.values()
-               for text in texts if text in f"unit{number:03}"}  # fmt: skip
-    assert ran.code == 3, ran.err
-    assert ran.json["captions"]["counts"]["unscored"] == len(refused)
-    judgments = work.judgments()
-    assert {index for index in judgments if judgments[index]["status"] == "unscored"} == refused
 
 
 @pytest.mark.parametrize("status", ["401", "402"])
@@ -148,45 +85,15 @@ async def test_a_refused_video_stays_without_a_caption(tmp_path: Path) -> None:
     assert len(lines(tmp_path / "runs" / "m" / "captions.jsonl")) == 9
 
 
-async def test_an_endpoint_that_takes_no_images_stops_generate(tmp_path: Path) -> None:
-    def blind(request: dict[str, Any]) -> Any:
-        if isinstance(request["messages"][-1]["content"], str):
-            return '{"ok": true}'
-        return failure(404, "No endpoints found that support image input")
-
-    async with LoopbackServer(blind) as server:
-        made = await here(
-            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--frames", "2",
-            "--max-concurrency", "1",
-        )  # fmt: skip
-        assert server.calls == 1 + 8
-    assert made.code == 3, made.err
-    assert "refused 8 captions in a row in the same way" in stopped_by(made.err)
-    assert "support image input" in stopped_by(made.err)
-
-
-@pytest.mark.parametrize("concurrency", ["1", "32"])
-def test_refusals_with_others_between_them_do_not_stop_the_run(
-    concurrency: str, work: Workspace, endpoint: Endpoint
-) -> None:
-    # A refusal comes back before any verdict: eight of them are the first eight replies.
-    work.fill(60)
-    refused = [f"unit{number:03}" for number in range(0, 60, 4)]
-    endpoint.mood(**{"403": refused})
-    ran = work.judge("--json", "--max-concurrency", concurrency)
+def test_many_refused_captions_do_not_stop_the_run(work: Workspace, endpoint: Endpoint) -> None:
+    work.fill(40)
+    endpoint.mood(**{"403": [f"unit{number:03}" for number in range(30)]})
+    ran = work.judge("--json")
     assert ran.code == 3, ran.err
-    assert ran.json["captions"]["counts"]["scored"] == 60 - len(refused)
-
-
-def test_what_was_refused_before_is_tried_after_the_others(
-    work: Workspace, endpoint: Endpoint
-) -> None:
-    work.fill(20)
-    endpoint.mood(**{"403": [f"unit{number:03}" for number in range(9)]})
-    assert work.judge("--max-concurrency", "1").code == 3
-    again = work.judge("--max-concurrency", "1", "--json")
-    assert again.code == 3
-    assert again.json["captions"]["counts"]["scored"] == 11
+    assert ran.json["captions"]["counts"]["scored"] == 10
+    endpoint.mood()
+    again = work.judge("--json")
+    assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 40)
 
 
 @pytest.mark.parametrize("kind", ["quota", "401"])

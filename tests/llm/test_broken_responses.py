@@ -13,7 +13,7 @@ from capeval.errors import EndpointRefused, RequestRefused, RetriesExhausted
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.types import ChatRequest
 from capeval.llm.wire import ending
-from tests.llm.broken import BODY, CASES, chunked, http
+from tests.llm.broken import BODY, CASES, http
 
 Clients = Callable[..., OpenAIChatClient]
 Requests = Callable[..., ChatRequest]
@@ -86,29 +86,6 @@ async def test_a_reply_that_drips_is_given_up(client_of: Clients, ask_for: Reque
     ):
         with pytest.raises(RetriesExhausted, match="timed out"):
             await client.complete(ask_for())
-
-
-async def test_a_reply_without_end_fills_no_memory(client_of: Clients, ask_for: Requests) -> None:
-    sent = 0
-
-    async def answer(reader: asyncio.StreamReader, writer: Writer) -> None:
-        nonlocal sent
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(chunked(end=b""))
-        while not writer.is_closing():
-            writer.write(b"100000\r\n" + b" " * 0x100000 + b"\r\n")
-            try:
-                await writer.drain()
-            except ConnectionError:
-                break
-            sent += 1
-
-    async with asyncio.timeout(20), await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        async with client_of(url, attempts=1) as client:
-            with pytest.raises(RetriesExhausted, match="larger than 32768 KiB"):
-                await client.complete(ask_for())
-    assert sent < 64
 
 
 def test_the_table_is_long_enough() -> None:

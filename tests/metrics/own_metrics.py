@@ -196,8 +196,7 @@ class Asking(CaptionMetric):
         chat = self._chat
         message = {"role": "user", "content": f"Rate: {item.caption}"}
         request = ChatRequest(chat.model, (message,), 16, reasoning=chat.reasoning)
-        with chat.asker.one_caption():
-            answer = await chat.asker.ask(request, _number)
+        answer = await chat.asker.ask(request, _number)
         return Scored({"asking": answer.value})
 
 
