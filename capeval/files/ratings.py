@@ -408,6 +408,10 @@ def _labels(table: Table, mapped: Mapping[str, str], missing: IfMissing) -> Labe
     table, warnings = _rated(table, [chosen["label"]], missing)
     keys = Keys.of_table(table, chosen)
     elements = table.names(chosen["element_id"])
+    # An event of ten elements or more: the number 1.10 has become 1.1.
+    if chosen["element_id"] in table.fractions and any(re.search(r"\.\d\d", e) for e in elements):
+        message = "has numbers, and 1.10 is not 1.1; format the column as text, or save it as CSV"
+        raise table.error(message, column=chosen["element_id"])
     raters = table.names(chosen["rater"]) if "rater" in chosen else ["human"] * len(table)
     of_row = [(*key, e, r) for key, e, r in zip(keys, elements, raters, strict=True)]
     table.check_unique(of_row, "video_id, system, element_id, rater")

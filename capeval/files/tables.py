@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,6 +53,8 @@ def is_missing(value: Any) -> bool:
     >>> is_missing(" "), is_missing("N/A"), is_missing(None), is_missing("0")
     (True, True, True, False)
     """
+    if isinstance(value, float):
+        return math.isnan(value)
     return value is None or (isinstance(value, str) and value.strip().lower() in _MISSING)
 
 
@@ -62,12 +66,14 @@ class Table:
     ----------
     places : where each row is, such as "line 3"
     sheet : the sheet of a workbook
+    fractions : columns of a workbook in which a number is no whole one, or a date
     """
 
     file: Path
     columns: Mapping[str, Sequence[Any]]
     places: Sequence[str]
     sheet: str | None = None
+    fractions: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.places)
@@ -193,7 +199,8 @@ def is_binary_table(path: Path) -> bool:
 
 
 def read_table(path: Path | str, sheet: str | None = None) -> Table:
-    """Read a table, whose kind its content decides; of a workbook a `sheet`, by default the first.
+    """Read a table, whose kind its content decides; of a workbook a `sheet`, by default the
+    first that is not hidden.
 
     Raises
     ------
@@ -240,11 +247,13 @@ def _of_workbook(path: Path, data: bytes, sheet: str | None) -> Table:
             warnings.simplefilter("ignore")
             book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
             names = [one.title for one in book.worksheets]
-            title = names[0] if sheet is None else sheet
+            shown_first = [one.title for one in book.worksheets if one.sheet_state == "visible"]
+            title = [*shown_first, *names][0] if sheet is None else sheet
             if title in names:
                 # The declared size can be a million columns.
                 book[title].reset_dimensions()
-                every = [[_text(cell) for cell in row] for row in book[title].values]
+                values = [list(row) for row in book[title].values]
+                every = [[_text(cell) for cell in row] for row in values]
     except Exception as fault:  # a damaged file makes openpyxl raise almost anything
         raise InputError(
             f"cannot be read as an XLSX workbook ({describe(fault)}); save it as CSV", file=path
@@ -256,7 +265,14 @@ def _of_workbook(path: Path, data: bytes, sheet: str | None) -> Table:
     # Cells beside the table have no column name.
     width = max((len(cells) for _, cells in numbered), default=0)
     rows = [[*cells, *[""] * (width - len(cells))] for _, cells in numbered]
-    return _of_rows(path, rows, places, title)
+    table = _of_rows(path, rows, places, title)
+    found = {
+        rows[0][at].strip()
+        for n, _ in numbered[1:]
+        for at, value in enumerate(values[n - 1])
+        if isinstance(value, datetime) or (isinstance(value, float) and not value.is_integer())
+    }
+    return replace(table, fractions=frozenset(found))
 
 
 def _text(value: Any) -> str:
@@ -320,5 +336,7 @@ def _of_parquet(path: Path, data: bytes) -> Table:
     except (pyarrow.ArrowException, OSError, ValueError, NotImplementedError) as fault:
         raise InputError(f"is damaged parquet ({describe(fault)})", file=path) from None
     _check_names(path, found.column_names)
+    if not found.num_rows:
+        raise InputError("has no rows", file=path)
     places = [f"row {n}" for n in range(1, found.num_rows + 1)]
     return Table(path, dict(zip(found.column_names, columns, strict=True)), places)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -30,8 +31,10 @@ CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY, state TEXT NOT NULL, model TEXT NOT NULL,
     request TEXT NOT NULL, reply TEXT NOT NULL)
 """
-# Another process writes for milliseconds, and all calls of this one wait meanwhile.
+# Another process writes for milliseconds, and all calls of this one wait meanwhile. After that,
+# replies are kept in memory, and written with one that comes later.
 BUSY_SECONDS = 0.3
+RETRY_SECONDS = 3.0
 # Shorter ones cost nothing to store.
 LONG_DATA_URL = 1000
 
@@ -136,6 +139,8 @@ class ReplyCache:
         self._on_notice = on_notice
         self._notices: set[str] = set()
         self._db: sqlite3.Connection | None = None
+        self._unwritten: dict[str, tuple[str, ...]] = {}
+        self._next_write = 0.0
 
     def get(self, key: str) -> tuple[ChatReply, State] | None:
         """Return the reply that may be served for a key and its state, validated or refused."""
@@ -144,18 +149,31 @@ class ReplyCache:
 
     def look(self, key: str) -> tuple[ChatReply, State] | None:
         """Return the reply that is stored for a key, in any state, to be shown to the user."""
+        if row := self._unwritten.get(key):
+            return _reply_in(row[-1]), row[1]  # type: ignore[return-value]
         rows = self._run("SELECT reply, state FROM replies WHERE key = ?", key)
         return (_reply_in(rows[0][0]), rows[0][1]) if rows else None
 
     def put(self, asked: RequestIdentity, reply: ChatReply, state: State) -> None:
         """Keep a reply, in place of one that is stored for the same request."""
-        insert = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)"
-        self._run(insert, asked.key, state, asked.model, asked.text, _text_of(reply), writes=True)
+        row = (asked.key, state, asked.model, asked.text, _text_of(reply))
+        self._unwritten[asked.key] = row
+        self._write()
 
     def mark(self, keys: Iterable[str], state: State) -> None:
         """Change the state of stored replies."""
         for key in keys:
             self._run("UPDATE replies SET state = ? WHERE key = ?", state, key, writes=True)
+
+    def _write(self) -> None:
+        if time.monotonic() < self._next_write:
+            return
+        insert = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)"
+        for key, row in list(self._unwritten.items()):
+            if self._run(insert, *row, writes=True) is None:
+                self._next_write = time.monotonic() + RETRY_SECONDS
+                return
+            del self._unwritten[key]
 
     def reason_for_miss(self, asked: RequestIdentity) -> str:
         """Return in a few words why no reply is served for a request."""
@@ -177,7 +195,7 @@ class ReplyCache:
     def info(self) -> CacheInfo:
         """Count what is stored."""
         count = "SELECT {0}, count(*) FROM replies GROUP BY {0} ORDER BY {0}"
-        states, models = (dict(self._run(count.format(each))) for each in ("state", "model"))
+        states, models = (dict(self._run(count.format(each)) or ()) for each in ("state", "model"))
         files = [path for path in self._files() if path.exists()]
         return CacheInfo(self.path, sum(path.stat().st_size for path in files), states, models)
 
@@ -198,13 +216,15 @@ class ReplyCache:
             raise InputError(why, file=self.path) from None
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Write what is left and close the file; the next use opens it again."""
+        self._next_write = 0.0
+        self._write()
         if self._db is not None:
             self._db.close()
             self._db = None
 
-    def _run(self, sql: str, *values: str, writes: bool = False) -> list[Any]:
-        """Return the rows of a statement, none where the file cannot be used."""
+    def _run(self, sql: str, *values: str, writes: bool = False) -> list[Any] | None:
+        """Return the rows of a statement; None where the file cannot be used."""
         if self._db is None and not writes and not self.path.exists():
             return []
         try:
@@ -216,12 +236,14 @@ class ReplyCache:
             self._report(f"cannot be {how}: {error}; what it lacks later is paid for again")
         except sqlite3.DatabaseError as error:
             self._move_aside(error)
-        return []
+        return None
 
     def _move_aside(self, error: sqlite3.DatabaseError) -> None:
         """Let the next reply begin a new file."""
-        self.close()
-        aside = self.path.with_name(f"{self.path.name}-damaged")
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+        aside = self.path.with_name(f"{self.path.name}-damaged-{time.strftime('%Y%m%d-%H%M%S')}")
         with suppress(OSError):  # then the next call reports that it cannot be used
             self.path.replace(aside)
             for path in self._files():

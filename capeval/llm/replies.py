@@ -37,6 +37,7 @@ QUOTED: Final = "the reply only quotes what it was given; answer yourself"
 
 _FENCED = re.compile(r"```(?:json|python)?\s(.*?)```", re.DOTALL)
 _SPACE = re.compile(r"\s+")
+_QUOTES = str.maketrans("“”„«»‘’", '"' * 5 + "'" * 2)
 # Python's parser needs memory and depth; a judge writes a tenth of this.
 _MAX_LITERAL = 40_000
 
@@ -95,7 +96,7 @@ def _parsed(text: str, literals: bool) -> Any:
         with warnings.catch_warnings(action="ignore"):
             value = ast.literal_eval(text)
         # Anything but what Python prints may hold a comment, a joined string or a key given twice.
-        is_printed = repr(value) == text
+        is_printed = _SPACE.sub("", repr(value)) == _SPACE.sub("", text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         is_printed = False
     if not is_printed:
@@ -119,8 +120,14 @@ _JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
 def _is_quoted(value: Any, source: str, material: Sequence[str]) -> bool:
-    texts = [_SPACE.sub("", text) for text in material if "{" in text or "[" in text]
-    return any(_SPACE.sub("", one) in text for text in texts for one in _writings(value, source))
+    # Together: an answer may begin in one event of a caption and end in the next.
+    text = _squeezed("".join(material))
+    has_value = "{" in text or "[" in text
+    return has_value and any(_squeezed(one) in text for one in _writings(value, source))
+
+
+def _squeezed(text: str) -> str:
+    return _SPACE.sub("", text).casefold().translate(_QUOTES)
 
 
 def _writings(value: Any, source: str) -> Iterator[str]:

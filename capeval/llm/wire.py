@@ -120,7 +120,7 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     choices = payload.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
-    error = payload.get("error") or payload.get("errors")
+    error = payload.get("error") or payload.get("errors") or _named_failure(payload)
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise _failed(error, "the response has no choices")
     # What a failed call has written so far may look like a whole reply.
@@ -142,6 +142,15 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     )
 
 
+def _named_failure(payload: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the failure that a gateway names at the top of a response, beside its choices."""
+    code, status = str(payload.get("code")), payload.get("status")
+    if not re.fullmatch("[45][0-9][0-9]", code) and status not in ("failed", "incomplete"):
+        return None
+    message = payload.get("message") or f"the response is marked as failed ({status or code})"
+    return {"message": message, "code": int(code) if code.isdigit() else None}
+
+
 def _failed(error: object, reason: str) -> CallFailed:
     # Routers answer 200 and put the status of the model behind them into the body.
     code = error.get("code") if isinstance(error, dict) else None
@@ -155,7 +164,8 @@ def cut_while_thinking(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
         return False
     message = payload["choices"][0]["message"]
     has_reasoning = bool(message.get("reasoning_content") or message.get("reasoning"))
-    return has_reasoning or not after_thinking(reply.text)
+    # A model in a loop of blanks writes nothing either, but more room does not help it.
+    return has_reasoning or (bool(reply.text.strip()) and after_thinking(reply.text) is None)
 
 
 def _text(content: object) -> str:
