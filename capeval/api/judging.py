@@ -157,7 +157,9 @@ class JudgingSession:
             left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
             folder, scores = work.folder, work.judged.scores
             file = folder.scores if folder and folder.scores.is_file() else None
-            if notice := snapshots_notice(source.name, scores.settings["models"]):
+            if notice := snapshots_notice(
+                source.name, scores.settings["models"], scores.settings["base_url"]
+            ):
                 self._on_notice(notice)
             missing = len(asked) - len(ended)
             yield Judged(source.name, scores, file, left, finished.stopped, missing)
@@ -173,7 +175,7 @@ class JudgingSession:
         self._reported.add(source.name)
         for changed, count in plan.stale.items():
             what = counted(count, "stored verdict")
-            self._on_notice(Loss(f"{plan.name}: {what} outdated ({changed}), to be judged again"))
+            self._on_notice(Loss(f"{plan.name}: {what} outdated ({changed})"))
         if source.run is None or not plan.todo:
             return
         own = self.opened.folder_in(source.run)

@@ -10,9 +10,9 @@ from capeval.files.jsonl import dumps
 from capeval.options import takes
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
 from capeval.runs.outputs import check_output, write_output
-from capeval.runs.stored_scores import Checked
+from capeval.runs.stored_scores import Checked, read_scores
 from capeval.runs.stored_scores import check_scores as check_stored
-from capeval.scoring import Scores
+from capeval.scoring import Scores, Signature
 from capeval.trust.bridge_stored import with_bridged
 from capeval.trust.human_labels import store_labels, with_labels
 
@@ -74,6 +74,7 @@ def check_scores(o: CheckOptions) -> Checked:
     InputError, UsageError
         The file is not a `scores.json`, or there is nothing to recompute it from.
     """
+    named = Signature.parse(str(read_scores(Path(o.file)).get("signature"))).get("repeats")
     judged = load_judged(
         o.run,
         runs=Path(o.runs),
@@ -81,7 +82,8 @@ def check_scores(o: CheckOptions) -> Checked:
         annotations=o.annotations,
         ignore_unknown=o.ignore_unknown,
         labels=o.human is None,
-        repeats=o.repeats,
+        # As many repeats as the file was made with.
+        repeats=o.repeats or (int(named) if named and named.isdecimal() else None),
     )
     if o.human is not None:
         judged = with_labels(judged, Path(o.human), o.columns, sheet=o.sheet)

@@ -15,10 +15,10 @@ from capeval.cli.output import Output
 def judges(
     declared: dict[str, Any], *, full: Full = False, form: TableFormat = None, as_json: Json = False
 ) -> None:
-    """List the judges, what they cost and until when they are offered.
+    """List the judges, their prices and the dates on which they end.
 
-    Any chat model can judge, also one that is not listed. Add your own to capeval.toml, as
-    \\[judges."NAME"].
+    Any chat model can judge, also one that is not listed; its price can be given in capeval.toml,
+    as \\[prices."NAME"].
     """
     from capeval.api import judge_listing
     from capeval.reporting.formats import rendered

@@ -80,17 +80,17 @@ def ending(model: str, entry: JudgeModel | None) -> Loss | None:
         return None
     if entry.is_retired:
         return Loss(retired(model, entry))
-    new = f"--judge {entry.successor}, as its provider advises" if entry.successor else "another"
+    new = f"its provider recommends --judge {entry.successor}" if entry.successor else "any other"
     return Loss(
         f"the judge {model} ends in {counted(entry.days_left, 'day')}, on {entry.shutdown}: finish "
-        "its runs by then; to carry its scores over, judge a sample with both while both answer "
+        "its runs by then, or judge a sample with it and with another judge while both answer "
         f"({new})"
     )
 
 
 def retired(model: str, entry: JudgeModel) -> str:
     """Return what to do about a retired judge."""
-    new = f" {entry.successor}, as its provider advises" if entry.successor else ""
+    new = f" {entry.successor}, which its provider recommends" if entry.successor else ""
     return (
         f"the judge {model} was retired on {entry.shutdown}: choose another with --judge{new}; "
         "stored verdicts are scored and compared as before"

@@ -56,7 +56,7 @@ class JudgeOptions(ModelOptions):
         for the model's own default. Without it, a model that takes no temperature while it reasons
         is asked not to reason, if it can be. Each effort counts as another judge.
     repeats : Judge each caption this many times; the majority label counts. More can be added
-        later.
+        later. By default as often as this judge was last asked to judge the run, or once.
     device : Where the model of nli runs: cuda, one GPU such as cuda:1, mps or cpu. By default the
         best available.
     dtype : The precision of nli: auto, bfloat16, float16 or float32. By default auto, which is
@@ -99,7 +99,7 @@ class JudgeOptions(ModelOptions):
         None, panel=JUDGE, metavar="NAME"
     )
     revision: str | None = option(None, panel=JUDGE, metavar="NAME")
-    repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
+    repeats: int | None = option(None, panel=JUDGE, metavar="N", min=1, max=100)
     max_unscored: str | int | float = option("0", note=FRACTION, panel=LIMITS, metavar="SHARE")
     seed: int = option(0, panel=OUTPUT, metavar="N", min=0)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)

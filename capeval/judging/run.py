@@ -162,14 +162,16 @@ class JudgingWork:
         source: Source,
         opened: OpenJudge,
         *,
-        repeats: int = 1,
+        repeats: int | None = None,
         only: Collection[str] = (),
         limit: int | None = None,
     ) -> None:
         self._source, self._opened = source, opened
-        self._repeats, self._only, self._limit = repeats, only, limit
+        self._only, self._limit = only, limit
         self.folder = opened.folder_in(source.run) if source.run else None
         """The judge's folder; captions in memory have none."""
+        # Who resumes a run, and does not ask for a number of repeats, means the one of before.
+        self._repeats = repeats or (self.folder and self.folder.repeats) or 1
         self._lines: dict[str, Judgment] = {}
         self._judgments: list[Judgment] = []
 

@@ -324,13 +324,15 @@ class OpenAIChatClient:
         url, status = self.base_url, failure.status
         if status is None:
             what = "check the address, the network and the proxy settings"
-            if self._endpoint.is_local:
+            if "timeout" in str(failure).lower():
+                what = "if it is only slow, raise --timeout"
+            elif self._endpoint.is_local:
                 what = "is the server running?"
             return f"cannot reach {url}: {failure}; {what}"
         if status == 401 and not self._key and not self._endpoint.login:
-            return f"{url} wants a key: {self._key_help} ({failure})"
+            return f"{url} needs a key: {self._key_help} ({failure})"
         if status == 401:
-            return f"{url} refused the key ({failure})"
+            return f"{url} refused the key ({failure}); check it, or {self._key_help}"
         if failure.about_model and model:
             return f"{url} does not know the model {model} ({failure})"
         if 300 <= status < 400:

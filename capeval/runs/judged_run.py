@@ -18,6 +18,7 @@ from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
 from capeval.runs.verdicts import (
     JudgeIdentity,
+    addresses_of,
     judged_by,
     signature_of,
     snapshots_notice,
@@ -108,7 +109,9 @@ class JudgedRun:
             )
         if self.identity.judge == JudgeIdentity().judge:
             found.append(f"{self.name}: the judge is unknown, the verdicts do not record it")
-        if notice := snapshots_notice(self.name, judged_by(list(self.judgments.values()))[1]):
+        judgments = list(self.judgments.values())
+        models, addresses = judged_by(judgments)[1], addresses_of(judgments)
+        if notice := snapshots_notice(self.name, models, addresses):
             found.append(notice)
         return found
 

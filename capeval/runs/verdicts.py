@@ -127,9 +127,9 @@ def changed_since(
     """
     inputs = judgment.inputs
     if inputs and caption and inputs.caption != caption_hash(caption):
-        return "another caption of this video was judged"
+        return "another caption of this video was judged; judge it again"
     if inputs and inputs.reference != reference_hash(annotation):
-        return "it was judged against another annotation of this video"
+        return "it was judged against another annotation of this video; judge it again"
     return flaw_of(annotation, judgment) if isinstance(judgment, Scored) else None
 
 
@@ -146,7 +146,9 @@ def first_repeats(judgment: Judgment, repeats: int) -> Judgment:
     if len(votes) < repeats:
         if not isinstance(judgment, Scored):
             return judgment
-        return _unscored(judgment, f"it has {len(votes)} of {repeats} repeats")
+        return _unscored(
+            judgment, f"it has {len(votes)} of {repeats} repeats; judge it with --repeats {repeats}"
+        )
     if len(votes) == repeats and isinstance(judgment, Scored):
         return judgment
     return scored_by(votes[:repeats], judgment)
@@ -288,7 +290,7 @@ def judged_by(judgments: Sequence[Judgment]) -> tuple[JudgeIdentity, list[str]]:
     return identity_of(first) if first else JudgeIdentity(), _recorded("models", scored)
 
 
-def _addresses(judgments: Sequence[Judgment]) -> str | None:
+def addresses_of(judgments: Sequence[Judgment]) -> str | None:
     """Return where the judge was called; a run may be finished at another address."""
     found = {one.provenance.base_url for one in judgments}
     return ", ".join(sorted(address for address in found if address)) or None
@@ -329,7 +331,7 @@ def summarise(
         settings={
             "judge": identity.judge,
             "baseline": identity.baseline,
-            "base_url": _addresses(scored or judgments),
+            "base_url": addresses_of(scored or judgments),
             "prompts": identity.prompts,
             **({"reasoning": identity.reasoning} if identity.reasoning else {}),
             "repeats": identity.repeats,
@@ -343,8 +345,15 @@ def summarise(
     )
 
 
-def snapshots_notice(name: str, models: Sequence[str]) -> str | None:
-    """Return a notice if several snapshots of the judge answered."""
-    if len(models) < 2:
-        return None
-    return f"{name}: {len(models)} snapshots of the judge answered: {', '.join(models)}"
+def snapshots_notice(name: str, models: Sequence[str], addresses: str | None = None) -> str | None:
+    """Return a notice if several snapshots of the judge answered, or it was called at several
+    addresses.
+    """
+    if len(models) > 1:
+        return f"{name}: {len(models)} snapshots of the judge answered: {', '.join(models)}"
+    if addresses and ", " in addresses:
+        return (
+            f"{name}: judged at several addresses ({addresses}), which count as one judge unless "
+            "[endpoints] in capeval.toml names them"
+        )
+    return None

@@ -93,7 +93,7 @@ async def test_a_key_that_is_named_must_be_set(monkeypatch: pytest.MonkeyPatch) 
 async def test_a_server_that_wants_a_key_says_where_to_name_it() -> None:
     async with LoopbackServer(lambda _: unauthorized()) as server:
         configure(f'[models.mine]\nbase_url = "{server.url}"')
-        with pytest.raises(CapevalError, match=r'wants a key: add key = "VARIABLE" to \[models'):
+        with pytest.raises(CapevalError, match=r'needs a key: add key = "VARIABLE" to \[models'):
             await key_sent(server, "mine")
 
 

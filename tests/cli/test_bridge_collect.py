@@ -153,7 +153,7 @@ def test_a_drawn_caption_that_changed_is_judged_again(judged: Workspace) -> None
     file.write_text("".join(json.dumps(one) + "\n" for one in captions))
     said = judged.run(*collecting(judged))
     assert said.code == 0, said
-    assert "1 stored verdict outdated (another caption of this video was judged)" in said.err
+    assert "1 stored verdict outdated (another caption of this video was judged" in said.err
     assert said.out.startswith("10 of 10 drawn verdicts collected, 2 of them now")
 
 

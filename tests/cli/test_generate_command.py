@@ -290,7 +290,7 @@ async def test_a_refused_key_is_one_line(tmp_path: Path) -> None:
     async with LoopbackServer(lambda _: unauthorized()) as server:
         made = await here(tmp_path, "generate", "--model", "m", "--base-url", server.url, "-q")
     assert (made.code, len(made.err.splitlines())) == (2, 1)
-    assert "wants a key" in made.err
+    assert "needs a key" in made.err
 
 
 async def test_a_server_of_other_models_says_which(tmp_path: Path) -> None:

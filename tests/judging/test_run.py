@@ -131,14 +131,14 @@ async def test_a_verdict_on_another_text_never_counts() -> None:
     # Edited, and not judged yet.
     RUN.captions.write_text("".join(one.model_dump_json() + "\n" for one in stale))
     judged = load_judged(first.folder.path, annotations=ANNOTATIONS)
-    assert judged.unscored == {"V0": "another caption of this video was judged"}
+    assert judged.unscored == {"V0": "another caption of this video was judged; judge it again"}
     changed = [one.model_copy(deep=True) for one in ANNOTATIONS]
     changed[1] = changed[1].model_copy(update={"events": changed[2].events})
     judged = load_judged(first.folder.path, annotations=changed)
     assert "another annotation" in judged.unscored["V1"]
     now = await run(texts=stale)
     assert [annotation.index for annotation, _ in now.plan.todo] == ["V0"]
-    assert now.plan.stale == {"another caption of this video was judged": 1}
+    assert now.plan.stale == {"another caption of this video was judged; judge it again": 1}
     assert (now.scores.counts.scored, 0 < now.calls <= 3) == (6, True)
     # The text is as it was, and the cache knows it.
     back = await run()
