@@ -28,6 +28,9 @@ CONNECT_SECONDS = 10.0
 # Images make megabytes: sent in one piece they would block every other call.
 LARGE_BODY, PIECE = 1 << 20, 1 << 18
 
+# The library's own headers describe the user's machine, and variables can add others.
+_KEPT = ("Host", "Authorization", "Content-Length", "Content-Type", "Accept-Encoding")
+
 # Their records of level INFO contain the address with its parameters.
 for _library in ("httpx2", "openai"):
     logging.getLogger(_library).setLevel(logging.WARNING)
@@ -44,7 +47,6 @@ class Connection:
             api_key=key or "none",
             base_url=endpoint.url,
             default_query=endpoint.query,
-            default_headers={"User-Agent": f"capeval/{__version__}"},
             max_retries=0,
             # A name may take longer to look up than a host to connect.
             timeout=httpx2.Timeout(
@@ -52,7 +54,7 @@ class Connection:
                 connect=min(CONNECT_SECONDS, timeout),
                 pool=min(2 * CONNECT_SECONDS, timeout),
             ),
-            http_client=_http_client(endpoint, connections),
+            http_client=_http_client(endpoint, key or "none", connections),
         )
 
     async def get(self, path: str, timeout: float) -> Mapping[str, Any]:
@@ -77,7 +79,15 @@ class Connection:
         await self._client.close()
 
 
-def _http_client(endpoint: Endpoint, connections: int) -> httpx2.AsyncClient:
+def _http_client(endpoint: Endpoint, key: str, connections: int) -> httpx2.AsyncClient:
+    own = {"Accept": "application/json", "User-Agent": f"capeval/{__version__}"}
+    # With a login, httpx has put it there.
+    authorization = {} if endpoint.login else {"Authorization": f"Bearer {key}"}
+
+    async def set_headers(request: httpx2.Request) -> None:
+        kept = {name: request.headers[name] for name in _KEPT if name in request.headers}
+        request.headers = httpx2.Headers({**kept, **own, **authorization})
+
     try:
         # Loading certificates takes 50 ms; a context without any trusts none.
         is_plain = endpoint.is_local and endpoint.url.startswith("http:")
@@ -89,6 +99,7 @@ def _http_client(endpoint: Endpoint, connections: int) -> httpx2.AsyncClient:
             verify=no_tls if is_plain else httpx2.create_ssl_context(),
             # A redirect would take the captions, and perhaps the key, to another host.
             follow_redirects=False,
+            event_hooks={"request": [set_headers]},
             # Servers close idle connections after five seconds or more.
             limits=httpx2.Limits(max_connections=connections, keepalive_expiry=4.0),
         )

@@ -230,7 +230,6 @@ def test_unexpected_fault_is_ours_and_exits_1(
         ("correlate --human pipe", "pipe"),
         ("rate merge pipe --key pipe", "pipe"),
         ("frames pipe", "pipe"),
-        ("models", "capeval.toml"),
     ],
 )
 def test_a_pipe_is_refused_and_not_waited_for(

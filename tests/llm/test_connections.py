@@ -53,6 +53,18 @@ async def test_no_redirect_carries_the_key_away(client_of: Clients, ask_for: Req
     assert not thief.paths
 
 
+async def test_the_environment_adds_no_header(
+    ask_for: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_ORG_ID", KEY)
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"Authorization: Bearer {KEY}\nX-Own: {KEY}")
+    async with LoopbackServer() as server, OpenAIChatClient(server.url) as client:
+        await client.complete(ask_for())
+    assert KEY not in str(server.headers[0])
+    assert "stainless" not in str(server.headers[0]).lower()
+
+
 async def test_user_password_and_parameters_of_the_base_url_are_sent(
     client_of: Clients, ask_for: Requests
 ) -> None:
