@@ -416,7 +416,8 @@ class ModelOptions:
     runs : The folder of the runs.
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
-    max_cost : The most that this command may spend, in US dollars; it then asks for no confirmation.
+    max_cost : The most that this command may spend, in US dollars; it then asks for no
+        confirmation.
     api_key : Of the endpoint. By default OPENAI_API_KEY, or the variable that the catalogue names.
     cache : SQLite file of replies. By default in the user's cache folder.
     """

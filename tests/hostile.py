@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,7 +9,6 @@ __all__ = ["ERRORS", "Raises"]
 
 
 ERRORS: dict[str, tuple[Exception, str]] = {
-    "future cancelled": (concurrent.futures.CancelledError(), "CancelledError"),
     "huge": (ValueError("x\n" * 1_000_000), "ValueError: x x x"),
     "group": (
         ExceptionGroup("many", [OSError("no\ndisk"), ValueError()]),

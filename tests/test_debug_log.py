@@ -101,7 +101,7 @@ def test_a_log_is_continued_and_another_file_is_refused(log: Path, tmp_path: Pat
     assert log.stat().st_mode & 0o077 == 0
     other, mine = tmp_path / "annotations.json", tmp_path / "my-log.jsonl"
     other.write_text("[]")
-    mine.write_text('{"time": "2026-01-01", "event": "start"}\n')
+    mine.write_text('{"time": "2026-01-01", "event": "begin"}\n')
     for path in (other, mine, tmp_path, tmp_path / "captions.jsonl", Path("/dev/full")):
         with pytest.raises(UsageError, match="--debug"):
             start_debug_log(path)
@@ -118,7 +118,7 @@ def full_disk() -> None:
 
 async def test_a_full_disk_ends_the_log_and_not_the_run(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    begin = '{"event": "start", "capeval": "'
+    begin = '{"time": "now", "event": "start", "capeval": "'
     log.write_text(begin + "x" * ((1 << 19) - 100) + '"}\n')
     async with LoopbackServer(lambda _: "A dog runs.", models=["m"]) as server:
         made = await capeval(

@@ -59,7 +59,7 @@ _COMMANDS = {
     ),
     "judges": (
         "judges_command:judges",
-        "List the judges, what they cost and until when they are offered.",
+        "List the judges, their prices and the dates on which they end.",
     ),
     "models": ("resources_command:models", "List the models that `capeval generate` knows."),
     "frames": (

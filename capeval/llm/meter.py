@@ -96,7 +96,7 @@ class Meter:
                 return
             if not self.in_flight:
                 raise BudgetReached(
-                    f"the cost cap of ${self.cap:g} leaves no room for another call: "
+                    f"the cost cap of ${_dollars(self.cap)} leaves no room for another call: "
                     f"${self.spent:.4f} spent"
                 )
             self._ended.clear()
@@ -118,3 +118,8 @@ def _input_tokens(request: ChatRequest) -> int:
     return sum(
         len(part) // 4 if isinstance(part, str) else TOKENS_PER_IMAGE for part in request.parts()
     )
+
+
+def _dollars(amount: float) -> str:
+    # A cap of a hundredth of a cent is not one of $0.00.
+    return f"{amount:.2f}" if amount >= 0.01 else f"{amount:g}"

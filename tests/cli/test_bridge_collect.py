@@ -242,7 +242,7 @@ def _order(work: Workspace, n: int) -> list[str]:
 
 DAMAGED = {
     "no JSON": ("{", "broken JSON"),
-    "list": ("[1]", "should be an object"),
+    "list": ("[1]", "must be a JSON object"),
     "missing": ("{}", "seed: Field required"),
     "text": ('{"seed": "0", "n": 1, "N": 2, "indexes": ["a"]}', "Input should be a valid integer"),
     "wrong n": ('{"seed": 0, "n": 2, "N": 2, "indexes": ["a"]}', "n must be the number"),

@@ -118,8 +118,8 @@ def test_a_mistake_in_a_plugins_file_names_file_place_and_field(folder: Path) ->
         (
             "a-class:scenes.txt",
             (
-                'the annotation format "a-class" of the package scenes-reader cannot be used: '
-                "it must be a function that takes a path"
+                'scenes.txt: the annotation format "a-class" cannot read it: TypeError: '
+                "NoFunction() takes no arguments"
             ),
         ),
         (

@@ -57,9 +57,12 @@ def test_a_refused_generate_leaves_no_run_and_no_lock(
 
 # In blocks of 1,024 bytes, as a full disk would: the captions fit, and the first verdict does not.
 @pytest.mark.parametrize(
-    ("blocks", "left"), [(0, []), (1, ["captions.jsonl", "judge.json", "manifest.json"])]
+    ("blocks", "left"),
+    [(0, []), (1, ["captions.jsonl", "judge.json", "judgments.jsonl", "manifest.json"])],
 )
-def test_a_full_disk_leaves_no_empty_files(work: Workspace, blocks: int, left: list[str]) -> None:
+def test_a_full_disk_leaves_a_run_that_can_go_on(
+    work: Workspace, blocks: int, left: list[str]
+) -> None:
     work.fill(1)
     told = " ".join(f"Dog number {number} barks." for number in range(35))
     work.write("captions.jsonl", json.dumps({"index": "V000", "caption": told}))

@@ -93,7 +93,7 @@ def test_a_judge_that_ends_within_ninety_days_is_announced(
         return
     assert isinstance(notice, Loss)
     assert says in notice
-    assert "recommends --judge gpt-6-luna" in notice
+    assert "--judge gpt-6-luna" in notice
 
 
 async def test_what_is_known_of_openais_models_is_not_assumed_of_others(today: Today) -> None:

@@ -96,7 +96,9 @@ async def test_a_video_with_fewer_repeats_is_unscored() -> None:
     part = await run(repeats=3, limit=2)
     assert (part.calls, part.scores.counts.scored) == (2 * 2 * 3, 2)
     judged = load_judged(part.folder.path, annotations=ANNOTATIONS)
-    assert list(judged.unscored.values()) == ["it has 1 of 3 repeats"] * 4
+    assert (
+        list(judged.unscored.values()) == ["it has 1 of 3 repeats; judge it with --repeats 3"] * 4
+    )
     assert part.rescored(repeats=1).counts.scored == 6
 
 

@@ -74,7 +74,7 @@ async def test_the_cap_stops_the_next_call(ask_for: Requests) -> None:
     for _ in range(2):
         async with meter.admit(ask_for(model="m")):
             meter.paid("m", DOLLAR)
-    with pytest.raises(BudgetReached, match=r"\$2 leaves no room.*\$2.0000 spent"):
+    with pytest.raises(BudgetReached, match=r"\$2.00 leaves no room.*\$2.0000 spent"):
         async with meter.admit(ask_for(model="m")):
             pytest.fail("it was admitted")
 

@@ -604,5 +604,5 @@ def test_a_correlation_leaves_out_captions_that_changed_after_they_were_measured
         done = typed(tmp_path, *run, *metric)
         assert done.code == 2
         assert told in done.err
-    typed(tmp_path, "metrics", "sample", "--metric", "length")
+    typed(tmp_path, "metrics", "sample-terse", "--metric", "length")
     assert typed(tmp_path, *run).code == 0
