@@ -15,7 +15,7 @@ import json
 import ssl
 import sys
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -168,10 +168,9 @@ def refusing(*names: str, answer: Responder = echo) -> Responder:
 class LoopbackServer:
     """Serves /v1/chat/completions and /v1/models on a free port of 127.0.0.1.
 
-    `acts` are played one for each call before the responder is asked; `records` are the models'
-    records by id, of an endpoint that has them at /v1/models/ID; `requests` and `headers` hold what
-    came in; `log` receives each body as a JSON line; `busiest` is the greatest number
-    of calls that ran at once.
+    `acts` are played one for each call before the responder is asked; `requests` and `headers` hold
+    what came in; `log` receives each body as a JSON line; `busiest` is the greatest number of calls
+    that ran at once.
     """
 
     def __init__(
@@ -180,7 +179,6 @@ class LoopbackServer:
         *,
         acts: Iterable[Act] = (),
         models: Iterable[str] = ("judge-model",),
-        records: Mapping[str, Any] | None = None,
         latency: float = 0.0,
         log: TextIO | None = None,
         port: int = 0,
@@ -191,7 +189,6 @@ class LoopbackServer:
         self.responder, self.latency, self.log, self.port = responder, latency, log, port
         self.acts = deque(acts)
         self.models = tuple(models)
-        self.records = records
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: Counter[str] = Counter()
@@ -211,8 +208,6 @@ class LoopbackServer:
         app = web.Application(client_max_size=1 << 30)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_get("/v1/models", self._list)
-        if self.records is not None:
-            app.router.add_get("/v1/models/{name:.+}", self._record)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)
         await self._runner.setup()
         site = web.TCPSite(
@@ -232,16 +227,8 @@ class LoopbackServer:
             await self._runner.cleanup()
             self._runner = None
 
-    async def _record(self, request: web.Request) -> web.StreamResponse:
-        self.paths[request.path] += 1
-        name = request.match_info["name"]
-        found = (self.records or {}).get(name, unknown_model(name))
-        return await self._play(request, found)
-
     async def _list(self, request: web.Request) -> web.Response:
         self.paths[request.path] += 1
-        if self.records is not None:
-            return web.json_response({"object": "list", "data": list(self.records.values())})
         return web.json_response({"object": "list", "data": [{"id": m} for m in self.models]})
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
