@@ -197,3 +197,16 @@ async def test_replies_wait_in_memory_while_the_file_is_locked(
     assert await answers(cache) == 0
     cache.close()
     assert ReplyCache(cache.path).info().states == {"validated": 4}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_read_only_folder_is_read(cache: ReplyCache, notices: list[str]) -> None:
+    assert await answers(cache) == 4
+    cache.close()
+    cache.path.chmod(0o444)
+    cache.path.parent.chmod(0o555)
+    try:
+        assert await answers(cache) == 0
+    finally:
+        cache.path.parent.chmod(0o755)
+    assert notices == []
