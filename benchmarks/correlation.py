@@ -165,7 +165,9 @@ def _command() -> Callable[[], object]:
         for row, (score, human) in enumerate(zip(x.tolist(), y.tolist(), strict=True)):
             file.write(f"video_{row // 5:06d},model_{row % 5},{human:.4f},{score:.4f}\n")
     typed = [sys.executable, "-m", "capeval", "correlate", "--human", str(path)]
-    return lambda: subprocess.run([*typed, "--metric-cols", "a"], check=True, capture_output=True)
+    return lambda: subprocess.run(
+        [*typed, "--metric-columns", "a"], check=True, capture_output=True
+    )
 
 
 _LOADS = {

@@ -62,7 +62,6 @@ class Option:
     min, max : the limits of a number
     method : the method that an object must have, if the type of the field names a protocol
     kind : the type that typer parses, if not that which suits the field's own type
-    old : the name that the parameter had before, which is still accepted
     metavar : what the help shows for the value
     typed : False if the field is only for Python
     positional : True for an argument instead of an option
@@ -76,7 +75,6 @@ class Option:
     max: float | None = None
     method: str | None = None
     kind: Any = None
-    old: str | None = None
     metavar: str | None = None
     typed: bool = True
     positional: bool = False
@@ -320,7 +318,8 @@ def takes(
         @functools.wraps(work)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             with _rewording(reword):
-                made: Any = options(*args, **_renamed(options, name, signature, args, kwargs))
+                _check_arguments(name, signature, args, kwargs)
+                made: Any = options(*args, **kwargs)
                 if hasattr(made, "on_notice") and not ON_COMMAND_LINE.get():
                     notice = made.on_notice
                     made = replace(made, on_notice=lambda text: notice(type(text)(reword(text))))
@@ -337,18 +336,11 @@ def takes(
     return decorate
 
 
-def _renamed(
-    options: Any, name: str, signature: inspect.Signature, args: Sequence[Any], given: Any
-) -> Any:
-    """Return keyword arguments under their present names; UsageError if they do not fit."""
-    given, known = dict(given), signature.parameters
-    for one, declared in _declared(options):
-        if (old := declared.old) and old in given:
-            value = given.pop(old)
-            if one.name not in given:
-                given[one.name] = value
-            elif value is not None:
-                raise UsageError(f"{old} is the old name of {one.name}; give {one.name} alone")
+def _check_arguments(
+    name: str, signature: inspect.Signature, args: Sequence[Any], given: Mapping[str, Any]
+) -> None:
+    """Refuse arguments that do not fit with a UsageError."""
+    known = signature.parameters
     for each in given:
         if each not in known:
             raise UsageError(f"{name}() has no parameter {each!r}{nearest(each, [*known])}")
@@ -361,7 +353,6 @@ def _renamed(
             why = f"takes at most {len(ordered)} by position ({', '.join(ordered)}); give others by"
             why += " name, and several values of one parameter as a list"
         raise UsageError(f"{name}(): {why}") from None
-    return given
 
 
 def _with_parameters(text: str, names: Collection[str]) -> str:

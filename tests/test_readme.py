@@ -21,7 +21,6 @@ import pytest
 
 import capeval as public
 from capeval.cli.app import app
-from capeval.cli.commands import RENAMED
 from tests.files.workbooks import save_workbook
 from tests.test_imports import COMMON, PACKAGE, ROOMS
 from tests.test_public_functions import FUNCTIONS
@@ -128,24 +127,12 @@ def test_options_of_shown_commands_exist(page: str, arguments: list[str]) -> Non
 def test_options_in_the_text_exist(page: str) -> None:
     # Options of scripts and of other programs.
     others = {"--matrix", "--against", "--python", "--dependencies", "--part", "--index-url"}
-    others |= {f"--{old}" for old in RENAMED}
     others |= {"--reasoning-parser", "--reasoning-format"}
     others |= {"--mm-processor-kwargs", "--max-model-len"}
     known = {name for command in all_commands(typed_commands()) for name in option_names(command)}
     inline = " ".join(re.findall(r"`([^`\n]+)`", BLOCK.sub("", TEXTS[page])))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", inline))
     assert sorted(named - known - others - {"--help"}) == []
-
-
-def test_old_names_of_options_are_listed_with_the_new_ones() -> None:
-    rows = re.findall(
-        r"^\| `--([\w-]+)` \| `--([\w-]+)` \| (.*) \|$", TEXTS["docs/commands.md"], re.MULTILINE
-    )
-    assert {old: new for old, new, _ in rows} == RENAMED
-    for _, new, where in rows:
-        commands = typed_commands().commands
-        having = {name for name, one in commands.items() if f"--{new}" in option_names(one)}
-        assert set(re.findall(r"`(\w+)`", where)) - {"draws"} == having
 
 
 def test_the_table_of_functions_is_that_of_their_signatures() -> None:

@@ -99,9 +99,6 @@ class ScoreOptions:
     columns: Mapping[str, str] | None = columns_option()
     sheet: str | None = sheet_option()
     repeats: int | None = option(None, metavar="N", min=1)
-    seed: int = option(
-        0, "Accepted for earlier scripts: nothing in a score is random.", min=0, metavar="N"
-    )
     ignore_unknown: bool = ignore_unknown_option()
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
@@ -205,7 +202,7 @@ class InspectOptions:
     """
 
     index: str = required(positional=True, metavar="INDEX")
-    run: Sequence[FilePath] = option((), old="judged_runs", metavar="RUN")
+    run: Sequence[FilePath] = option((), metavar="RUN")
     _: KW_ONLY
     judge: str | None = judge_option()
     raw: bool = False
@@ -232,13 +229,13 @@ class LeaderboardOptions:
     min_coverage : The percentage of the videos that must be scored for a rank.
     """
 
-    judged_runs: Sequence[FilePath] = option((), old="named", positional=True, metavar="RUN")
+    judged_runs: Sequence[FilePath] = option((), positional=True, metavar="RUN")
     _: KW_ONLY
     by: Literal["overall", "types", "characteristics", "domain", "complexity", "all"] = option(
         "overall", metavar="TABLES"
     )
     format: Literal["table", "markdown", "latex", "csv", "json"] = option(
-        "table", old="form", metavar="FORMAT", panel=OUTPUT
+        "table", metavar="FORMAT", panel=OUTPUT
     )
     published: bool = False
     annotations: FilePath | None = annotations_option()
@@ -264,9 +261,7 @@ class PlotOptions:
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
     out: FilePath = option("figures", metavar="DIR", panel=OUTPUT)
-    format: Sequence[str] = option(
-        ("pdf",), old="formats", metavar="FORMAT", commas=True, panel=OUTPUT
-    )
+    format: Sequence[str] = option(("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT)
     width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
@@ -308,7 +303,6 @@ class CorrelateOptions:
     metric: Mapping[str, FilePath | Sequence[FilePath]] | None = option(
         None,
         note="In Python a dict of the files by name.",
-        old="metrics",
         kind=list[str] | None,
         metavar="NAME=PATH",
     )
@@ -323,11 +317,11 @@ class CorrelateOptions:
     raters: Literal["mean", "median", "zmean", "each"] = option("mean", metavar="MODE")
     ci: Literal["bootstrap", "analytic", "none"] | None = option(None, metavar="KIND")
     # Enough for adjusted p-values of .01 with 140 metrics.
-    resamples: int | None = resamples_option(old="draws", max=1_000_000)
+    resamples: int | None = resamples_option(max=1_000_000)
     seed: int = seed_option()
     protocol: str | None = option(None, metavar="NAME")
-    statistic: Sequence[str] = option((), old="statistics", metavar="NAME", commas=True)
-    grouping: Sequence[str] = option((), old="groupings", metavar="NAME", commas=True)
+    statistic: Sequence[str] = option((), metavar="NAME", commas=True)
+    grouping: Sequence[str] = option((), metavar="NAME", commas=True)
     exclude_system: Sequence[str] = option((), metavar="NAME", commas=True)
     average: Sequence[FilePath] = option((), metavar="FILE", commas=True)
     published: bool = False
@@ -352,7 +346,7 @@ class SheetOptions:
     out : The folder to write to.
     """
 
-    run: Sequence[FilePath] = option((), old="named", metavar="RUN")
+    run: Sequence[FilePath] = option((), metavar="RUN")
     _: KW_ONLY
     videos: int | None = option(None, metavar="N", min=1)
     per_video: int | None = option(None, metavar="N", min=1)

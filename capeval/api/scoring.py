@@ -29,7 +29,6 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         runs=Path(o.runs),
         judge=o.judge,
         annotations=o.annotations,
-        seed=o.seed,
         ignore_unknown=o.ignore_unknown,
         labels=o.human is None,
         repeats=o.repeats,

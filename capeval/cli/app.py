@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli.commands import RENAMED, Commands
+from capeval.cli.commands import Commands
 from capeval.errors import CapevalError
 from capeval.text import describe, one_line, raised_at
 from capeval.tracing import trace
@@ -23,8 +23,6 @@ app = typer.Typer(
     name="capeval",
     cls=Commands,
     help="Measure how well video-language models describe dense, dynamic video (TUNA-CAP).",
-    # Inherited by every command: old names of options are read as the new ones.
-    context_settings={"token_normalize_func": lambda token: RENAMED.get(token, token)},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -96,7 +94,7 @@ def _ended_by(error: BaseException) -> int:
     """Report an exception on one line, and return the exit code."""
     if isinstance(error, CapevalError):
         trace("refused", failure=error)
-        _complain(_as_typed(str(error)))
+        _complain(str(error))
         return error.exit_code
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         _complain("interrupted" if isinstance(error, KeyboardInterrupt) else "aborted")
@@ -166,17 +164,8 @@ def _flush() -> None:
 def _usage(message: str, context: object) -> str:
     command = getattr(context, "command_path", "capeval")
     # Newer versions of typer say that of a value that is not one of the choices.
-    message = _as_typed(message).replace("Value error, ", "")
+    message = message.replace("Value error, ", "")
     return f"{message.rstrip('.')}; see {command} --help"
-
-
-def _as_typed(message: str) -> str:
-    """Return a message with the old name of each option that was typed by it."""
-    typed = {argument.partition("=")[0] for argument in sys.argv[1:]}
-    for old, new in RENAMED.items():
-        if f"--{old}" in typed:
-            message = message.replace(f"--{new}", f"--{old}")
-    return message
 
 
 def _complain(text: str) -> None:

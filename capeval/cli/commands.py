@@ -71,14 +71,6 @@ _COMMANDS = {
 }
 """Each command by name: where it is within `capeval.cli`, and its line in `capeval --help`."""
 
-RENAMED = {
-    "anyway": "allow-mismatch",
-    "auto": "metric",
-    "draws": "resamples",
-    "metric-cols": "metric-columns",
-}
-"""Options by their old names, which are still accepted."""
-
 
 class Commands(TyperGroup):
     """A group whose commands are imported when they are looked up, but not to list them."""

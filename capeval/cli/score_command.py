@@ -16,7 +16,6 @@ from capeval.errors import UsageError
 def score(
     declared: dict[str, Any],
     *,
-    context: typer.Context,
     check: Annotated[
         str | None,
         typer.Option(
@@ -45,13 +44,8 @@ def score(
 
     output = Output(quiet=quiet)
     if check is not None:
-        for name in ("seed", "out"):
-            declared.pop(name)
-            source = context.get_parameter_source(name)
-            if source is None or source.name != "DEFAULT":
-                raise UsageError(
-                    "--check writes nothing and uses the seed in the file; omit --seed and --out"
-                )
+        if declared.pop("out") is not None:
+            raise UsageError("--check writes nothing; omit --out")
         checked = scoring.check_scores(**declared, file=check)
         if as_json:
             output.json(differences_json(checked))

@@ -10,7 +10,6 @@ from capeval.options import (
     INPUTS,
     JUDGE,
     LIMITS,
-    OUTPUT,
     ModelOptions,
     declares,
     option,
@@ -65,7 +64,6 @@ class JudgeOptions(ModelOptions):
     revision : A commit, tag or branch of the model of nli on the hub. By default the newest.
     max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
         the command exits with 3.
-    seed : Accepted for earlier scripts: nothing in a score is random.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     on_notice : Called with one line for everything that is no error, such as a judge that ends.
@@ -101,7 +99,6 @@ class JudgeOptions(ModelOptions):
     revision: str | None = option(None, panel=JUDGE, metavar="NAME")
     repeats: int | None = option(None, panel=JUDGE, metavar="N", min=1, max=100)
     max_unscored: str | int | float = option("0", note=FRACTION, panel=LIMITS, metavar="SHARE")
-    seed: int = option(0, panel=OUTPUT, metavar="N", min=0)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
     on_notice: Callable[[str], None] = python_only(_ignore, shown=False)

@@ -149,7 +149,6 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
             "judge good.jsonl --annotations good.json --judge lexical --base-url http://x",
             "--base-url",
         ),
-        ("judge good.jsonl --annotations good.json --judge lexical --seed -1", "--seed"),
         ("judge good.jsonl --annotations good.json --judge lexical --repeats 0", "--repeats"),
         ("judge --nope", "--nope"),
         ("jugde", "jugde"),
@@ -159,7 +158,6 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("score good.jsonl", "--annotations"),
         ("score good.jsonl --annotations good.json", "good.jsonl: has no judgments"),
         ("score . --annotations good.json", "it holds no verdicts"),
-        ("score good.jsonl --annotations good.json --seed x", "--seed"),
     ],
 )
 def test_bad_usage_ends_in_one_line(

@@ -70,55 +70,6 @@ def test_full_prints_at_least_as_much(folder: Path, command: tuple[str, ...]) ->
     assert len(full.out) >= len(short.out)
 
 
-@pytest.mark.parametrize(
-    ("command", "old", "new"),
-    [
-        (("compare", "old", "new", "--json"), ("--draws", "99"), ("--resamples", "99")),
-        (("compare", "old", "new", "--json"), ("--anyway",), ("--allow-mismatch",)),
-        (
-            ("correlate", "--human", "human.csv", "--json"),
-            ("--auto", "m=old"),
-            ("--metric", "m=old"),
-        ),
-        (
-            ("correlate", "--human", "human.csv", "--auto=m=old", "--json"),
-            ("--draws=99",),
-            ("--resamples=99",),
-        ),
-    ],
-)
-def test_old_option_names_are_accepted(
-    folder: Path, command: tuple[str, ...], old: tuple[str, ...], new: tuple[str, ...]
-) -> None:
-    before, after = typed(folder, *command, *old), typed(folder, *command, *new)
-    assert before.code == 0
-    assert before == after
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("compare", "old", "new", "--draws", "x"), "--draws must be a whole number, not 'x'"),
-        (("compare", "old", "new", "--draws"), "'--draws' requires an argument"),
-        (("correlate", "--human", "human.csv", "--auto=x"), "--auto: 'x' must be NAME=PATH"),
-        (("correlate", "--human", "human.csv", "--metric-cols="), "--metric-cols is empty"),
-    ],
-)
-def test_messages_name_an_option_as_it_was_typed(
-    folder: Path, arguments: tuple[str, ...], told: str
-) -> None:
-    done = typed(folder, *arguments)
-    assert (done.code, told in done.err) == (2, True), done.err
-
-
-def test_old_option_names_are_not_in_the_help(folder: Path) -> None:
-    for command in ("compare", "correlate"):
-        help_text = typed(folder, command, "--help").out
-        assert "--resamples" in help_text
-        for name in ("--draws", "--auto ", "--anyway", "--metric-cols"):
-            assert name not in help_text
-
-
 def test_help_lists_the_exit_codes() -> None:
     help_text = " ".join(typed(ROOT, "--help").out.split())
     assert "1 an internal error (a bug in capeval)" in help_text

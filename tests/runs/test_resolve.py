@@ -240,7 +240,7 @@ COMMANDS = {
     "compare": ("compare", "NAME", "gpt-4.1"),
     "report": ("report", "NAME", "--frames", "0", "--out", "out.html"),
     "leaderboard": ("leaderboard", "NAME"),
-    "correlate": ("correlate", "--human", "human.csv", "--auto", "m=NAME", "--draws", "99"),
+    "correlate": ("correlate", "--human", "human.csv", "--metric", "m=NAME", "--resamples", "99"),
     "rate": ("rate", "sheet", "--run", "NAME"),
 }
 
