@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from capeval.captioners.caption_cleanup import is_empty
 from capeval.captioners.pipeline import Job
 from capeval.captioners.prompting import CaptionPrompts, prompt_hash
 from capeval.captioners.protocol import Captioner
-from capeval.captioners.run_settings import accepted_ids, generation_settings, same_settings
+from capeval.captioners.run_settings import generation_settings, same_settings, settings_id
 from capeval.errors import BudgetReached, EndpointDown, InputError, VideoError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.videos import VideoFolder, none_found
@@ -68,15 +68,13 @@ class GenerationPlan(Plan[CaptionOutcome]):
 
     `missing` are the reasons of videos that have no file; `again` counts stored captions that are
     empty or whose prompt or video changed; of these, `outdated` have a text, which remains until a
-    new one is written; `asked` counts all videos, done or not; `earlier` are the ids of settings
-    under which a version that did not identify the weights stored captions of this run.
+    new one is written; `asked` counts all videos, done or not.
     """
 
     run: RunFolder
     part: Part
     wanted: Wanted
     settings: Mapping[str, Any]
-    earlier: tuple[str, ...]
     missing: Mapping[str, str]
     again: int
     outdated: Mapping[str, Mapping[str, Any]]
@@ -100,10 +98,7 @@ class Generation:
     @property
     def warnings(self) -> dict[str, int]:
         """How many captions have each warning; those that differ only in numbers are merged."""
-        # Earlier versions stored whatever a captioner returned as a warning.
-        stored = [line.get("warnings") for line in self.captions]
-        texts = [text for each in stored if isinstance(each, list) for text in each]
-        counts = Counter(text for text in texts if isinstance(text, str))
+        counts = Counter(text for line in self.captions for text in line.get("warnings") or ())
         kinds: dict[str, list[str]] = {}
         for text in counts:
             kinds.setdefault(re.sub(r"\d+", "N", text), []).append(text)
@@ -134,9 +129,9 @@ def plan_generation(
 ) -> GenerationPlan:
     """Find out what is left to caption; raises `InputError`."""
     settings = generation_settings(wanted.prompts.settings(wanted.annotations), captioner, reader)
-    earlier = same_settings(run, settings)
+    same_settings(run, settings)
     part = Part(run.path, wanted.shard)
-    stored = _stored(run, part, accepted_ids(settings, earlier))
+    stored = _stored(run, part, settings_id(settings))
     by_index = {annotation.index: annotation for annotation in wanted.annotations}
     refuse_unknown(stored, by_index, wanted.annotations_path, run, "; choose another --run")
     prompts = {index: wanted.prompts.of(annotation) for index, annotation in by_index.items()}
@@ -175,7 +170,6 @@ def plan_generation(
         part=part,
         wanted=wanted,
         settings=settings,
-        earlier=earlier,
         missing=missing,
         again=len(stored) - len(lines),
         outdated={
@@ -218,7 +212,7 @@ def _same_video(line: Mapping[str, Any], annotation: Annotation, videos: VideoFo
     return bool(line.get("video") == file)
 
 
-def _stored(run: RunFolder, part: Part, expected: Collection[str]) -> dict[str, dict[str, Any]]:
+def _stored(run: RunFolder, part: Part, expected: str) -> dict[str, dict[str, Any]]:
     """Return the stored caption lines of the run and of this part."""
     lines = checked_lines(run.captions, expected)
     return lines | checked_lines(part.captions, expected) if part.shard else lines
@@ -240,13 +234,13 @@ def refuse_unknown(
             raise InputError(problem, file=run.path)
 
 
-def checked_lines(file: Path, expected: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return the caption lines of a file by index; `InputError` if the id of one's settings is
-    not among those `expected`.
+def checked_lines(file: Path, expected: str) -> dict[str, dict[str, Any]]:
+    """Return the caption lines of a file by index; `InputError` if one has
+    other settings than those with the `expected` id.
     """
     lines = lines_by_index(file)
     for index, line in lines.items():
-        if line.get("settings") not in expected or not isinstance(line.get("caption"), str):
+        if line.get("settings") != expected or not isinstance(line.get("caption"), str):
             raise InputError(
                 "was generated with other settings, or not by `capeval generate`; "
                 "settings cannot be mixed in one run",

@@ -25,9 +25,6 @@ from capeval.captioners.plan import (
 from capeval.captioners.prompting import prompt_hash
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
 from capeval.captioners.run_settings import (
-    EARLIER,
-    accepted_ids,
-    earlier_ids,
     generation_settings,
     same_settings,
     settings_id,
@@ -107,7 +104,7 @@ def merge_into(
     generation = manifest.get("generation")
     if not isinstance(generation, dict):
         raise InputError("is missing: copy it from one of the shards' machines", file=run.manifest)
-    expected = accepted_ids(generation, earlier_ids(manifest))
+    expected = settings_id(generation)
     lines: dict[str, Mapping[str, Any]] = {}
     reasons: dict[str, str] = {}
     for part in (Part(run.path), *parts):
@@ -218,8 +215,6 @@ class GenerationWork:
             }
             manifest["videos"] = str(wanted.videos)
             manifest["generation"] = dict(plan.settings)
-            if plan.earlier:
-                manifest[EARLIER] = list(plan.earlier)
             manifest["capeval"] = __version__
             run.write_manifest(manifest)
 

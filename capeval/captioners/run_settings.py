@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capeval.captioners.protocol import Captioner
@@ -14,9 +14,6 @@ from capeval.files.jsonl import dumps
 from capeval.runs.folder import RunFolder
 from capeval.text import shown
 from capeval.video import FrameReader
-
-EARLIER = "earlier_settings"
-"""The manifest's list of ids of settings that identified weights less well."""
 
 _ROOM = 160
 """Characters of an error's 300 that are left for the settings that differ."""
@@ -52,41 +49,8 @@ def settings_id(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(dumps(settings).encode("utf-8")).hexdigest()[:12]
 
 
-def earlier_ids(manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the ids of earlier settings that a manifest accepts."""
-    listed = manifest.get(EARLIER)
-    return tuple(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else ()
-
-
-def accepted_ids(settings: Mapping[str, Any], earlier: Collection[str]) -> frozenset[str]:
-    """Return the ids that stored captions may have."""
-    return frozenset({settings_id(settings), *earlier})
-
-
-def _is_of_earlier_version(before: Any, settings: Mapping[str, Any]) -> bool:
-    """Return whether settings differ only in that those stored do not identify the weights.
-
-    Earlier versions recorded only the name of a folder, and not always the revision.
-    """
-    if not isinstance(before, Mapping) or not isinstance(before.get("generation"), Mapping):
-        return False
-    then, now = before["generation"], dict(settings["generation"])
-    if now.get("backend") != "transformers" or dumps(before) == dumps(settings):
-        return False
-    weights = now.get("weights")
-    if isinstance(weights, Mapping) and isinstance(then.get("weights"), str):
-        now["weights"] = weights.get("folder")
-    if then.get("revision") is None:
-        now["revision"] = None
-    return dumps(before) == dumps({**settings, "generation": now})
-
-
-def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Refuse a run that was generated with other settings; raises `InputError`.
-
-    Returns the ids of settings that earlier versions recorded for captions of this run, without
-    what identifies the weights.
-    """
+def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> None:
+    """Refuse a run that was generated with other settings; raises `InputError`."""
     manifest = run.read_manifest()
     before = manifest.get("generation")
     if before is None:
@@ -94,10 +58,7 @@ def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> tuple[str, ...
             raise InputError(
                 "has captions that were not generated here; choose another --run", file=run.path
             )
-        return ()
-    earlier = earlier_ids(manifest)
-    if _is_of_earlier_version(before, settings):
-        return (*earlier, settings_id(before))
+        return
     now, then = _flat(settings), _flat(before if isinstance(before, dict) else {})
     if now.get(_HASH) != then.get(_HASH) and now.get(_FOLDER) == then.get(_FOLDER):
         had, has = str(then.get(_HASH))[:12], str(now.get(_HASH))[:12]
@@ -114,7 +75,6 @@ def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> tuple[str, ...
             f"back to {_changes(different, then, now)}",
             file=run.path,
         )
-    return earlier
 
 
 def _changes(different: Sequence[str], then: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -87,11 +87,6 @@ def _introduce(session: Session, generating: GeneratingSession) -> None:
         f"Captioner: {opened.captioner.name}{where}, frames {settings['frames']} by "
         f"{settings['decoder']}, prompt {settings['prompt']['source']}"
     )
-    if plan.earlier and plan.todo:
-        session.notice(
-            f"{plan.run.name}: its captions are from a version that recorded the name of the "
-            "weights alone: that they are still the same cannot be checked"
-        )
     if plan.again:
         again = (
             f"{plan.run.name}: {counted(plan.again, 'caption')} will be written again: the prompt "

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from capeval.captioners.protocol import Captioner
-from capeval.captioners.run_settings import accepted_ids, same_settings
+from capeval.captioners.run_settings import same_settings, settings_id
 from capeval.errors import InputError, VideoError
 from capeval.files.jsonl import numbered_lines
 from capeval.files.videos import VideoFolder, none_found
@@ -69,7 +69,8 @@ def parts_in(folder: Path) -> list[Path]:
 def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> AnswerPlan:
     """Find out which questions are left; raises `InputError`."""
     settings = asking.settings(captioner)
-    accepted = accepted_ids(settings, same_settings(run, settings))
+    same_settings(run, settings)
+    accepted = settings_id(settings)
     folder = None if asking.videos is None else VideoFolder(asking.videos)
     known = {question.id: question for question in asking.questions}
     kept: dict[str, ResponseOutcome] = {}
@@ -83,7 +84,7 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
                 file=place[0],
                 where=f"line {place[1]}",
             )
-        if stored.reply is not None and stored.call.get("settings") not in accepted:
+        if stored.reply is not None and stored.call.get("settings") != accepted:
             raise InputError(
                 "was answered with other settings, or not by `capeval mcq answer`; settings cannot "
                 "be mixed in one run",

@@ -317,18 +317,6 @@ def test_what_a_captioner_returns_can_be_read_again(tmp_path: Path) -> None:
     assert capeval.judge("own", judge="lexical", runs=tmp_path).counts.scored == 1
 
 
-def test_warnings_that_an_earlier_version_stored_are_read(tmp_path: Path) -> None:
-    own = Own(lambda _: ["A dog runs."])
-    made = capeval.generate(own, frames=FakeReader(), runs=tmp_path, limit=3)
-    file = made.run.captions
-    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    for line, warnings in zip(lines, ([3, None, "loud"], 3, None), strict=True):
-        line["warnings"] = warnings
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    again = capeval.generate(own, frames=FakeReader(), runs=tmp_path, limit=3)
-    assert (again.new, again.warnings) == (0, {"loud": 1})
-
-
 def test_a_batch_size_that_can_no_longer_be_read_ends_the_run_in_one_line(tmp_path: Path) -> None:
     class Fades(Own):
         left = 4

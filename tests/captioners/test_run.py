@@ -226,42 +226,6 @@ async def test_two_models_behind_one_name_are_not_mixed(run: RunFolder, wanted_o
     assert (await go(run, wanted, local(FIRST))).new == 6
 
 
-@pytest.mark.parametrize("sharded", [False, True])
-async def test_a_run_that_knows_only_a_name_goes_on_and_is_held_to_what_it_finds(
-    sharded: bool, run: RunFolder, wanted_of: Wanting
-) -> None:
-    wanted = wanted_of(INDEXES)
-    part = {"shard": Shard(1, 2)} if sharded else {"limit": 4}
-    await go(run, replace(wanted, **part), local("m"))
-    rest = replace(wanted, shard=Shard(2, 2)) if sharded else replace(wanted, limit=6)
-    plan = plan_generation(run, rest, local(FIRST), FakeReader())
-    assert plan.earlier
-    await go(run, rest, local(FIRST))
-    assert run.read_manifest()["generation"]["generation"]["weights"] == FIRST
-    whole = await go(run, wanted, local(FIRST))
-    assert (len(whole.captions), whole.ungenerated) == (10, {})
-    # From here on the content counts, and the old version's settings are other settings.
-    for other in (local(SECOND), local("m")):
-        with pytest.raises(InputError, match="choose another --run"):
-            await go(run, wanted, other)
-    # Another folder was never the same.
-    for weights in ({"folder": "n", "sha256": "a" * 64}, "n"):
-        with pytest.raises(InputError, match="choose another --run"):
-            await go(run, wanted, local(weights))
-
-
-async def test_a_run_without_a_revision_goes_on_with_the_commit(
-    run: RunFolder, wanted_of: Wanting
-) -> None:
-    wanted = wanted_of(INDEXES)
-    await go(run, replace(wanted, limit=4), local("org/m"))
-    assert (await go(run, wanted, local("org/m", revision="c" * 40))).new == 6
-    with pytest.raises(InputError, match="revision"):
-        await go(run, wanted, local("org/m", revision="d" * 40))
-    with pytest.raises(InputError, match="dtype"):
-        await go(run, wanted, local("org/m", revision="c" * 40, dtype="bfloat16"))
-
-
 async def test_a_run_of_other_captions_is_left_alone(run: RunFolder, wanted_of: Wanting) -> None:
     run.path.mkdir(parents=True)
     run.captions.write_text('{"index": "v0", "caption": "by hand"}\n')
