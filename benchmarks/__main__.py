@@ -11,8 +11,6 @@ from benchmarks import (
     against,
     answering,
     bertscore,
-    bridging,
-    calibrating,
     comparing,
     correlation,
     decoding,
@@ -21,7 +19,6 @@ from benchmarks import (
     mcq,
     metrics,
     nli,
-    probing,
     reporting,
 )
 
@@ -34,9 +31,8 @@ def main() -> None:
     parser.add_argument(
         "--part",
         choices=[
-            *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging", "mcq", "answering", "temporal", "metrics"),
-            *("bertscore", "nli"),
+            *("judging", "decoding", "generation", "correlation", "comparing", "reporting"),
+            *("mcq", "answering", "temporal", "metrics", "bertscore", "nli"),
         ],
         help="this part alone",
     )
@@ -54,10 +50,7 @@ def main() -> None:
             "generation": generation.measure_generation(Path(folder)),
             "correlation": correlation.measure(),
             "comparing": comparing.measure(Path(folder)),
-            "calibrating": calibrating.measure(),
             "reporting": reporting.measure(Path(folder), videos=chosen.videos),
-            "probing": probing.measure(Path(folder), videos=chosen.videos),
-            "bridging": bridging.measure(Path(folder)),
             "mcq": mcq.measure(Path(folder)),
             "answering": answering.measure_answering(Path(folder)),
             "temporal": answering.measure_temporal(Path(folder)),

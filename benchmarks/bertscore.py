@@ -15,7 +15,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.judging import Row
@@ -110,8 +112,10 @@ def _own(model: str, pairs: list[list[str]]) -> float:
     from capeval.metrics.options import MetricsOptions
     from capeval.metrics.protocol import Context, Item
 
-    options = MetricsOptions(bertscore_model=model, bertscore_layer=_LAYER, device="cpu")
-    metric = BERTScore(Context(options))
+    with TemporaryDirectory() as folder, chdir(folder):
+        settings = f'[metrics.bertscore]\nmodel = "{model}"\nlayer = {_LAYER}\n'
+        Path("capeval.toml").write_text(settings, "utf-8")
+        metric = BERTScore(Context(MetricsOptions(device="cpu")))
     items = [Item(str(n), None, one, (two,)) for n, (one, two) in enumerate(pairs)]
 
     async def scored() -> float:

@@ -1,88 +1,65 @@
-"""How fast scores are calibrated with human labels, against the target that the project set."""
+"""`python -m benchmarks.calibrating`: print the coverage table of docs/calibrating.md.
+
+Simulated studies of 1,000 judged videos, of which some are labelled, in worlds where captions are
+usual, strong, or strong but for a few that fail altogether.
+"""
 
 from __future__ import annotations
 
-import random
-import statistics
-import time
-from collections.abc import Iterator
+import numpy as np
 
-from benchmarks.data import make_set
-from benchmarks.judging import Row
-from capeval.schema import (
-    RELATIONS,
-    Annotation,
-    LabelledVideo,
-    Provenance,
-    Relation,
-    RunLabels,
-    Scored,
-)
-from capeval.scoring import AnnotationArrays, score_judgments
+from capeval.stats.calibration import Ends, calibrate
+from tests.stats.calibration_worlds import POOL, STRONG, VIDEOS, Floats, world
 
-__all__ = ["measure"]
+__all__ = ["main"]
 
-_VIDEOS = 1_000
-_LABELLED = 100
-_RATERS = 2
-_SECONDS = 1.0
+_STUDIES = 5_000
+_LABELLED = (20, 40, 100)
+_WORLDS: dict[str, dict[str, float]] = {
+    "usual captions": {},
+    "strong captions": {"level": STRONG},
+    "strong, 2% fail": {"level": STRONG, "failing": 0.02},
+    "strong, 5% fail": {"level": STRONG, "failing": 0.05},
+    "strong, 8% fail": {"level": STRONG, "failing": 0.08},
+}
 
 
-def measure() -> Iterator[Row]:
-    """Yield the rows one by one."""
-    rng = random.Random(0)
-    videos = [Annotation.model_validate(made) for made in make_set(_VIDEOS)]
-    judgments = [
-        Scored(
-            index=video.index,
-            candidate_events=("Told.",) * len(video.events),
-            matches=tuple(range(1, len(video.events) + 1)),
-            relations=_relations(video, rng),
-            provenance=Provenance(judge="bench", prompts="bench@1"),
-        )
-        for video in videos
-    ]
-    labels = RunLabels(
-        source="human.csv",
-        sha256="",
-        scale="three-way",
-        raters=_RATERS,
-        strata={},
-        videos={
-            video.index: LabelledVideo(
-                caption="",
-                reference="",
-                stratum=None,
-                relations=tuple(_relations(video, rng) for _ in range(_RATERS)),
-            )
-            for video in rng.sample(videos, _LABELLED)
-        },
-        left_out={},
-    )
-    reference = AnnotationArrays(videos)
+def main() -> None:
+    """Print coverage, of the labels alone in brackets, and the mean of the ratios of widths."""
+    head = [f"{name}, {n} labels" for n in _LABELLED for name in ("F1", "precision", "recall")]
+    print(f"| captions | {' | '.join(head)} |\n|{' --- |' * (len(head) + 1)}")
+    for name, options in _WORLDS.items():
+        measures = world(**options)
+        cells = [
+            _row(*measures[measure], labelled)
+            for labelled in _LABELLED
+            for measure in ("f1", "precision", "recall")
+        ]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
-    def seconds(given: RunLabels | None) -> float:
-        times = []
-        for _ in range(5):
-            began = time.perf_counter()
-            score_judgments(
-                reference, judgments, captioned=_VIDEOS, signature="bench", labels=given
-            )
-            times.append(time.perf_counter() - began)
-        return statistics.median(times)
 
-    plain = seconds(None)
-    extra = seconds(labels) - plain
-    yield Row(
-        f"calibrated scores of {_VIDEOS} videos with {_LABELLED} labelled by {_RATERS} raters, all "
-        "types and buckets (median of 5)",
-        f"{extra:.2f} s beyond {plain:.2f} s of scoring",
-        f"<= {_SECONDS:g} s",
-        extra <= _SECONDS,
+def _row(judge: Floats, human: Floats, labelled: int) -> str:
+    rng = np.random.default_rng(labelled)
+    truth = float(human.mean())
+    covered, alone, ratios = [], [], []
+    for _ in range(_STUDIES):
+        pool = rng.integers(0, VIDEOS, POOL)
+        labels = np.full(POOL, np.nan)
+        labels[:labelled] = human[pool[:labelled]]
+        found = calibrate(judge[pool], labels)
+        if found.interval and found.alone_interval:
+            covered.append(_holds(found.interval, truth))
+            alone.append(_holds(found.alone_interval, truth))
+            ratios.append(np.ptp(found.interval) / np.ptp(found.alone_interval))
+    return (
+        f"{100 * np.mean(covered):.1f}% ({100 * np.mean(alone):.1f}%) "
+        f"x{np.mean(ratios):.2f}, at most x{np.max(ratios):.2f}"
     )
 
 
-def _relations(video: Annotation, rng: random.Random) -> tuple[tuple[Relation, ...], ...]:
-    return tuple(
-        tuple(rng.choice(RELATIONS) for _ in event.visual_elements) for event in video.events
-    )
+def _holds(interval: Ends, truth: float) -> bool:
+    return interval is not None and interval[0] <= truth <= interval[1]
+
+
+if __name__ == "__main__":
+    main()

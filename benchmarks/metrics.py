@@ -61,12 +61,13 @@ def _meteor() -> Iterator[Row]:
     from importlib.metadata import distribution
     from pathlib import Path
 
-    from capeval.metrics.meteor_program import Program
+    from capeval.metrics.meteor import Program
 
     place = distribution("pycocoevalcap").locate_file("pycocoevalcap/meteor/meteor-1.5.jar")
     began = time.perf_counter()
-    program = Program("java", Path(str(place)), 120)
+    program = Program("java", Path(str(place)))
     try:
+        program.statistics(["a dog"], "a dog")
         yield Row(
             "METEOR: the start of a process, which loads 62 MB of paraphrases",
             f"{time.perf_counter() - began:.1f} s",
@@ -77,7 +78,7 @@ def _meteor() -> Iterator[Row]:
         for words in _WORDS:
             done, began = 0, time.perf_counter()
             while (seconds := time.perf_counter() - began) < _SECONDS_EACH:
-                program.score([_text(words, rng)], _text(words, rng))
+                program.scores([program.statistics([_text(words, rng)], _text(words, rng))])
                 done += 1
             yield Row(
                 f"METEOR: captions and references of {words} words, one process",

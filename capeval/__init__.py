@@ -14,14 +14,6 @@ from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
-    from capeval.api.bridge_collecting import bridge_collect as bridge_collect
-    from capeval.api.bridge_collecting import bridge_collect_async as bridge_collect_async
-    from capeval.api.bridging import bridge as bridge
-    from capeval.api.bridging import bridge_async as bridge_async
-    from capeval.api.bridging import bridge_plan as bridge_plan
-    from capeval.api.bridging import bridge_plan_async as bridge_plan_async
-    from capeval.api.bridging import bridge_show as bridge_show
-    from capeval.api.bridging import bridge_show_async as bridge_show_async
     from capeval.api.comparing import compare as compare
     from capeval.api.comparing import compare_async as compare_async
     from capeval.api.correlating import correlate as correlate
@@ -42,10 +34,6 @@ if TYPE_CHECKING:
     from capeval.api.mcq_diagnosing import mcq_leaderboard_async as mcq_leaderboard_async
     from capeval.api.mcq_diagnosing import mcq_temporal as mcq_temporal
     from capeval.api.mcq_diagnosing import mcq_temporal_async as mcq_temporal_async
-    from capeval.api.mcq_exchange import mcq_export as mcq_export
-    from capeval.api.mcq_exchange import mcq_export_async as mcq_export_async
-    from capeval.api.mcq_exchange import mcq_import as mcq_import
-    from capeval.api.mcq_exchange import mcq_import_async as mcq_import_async
     from capeval.api.mcq_grading import mcq_grade as mcq_grade
     from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
     from capeval.api.measuring import measure as measure
@@ -56,8 +44,6 @@ if TYPE_CHECKING:
     from capeval.api.probing import probe_async as probe_async
     from capeval.api.rating_files import rate_merge as rate_merge
     from capeval.api.rating_files import rate_merge_async as rate_merge_async
-    from capeval.api.rating_files import rate_plan as rate_plan
-    from capeval.api.rating_files import rate_plan_async as rate_plan_async
     from capeval.api.rating_files import rate_sheet as rate_sheet
     from capeval.api.rating_files import rate_sheet_async as rate_sheet_async
     from capeval.api.reports import report as report
@@ -71,19 +57,16 @@ if TYPE_CHECKING:
     from capeval.api.scoring import score as score
     from capeval.api.scoring import score_async as score_async
     from capeval.captioners.options import GenerateOptions as GenerateOptions
-    from capeval.captioners.plan import Generation as Generation
+    from capeval.captioners.run import Generation as Generation
     from capeval.correlation.result import Correlations as Correlations
     from capeval.judging.options import JudgeOptions as JudgeOptions
     from capeval.schema import Annotation as Annotation
     from capeval.schema import Caption as Caption
     from capeval.schema import Judgment as Judgment
     from capeval.scoring import Scores as Scores
-    from capeval.trust.probing_result import Probing as Probing
+    from capeval.trust.probing import Probing as Probing
 
 _HOMES = {
-    "capeval.api.bridge_collecting": "bridge_collect bridge_collect_async",
-    "capeval.api.bridging": "bridge bridge_async bridge_plan bridge_plan_async bridge_show "
-    "bridge_show_async",
     "capeval.api.comparing": "compare compare_async",
     "capeval.api.correlating": "correlate correlate_async",
     "capeval.api.generating": "generate generate_async",
@@ -96,21 +79,19 @@ _HOMES = {
     "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
     "capeval.api.mcq_diagnosing": "mcq_leaderboard mcq_leaderboard_async mcq_temporal "
     "mcq_temporal_async",
-    "capeval.api.mcq_exchange": "mcq_export mcq_export_async mcq_import mcq_import_async",
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
     "capeval.api.measuring": "measure measure_async",
     "capeval.api.plotting": "plot plot_async",
     "capeval.api.probing": "probe probe_async",
-    "capeval.api.rating_files": "rate_merge rate_merge_async rate_plan rate_plan_async "
-    "rate_sheet rate_sheet_async",
+    "capeval.api.rating_files": "rate_merge rate_merge_async rate_sheet rate_sheet_async",
     "capeval.api.reports": "report report_async",
     "capeval.api.resources": "cache_info clear_cache models sample_frames",
     "capeval.api.scoring": "check_scores check_scores_async score score_async",
-    "capeval.captioners.plan": "Generation",
+    "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",
     "capeval.scoring": "Scores",
-    "capeval.trust.probing_result": "Probing",
+    "capeval.trust.probing": "Probing",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

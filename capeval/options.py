@@ -260,11 +260,12 @@ def options_of(options: type) -> dict[str, tuple[Option, Any]]:
 def _declared(options: type) -> Iterator[tuple[Field[Any], Option]]:
     """Yield the fields of a class, its own first, each with its help from the docstrings."""
     texts: dict[str, str] = {}
-    for one in reversed(options.__mro__):
+    depth: dict[str, int] = {}
+    for n, one in reversed([*enumerate(options.__mro__)]):
         doc = inspect.cleandoc(one.__doc__ or "")
         texts |= re.findall(r"^(\w+) : (.*(?:\n .*)*)", doc, re.MULTILINE)
-    own = options.__annotations__
-    for field_ in sorted(fields(options), key=lambda one: one.name not in own):
+        depth |= dict.fromkeys(inspect.get_annotations(one), n)
+    for field_ in sorted(fields(options), key=lambda one: depth[one.name]):
         declared: Option = field_.metadata.get("option", Option())
         text = declared.help or " ".join(texts[field_.name].split())
         yield field_, replace(declared, help=text)
@@ -397,13 +398,11 @@ def _parameters(options: Any) -> str:
 
 
 @declares
-class ModelOptions:
-    """What judging and generating have in common.
+class CallOptions:
+    """What all commands that call a model have in common.
 
     Parameters
     ----------
-    only : Only these indexes.
-    limit : Only the first N videos.
     runs : The folder of the runs.
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
@@ -414,11 +413,24 @@ class ModelOptions:
     """
 
     _: KW_ONLY
-    only: Collection[str] = option((), panel=INPUTS, metavar="INDEX", commas=True)
-    limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
     runs: str | Path = option("runs", panel=INPUTS, metavar="DIR")
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(120.0, panel=LIMITS, metavar="SECONDS", min=0.1, max=86_400)
     max_cost: float | None = option(None, panel=LIMITS, metavar="DOLLARS", min=0)
     api_key: str | None = python_only(None, shown=False)
     cache: str | Path | None = python_only(None)
+
+
+@declares
+class ModelOptions(CallOptions):
+    """What judging and generating have in common.
+
+    Parameters
+    ----------
+    only : Only these indexes.
+    limit : Only the first N videos.
+    """
+
+    _: KW_ONLY
+    only: Collection[str] = option((), panel=INPUTS, metavar="INDEX", commas=True)
+    limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -32,9 +32,9 @@ def one_line(text: str, limit: int = 300) -> str:
     return cut("".join(escaped), limit)
 
 
-def normal_form(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
-    """Return a Unicode normal form of a text."""
-    return unicodedata.normalize(form, text)
+def normal_form(text: str) -> str:
+    """Return the compatibility form of a text (NFKC)."""
+    return unicodedata.normalize("NFKC", text)
 
 
 def describe(error: BaseException, limit: int = 200) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ class FakeCaptioner:
     def __init__(
         self,
         *,
+        name: str = "fake-vlm",
         batch_size: int = 1,
         concurrency: int = 1,
         settings: Mapping[str, Any] = SETTINGS,
@@ -55,7 +57,7 @@ class FakeCaptioner:
             lambda _: None
         ),
     ) -> None:
-        self.name = "fake-vlm"
+        self.name = name
         self.settings, self.batch_size, self.concurrency = settings, batch_size, concurrency
         self.mixes_frame_counts = False
         self.batches: list[tuple[int, ...]] = []
@@ -71,7 +73,7 @@ class FakeCaptioner:
             answer = self._answer(request)
             if isinstance(answer, BaseException):
                 raise answer
-            outcomes.append(answer or captioned(request.index))
+            outcomes.append(answer or replace(captioned(request.index), model=self.name))
         return outcomes
 
     async def aclose(self) -> None:

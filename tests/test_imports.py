@@ -154,8 +154,6 @@ except SystemExit as end: assert not end.code
             for command in (
                 *(
                     "",
-                    "bridge build",
-                    "bridge collect",
                     "compare",
                     "correlate",
                     "frames",

@@ -19,10 +19,6 @@ MODULES = sorted(
 
 
 FUNCTIONS = [
-    "bridge",
-    "bridge_collect",
-    "bridge_plan",
-    "bridge_show",
     "cache_info",
     "check_scores",
     "clear_cache",
@@ -34,9 +30,7 @@ FUNCTIONS = [
     "judges",
     "leaderboard",
     "mcq_answer",
-    "mcq_export",
     "mcq_grade",
-    "mcq_import",
     "mcq_leaderboard",
     "mcq_temporal",
     "measure",
@@ -44,7 +38,6 @@ FUNCTIONS = [
     "plot",
     "probe",
     "rate_merge",
-    "rate_plan",
     "rate_sheet",
     "report",
     "sample_frames",

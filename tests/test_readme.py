@@ -74,15 +74,14 @@ def capeval(folder: Path, *arguments: str) -> str:
 def test_commands_print_what_is_shown(
     page: str, command: str, output: str, judged: Path, tmp_path: Path
 ) -> None:
-    if "--human" in command and " score " in command:
+    if "--labels" in command:
         # The run keeps the labels, and later commands would show calibrated scores.
         judged = Path(shutil.copytree(judged, tmp_path / "judged"))
     arguments = [
         str(ROOT / part) if part.startswith("annotations/") else part
         for part in shlex.split(command)[2:]
     ]
-    # A judge's card is shown with every later score of this judge.
-    printed = capeval(tmp_path if arguments[0] == "probe" else judged, *arguments)
+    printed = capeval(judged, *arguments)
     position = 0
     # "…" stands for lines that are not shown.
     for part in re.split(r"^…\n", output, flags=re.MULTILINE):
@@ -128,7 +127,7 @@ def test_options_in_the_text_exist(page: str) -> None:
     # Options of scripts and of other programs.
     others = {"--matrix", "--against", "--python", "--dependencies", "--part", "--index-url"}
     others |= {"--reasoning-parser", "--reasoning-format"}
-    others |= {"--mm-processor-kwargs", "--max-model-len"}
+    others |= {"--mm-processor-kwargs", "--media-io-kwargs", "--max-model-len"}
     known = {name for command in all_commands(typed_commands()) for name in option_names(command)}
     inline = " ".join(re.findall(r"`([^`\n]+)`", BLOCK.sub("", TEXTS[page])))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", inline))

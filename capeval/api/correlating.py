@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 
 from capeval.api.run_options import CorrelateOptions
 from capeval.api.sync_async import awaitable
-from capeval.correlation.averaging import average, load_data_sets
 from capeval.correlation.from_files import CorrelateRequest, correlate_files
 from capeval.correlation.metric_sources import METRICS
 from capeval.correlation.protocols import protocol as protocol_of
@@ -30,8 +28,6 @@ def correlate(o: CorrelateOptions) -> Correlations:
 
     Without `metric` and `metric_columns`, the metrics are those of all judged or measured runs, or
     of the sample's.
-    With `average`, results of several data sets are averaged, and only `protocol`, `statistic`,
-    `grouping` and `out` have an effect.
 
     Raises
     ------
@@ -44,12 +40,6 @@ def correlate(o: CorrelateOptions) -> Correlations:
     The contents of `correlations.json`. A metric that is constant, missing or failed has the value
     None and a reason.
     """
-    if o.average:
-        return _average(o)
-    if o.human is None:
-        raise UsageError(
-            "name the file of human ratings with --human, or files of results with --average"
-        )
     folder = Path(o.runs)
     named: list[tuple[str, Path]] = []
     only: dict[tuple[str, Path], str] = {}
@@ -78,7 +68,6 @@ def correlate(o: CorrelateOptions) -> Correlations:
         runs=folder,
         missing=o.missing,
         published=o.published,
-        exclude=tuple(o.exclude_system),
         columns=o.columns or {},
         sheet=o.sheet,
         standardised=o.raters == "zmean",
@@ -86,8 +75,6 @@ def correlate(o: CorrelateOptions) -> Correlations:
     )
     settings = Settings(
         protocol=protocol_of(o.protocol, o.statistic, o.grouping),
-        ci=o.ci,
-        resamples=o.resamples,
         seed=o.seed,
         raters=o.raters,
     )
@@ -96,7 +83,10 @@ def correlate(o: CorrelateOptions) -> Correlations:
         annotations = known if isinstance(known, str) else None
         read = files_read([path for _, path in named], annotations, folder if all_runs else None)
         check_output(Path(o.out), [o.human, *read])
-    return _written(correlate_files(request, settings, o.progress), o)
+    found = correlate_files(request, settings, o.progress)
+    if o.out is not None:
+        write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
+    return found
 
 
 def _split(typed: str | Path, folder: Path) -> tuple[str | Path, str | None]:
@@ -119,30 +109,6 @@ def _refuse_repeated(option: str, names: Sequence[tuple[str, str]]) -> None:
         if meant in seen:
             raise UsageError(f"{option}: {typed} is named twice")
         seen.add(meant)
-
-
-# What an average of results depends on; it does not show progress, as it takes no time.
-_OF_AVERAGES = ("average", "protocol", "statistic", "grouping", "out", "on_notice", "progress")
-
-
-def _average(o: CorrelateOptions) -> Correlations:
-    for one in fields(o):
-        if one.name not in _OF_AVERAGES and getattr(o, one.name) not in (one.default, {}):
-            option = f"--{one.name.replace('_', '-')}"
-            raise UsageError(
-                f"{option} has no effect on an average of results; use it when each is computed"
-            )
-    paths = [Path(path) for path in o.average]
-    if o.out is not None:
-        check_output(Path(o.out), paths)
-    protocol = protocol_of(o.protocol, o.statistic, o.grouping)
-    return _written(average(load_data_sets(paths), protocol), o)
-
-
-def _written(found: Correlations, o: CorrelateOptions) -> Correlations:
-    if o.out is not None:
-        write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
-    return found
 
 
 correlate_async = awaitable(correlate)

@@ -29,15 +29,14 @@ class AnswerOptions(CaptionerOptions):
     single : Show one frame: first, middle, random (with --seed), an index from 0, or column:NAME
         for an index in the questions' own column.
     blind : Ask without the video.
-    symbols : What options are called: letters, numbers or kana.
-    circular : Ask each question with every rotation of its options.
+    symbols : What options are called: letters or numbers.
     likelihood : Also store how likely each option is, for models in this process.
     max_new_tokens : Tokens a reply may have. By default the catalogue's, 1024 for most.
     temperature : Above 0, replies are drawn at random. By default the catalogue's, 0 for most.
     batch_size : Questions at a time on a device: a number or auto.
     seed : The seed of --order, --single random, and replies drawn at random in this process.
     allow_damaged : Ask about what is left of videos that do not decode cleanly.
-    shard : Do part I of N; the same command without --shard merges what is there.
+    shard : Do part I of N; the last part to finish writes the run.
     """
 
     questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
@@ -50,7 +49,6 @@ class AnswerOptions(CaptionerOptions):
     order: Literal["ordered", "shuffled"] = option("ordered", panel=FRAMES, metavar="ORDER")
     single: str | None = option(None, panel=FRAMES, metavar="WHICH")
     blind: bool = option(False, panel=FRAMES)
-    symbols: Literal["letters", "numbers", "kana"] = option("letters", metavar="KIND")
-    circular: bool = option(False)
+    symbols: Literal["letters", "numbers"] = option("letters", metavar="KIND")
     likelihood: bool = option(False)
     shard: str | None = option(None, panel=MACHINES, metavar="I/N")

@@ -6,21 +6,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from capeval.api.asking_session import AskingSession
 from capeval.api.mcq_answer_options import AnswerOptions
 from capeval.api.sync_async import blocking
-from capeval.captioners.selection import (
-    GenerationEstimate,
-    OpenCaptioner,
-    choose_model,
-    estimate_generation,
-    open_captioner,
-)
+from capeval.captioners.selection import choose_model, open_captioner
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.videos import VideoFolder
-from capeval.mcq.answer_plan import AnswerPlan, chosen_questions, plan_answers
-from capeval.mcq.answering import Answers, answer_run
-from capeval.mcq.asking import Asking
+from capeval.mcq.answering import Answers, AnswerWork, NoReader
+from capeval.mcq.asking import Asking, chosen_questions
 from capeval.mcq.find_run import MCQ
 from capeval.mcq.frames import ReaderFor, RecentReads, SharedReader, Shown
 from capeval.mcq.prompting import takes_subtitles
@@ -28,11 +22,10 @@ from capeval.mcq.questions import FORMATS, load_questions, select
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.options import takes
 from capeval.reporting.mcq_names import benchmark_name
-from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.runs.sources import run_name
-from capeval.schema.question import Question
+from capeval.schema.question import Question, Response
 from capeval.text import counted, listed
 from capeval.video import FrameReader, open_reader
 
@@ -62,50 +55,31 @@ async def mcq_answer_async(options: AnswerOptions) -> Answers:
 mcq_answer = blocking(mcq_answer_async)
 
 
-class AnsweringSession:
-    """One model and the run that it answers; `plan` is what the run lacks."""
-
-    def __init__(self, options: AnswerOptions, asking: Asking, opened: OpenCaptioner) -> None:
-        self.opened, self.asking = opened, asking
-        captioner = opened.captioner
-        if options.likelihood and not getattr(captioner, "scores_continuations", False):
-            raise UsageError(
-                f"--likelihood is for models in this process; {captioner.name} returns none"
-            )
-        self._readers = options.readers
-        name = options.run or asking.folder_name(captioner.name)
-        folder = Path(options.runs) / MCQ / asking.benchmark
-        self._run = RunFolder(folder / run_name(name))
-        self.plan: AnswerPlan = plan_answers(self._run, asking, captioner)
-
-    async def estimate(self) -> GenerationEstimate:
-        """Return the expected cost; reads up to three videos and calls nothing."""
-        reader = _reader_of_jobs()
-        return await estimate_generation(self.plan.todo, reader, self.opened, written=_REPLY_TOKENS)
-
-    async def run(self, progress: Progress | None = None) -> Answers:
-        """Ask what is left."""
-        meter = self.opened.meter
-        return await answer_run(
-            self._run,
-            self.asking,
-            self.opened.captioner,
-            progress=progress,
-            readers=self._readers,
-            dollars=lambda: meter.spent,
-        )
-
-
 @asynccontextmanager
 async def open_answering(
     options: AnswerOptions, *, on_notice: Notices = lambda _: None
-) -> AsyncIterator[AnsweringSession]:
+) -> AsyncIterator[AskingSession[Response, Answers]]:
     """Check the inputs, then open the model; it or its connections go with the block."""
     entry = choose_model(options)
     # Everything that can be wrong is found before a model is loaded or called.
     asking = _asking(options, entry.frames if entry else "32", on_notice)
     async with open_captioner(options, on_notice=on_notice) as opened:
-        yield AnsweringSession(options, asking, opened)
+        captioner = opened.captioner
+        if options.likelihood and not getattr(captioner, "scores_continuations", False):
+            raise UsageError(
+                f"--likelihood is for models in this process; {captioner.name} returns none"
+            )
+        name = options.run or asking.folder_name(captioner.name)
+        folder = Path(options.runs) / MCQ / asking.benchmark
+        work = AnswerWork(
+            RunFolder(folder / run_name(name)),
+            captioner,
+            NoReader(),
+            lambda: opened.meter.spent,
+            options.readers,
+            asking=asking,
+        )
+        yield AskingSession(work, opened, written=_REPLY_TOKENS)
 
 
 def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
@@ -142,7 +116,6 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
         reader_for=None if options.blind else _readers(options, view, chosen, given),
         decoder="none" if options.blind else given.decoder if given else options.decoder,
         symbols=options.symbols,
-        circular=options.circular,
         likelihood=options.likelihood,
         subtitles=_subtitles(options, chosen, on_notice),
         shard=shard,
@@ -210,9 +183,3 @@ def _subtitles(
             "does not mention subtitles"
         )
     return files
-
-
-def _reader_of_jobs() -> FrameReader:
-    from capeval.mcq.answering import NoReader
-
-    return NoReader()

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from capeval.api.mcq_diagnostic_options import McqLeaderboardOptions, McqTemporalOptions
 from capeval.api.sync_async import awaitable
-from capeval.errors import UsageError
 from capeval.mcq.find_run import RESPONSES, all_grades, find_grades
 from capeval.mcq.graded_run import read_graded_run
-from capeval.mcq.temporal_result import TemporalResult
+from capeval.mcq.temporal import ROLES, TemporalResult, temporal_result
 from capeval.options import takes
 from capeval.reporting.formats import form_for
 from capeval.reporting.mcq_leaderboard.board import McqLeaderboard, make_mcq_leaderboard
 from capeval.reporting.mcq_leaderboard.tables import rendered_mcq_leaderboard
 from capeval.reporting.temporal_tables import rendered_temporal
 from capeval.runs.outputs import check_output, write_output
-
-if TYPE_CHECKING:
-    from capeval.api import FilePath
-    from capeval.mcq.temporal import Role
 
 
 @takes(McqTemporalOptions)
@@ -30,30 +24,15 @@ def mcq_temporal(o: McqTemporalOptions) -> TemporalResult:
     Raises
     ------
     InputError, UsageError
-        A run cannot be read, what it showed is not clear, the runs do not fit together, or `out`
-        cannot be written.
+        A run cannot be read, the runs do not fit together, or `out` cannot be written.
     """
-    from capeval.mcq.temporal_runs import temporal_result
-
-    folder = Path(o.runs)
-    given: dict[Role, FilePath | None] = {
-        "multi": o.multi,
-        "single": o.single,
-        "picked": o.picked,
-        "shuffled": o.shuffled,
-        "blind": o.blind,
-    }
-    named = {role: find_grades(run, folder) for role, run in given.items() if run is not None}
-    files = list(dict.fromkeys(find_grades(run, folder) for run in o.graded_runs))
-    inputs = [*files, *named.values()]
-    if len({*inputs}) < 2:
-        raise UsageError("a comparison takes at least two graded runs; name them")
+    given = {role: getattr(o, role) for role in ROLES if getattr(o, role) is not None}
+    files = {role: find_grades(run, Path(o.runs)) for role, run in given.items()}
     form = o.format if o.out is None else form_for(Path(o.out), o.format)
     if o.out is not None:
-        check_output(Path(o.out), _read_for(inputs))
+        check_output(Path(o.out), _read_for([*files.values()]))
     result = temporal_result(
-        [read_graded_run(file) for file in files],
-        {role: read_graded_run(file) for role, file in named.items()},
+        {role: read_graded_run(file) for role, file in files.items()},
         way=o.by,
         draws=o.resamples,
         seed=o.seed,

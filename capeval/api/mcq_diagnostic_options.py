@@ -16,17 +16,14 @@ _role = partial(option, None, panel=INPUTS, metavar="RUN")
 
 @declares
 class McqTemporalOptions:
-    """The arguments of `capeval.mcq_temporal`.
+    """The arguments of `capeval.mcq_temporal`; a run is a name, a folder or a grades.json.
 
     Parameters
     ----------
-    graded_runs : Graded runs: names under runs/, folders, or grades.json files. What each of them
-        showed is read from the frames of its responses.
     multi : The run with many frames, in order.
     single : The run with a single frame, at random or the first.
     picked : The run with a frame picked for each question.
     shuffled : The run with the same many frames, shuffled.
-    blind : The run without the video.
     by : Group questions by this tag. By default task (TUNA-MCQ), reasoning_type (TOMATO) or
         task_type (Video-MME).
     resamples : Bootstrap resamples of videos.
@@ -36,13 +33,11 @@ class McqTemporalOptions:
         .txt.
     """
 
-    graded_runs: Sequence[FilePath] = option((), positional=True, metavar="RUN")
     _: KW_ONLY
     multi: FilePath | None = _role()
     single: FilePath | None = _role()
     picked: FilePath | None = _role()
     shuffled: FilePath | None = _role()
-    blind: FilePath | None = _role()
     by: str | None = option(None, metavar="TAG")
     # With fewer, the ends of a 95% interval would be single resamples.
     resamples: int = option(10_000, metavar="N", min=99)

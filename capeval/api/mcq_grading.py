@@ -18,9 +18,11 @@ from capeval.files.jsonl import dumps
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.mcq.asked import Asked
+from capeval.mcq.benchmark_files import benchmark_files
+from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
-from capeval.mcq.grading import DRAWS, Blind, Graded, count_grades
+from capeval.mcq.grading import DRAWS, Graded, count_grades
 from capeval.mcq.model_reader import ModelReader, label_of
 from capeval.mcq.questions import load_questions, select
 from capeval.mcq.reading_work import ReadingEstimate, ReadingWork, Undecided, estimate_reading
@@ -31,7 +33,6 @@ from capeval.mcq.strategies import (
     STRATEGIES,
     Convention,
     Decision,
-    Settings,
     Strategy,
     strategy,
     usable,
@@ -95,12 +96,15 @@ class GradingSession:
 
     def __init__(self, o: GradeOptions, asker: Asker | None, on_notice: Notices) -> None:
         source = find_responses(o.responses, Path(o.runs))
-        blind_source = None if o.blind_run is None else find_responses(o.blind_run, Path(o.runs))
         self.out = _out(o, source)
-        self._form: Format = "json" if o.out is None else _form_of(Path(o.out))
+        self._form: Format = "json"
+        if o.out is not None and o.layout is None:
+            self._form = _form_of(Path(o.out))
+        if o.layout is not None and o.out is None:
+            raise UsageError("--layout: name the file or folder to write with --out")
         if self.out is not None:
-            read = (source, None if o.questions is None else Path(o.questions), blind_source)
-            check_output(self.out, [one for one in read if one is not None])
+            read = [source, *([] if o.questions is None else [Path(o.questions)])]
+            check_output(self.out, read)
         self._o, self.asker = o, asker
         self._questions = None if o.questions is None else load_questions(o.questions, on_notice)
         loaded = load_responses(source, on_notice, self._questions)
@@ -118,36 +122,28 @@ class GradingSession:
                 f"--as {self._convention.name}: the responses are to questions of another "
                 f"benchmark ({', '.join(sorted(others))})"
             )
-        blind: Sequence[Response] = ()
-        if blind_source is not None:
-            blind = load_responses(blind_source, on_notice, self._questions)
-            if not {*map(_key, blind)} & {*map(_key, self._responses)}:
-                raise UsageError("--blind-run: none of its responses is to one of these questions")
         self._captioning = None if o.cap_run is None else _captioning(o)
         self._model = o.model or _model(self._responses, on_notice)
-        self._settings = Settings(seed=o.seed, per_token=o.per_token)
+        self._submission: dict[Path, str] = {}
+        if o.layout is not None and o.out is not None:
+            self._submission = benchmark_files(self._responses, o.layout, Path(o.out), self._model)
+            for file in self._submission:
+                check_output(file, [source])
         asked = [Asked(one) for one in self._responses]
         _check_likelihoods(self._chosen, self._responses)
         several = usable(self._responses, has_model=asker is not None) if o.select == ALL else []
         if o.select == ALL:
             _name_left_out(several, has_model=asker is not None, on_notice=on_notice)
-        if o.per_token and not any(one.needs_likelihood for one in (self._chosen, *several)):
-            raise UsageError(
-                f"--per-token: {self._chosen.name} uses no likelihoods; choose another --select"
-            )
         self._main = self._begin(self._chosen, asked)
         self._sides = [self._begin(one, asked) for one in several]
-        self._blind = None
-        if o.blind_run is not None:
-            self._blind = self._begin(self._chosen, [Asked(one) for one in blind])
         self._todo = self._undecided(on_notice)
 
     def _begin(self, chosen: Strategy, asked: Sequence[Asked]) -> _Pass:
-        return _Pass(chosen, asked, [chosen.decide(one, self._settings) for one in asked])
+        return _Pass(chosen, asked, [chosen.decide(one, self._o.seed) for one in asked])
 
     @property
     def _passes(self) -> list[_Pass]:
-        return [self._main, *self._sides, *([] if self._blind is None else [self._blind])]
+        return [self._main, *self._sides]
 
     def _undecided(self, on_notice: Notices) -> list[Undecided]:
         """Return what a model is asked; without one, that is decided by chance."""
@@ -163,11 +159,11 @@ class GradingSession:
                         "decided by chance"
                     )
                 for at in places:
-                    one.decisions[at] = strategy.end(one.asked[at], self._settings)
+                    one.decisions[at] = strategy.end(one.asked[at], self._o.seed)
             elif strategy.asks is not None:
                 found += [
                     Undecided(
-                        f"{number}/{at}", one.asked[at], strategy, self._settings, strategy.asks
+                        f"{number}/{at}", one.asked[at], strategy, self._o.seed, strategy.asks
                     )
                     for at in places
                 ]
@@ -202,16 +198,12 @@ class GradingSession:
         """Have a model read what the rules do not, count, and write `out`."""
         o = self._o
         await self._read(progress)
-        blind = None
-        if self._blind is not None:
-            blind = Blind(self._blind.asked, self._blind.made())
         graded = Graded(
             asked=self._main.asked,
             decisions=self._main.made(),
             strategy=self._chosen,
             convention=self._convention,
             questions=self._questions,
-            blind=blind,
             by=tuple(o.by),
             draws=DRAWS if o.resamples is None else o.resamples,
             seed=o.seed,
@@ -221,15 +213,15 @@ class GradingSession:
             "model": self._model,
             "select": ALL if self._sides else self._chosen.name,
             "strategy": self._chosen.name,
+            **({"exact": EXACT} if "exact" in self._chosen.name else {}),
             "as": self._convention.name if self._convention else None,
-            "per_token": o.per_token,
             "llm": o.llm,
             "seed": o.seed,
             "resamples": graded.draws,
             "published": self._chosen.published,
             **({"where": list(o.where)} if o.where else {}),
         }
-        signature = _signature(graded, self._responses, self._settings, o.llm)
+        signature = _signature(graded, self._responses, self._o.seed, o.llm)
         found = count_grades(
             graded, signature=str(signature), settings=made_with, strategies=STRATEGIES
         )
@@ -237,6 +229,8 @@ class GradingSession:
             found = found.model_copy(update={"captioning": self._captioning})
         if self.out is not None:
             write_output(self.out, _written(found, self._form) + "\n")
+        for file, text in self._submission.items():
+            write_output(file, text)
         return found
 
 
@@ -278,7 +272,7 @@ def _out(o: GradeOptions, source: Path) -> Path | None:
 
     Those of some of a run's questions never replace the run's own.
     """
-    if o.out is not None:
+    if o.out is not None and o.layout is None:
         return Path(o.out)
     return None if o.where else grades_file(source)
 
@@ -293,7 +287,7 @@ def _form_of(out: Path) -> Format:
 def _written(found: Grades, form: Format) -> str:
     if form == "json":
         return dumps(found.model_dump(mode="json"), indent=1)
-    return rendered([grades_page(found, full=True)], form, headline=grades_headline(found))
+    return rendered([grades_page(found)], form, headline=grades_headline(found))
 
 
 def _count_missing(loaded: Sequence[Response], source: Path, on_notice: Notices) -> None:
@@ -321,10 +315,6 @@ def _model(responses: Sequence[Response], on_notice: Notices) -> str | None:
     if len(found) > 1:
         on_notice(f"the responses are of several models: {listed(found)}")
     return "+".join(found) or None
-
-
-def _key(response: Response) -> tuple[str, str]:
-    return response.benchmark, response.id
 
 
 def _in_set(
@@ -372,20 +362,22 @@ def _check_likelihoods(chosen: Strategy, responses: Sequence[Response]) -> None:
 
 
 def _signature(
-    graded: Graded, responses: Sequence[Response], settings: Settings, llm: str | None
+    graded: Graded, responses: Sequence[Response], seed: int, llm: str | None
 ) -> Signature:
     chosen, convention = graded.strategy, graded.convention
     benchmarks = "+".join(sorted({one.benchmark for one in responses}))
-    parts = {"capeval": "mcq", "set": benchmarks, "select": chosen.name}
+    parts = {
+        "capeval": "mcq",
+        "set": benchmarks,
+        "select": chosen.name.replace("exact", f"exact@{EXACT}"),
+    }
     if convention is not None:
         parts["as"] = convention.name
-    if chosen.needs_likelihood:
-        parts["nll"] = "per-token" if settings.per_token else "sum"
     if chosen.asks is not None:
         parts["llm"] = llm or "none"
         parts["prompts"] = label_of(chosen.asks)
     if any(one.by_chance for one in graded.decisions):
-        parts["seed"] = str(settings.seed)
+        parts["seed"] = str(seed)
     unique = {(one.benchmark, one.id) for one in responses}
     parts["data"] = f"{responses_hash(responses)[:6]}@{len(unique)}"
     parts[VERSION] = __version__

@@ -12,12 +12,12 @@ from typing import Any
 
 from capeval.api.metric_chat import OpenChat, open_chat
 from capeval.api.sync_async import blocking
-from capeval.errors import BudgetReached, CacheMiss, CapevalError, EndpointDown, UsageError
+from capeval.errors import BudgetReached, EndpointDown, UsageError
 from capeval.llm.meter import Meter
 from capeval.metrics.inputs import Target, of_candidates, of_source
 from capeval.metrics.options import MetricsOptions
-from capeval.metrics.protocol import Context, Item, Metric, Outcome
-from capeval.metrics.registry import CONTROLS, METRICS, make_metric
+from capeval.metrics.protocol import Context, Metric
+from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, make_metric
 from capeval.metrics.run import MetricResult, MetricWork
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
@@ -88,7 +88,6 @@ class MetricsEstimate:
 
     todo: dict[str, dict[str, int]] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
-    by_metric: dict[str, Usage] = field(default_factory=dict)
     cost: float | None = 0.0
 
 
@@ -99,8 +98,6 @@ class MeasuringSession:
     options: MetricsOptions
     targets: Sequence[Target]
     metrics: Sequence[Metric]
-    offline: Mapping[str, Metric]
-    """Metrics that ask a chat model, with a client that only reads the cache."""
     opened: OpenChat | None
     on_notice: Callable[[str], None]
     _each: dict[str, float] = field(default_factory=dict)
@@ -120,28 +117,21 @@ class MeasuringSession:
             for metric in self.metrics:
                 plan = self._work(target, metric).plan()
                 for changed, count in plan.stale.items():
-                    removed = plan.removed.get(changed, 0)
-                    then = " and will be computed again"
-                    if removed:
-                        gone = "is" if removed == 1 else "are"
-                        then = (
-                            f": {count - removed:,} will be computed again, {removed:,} {gone} "
-                            "removed"
+                    self.on_notice(
+                        Loss(
+                            f"{target.name}: {counted(count, 'value')} of {metric.name} no longer "
+                            f"{'hold' if count > 1 else 'holds'} (the {changed} changed): removed, "
+                            "and computed again for the captions that are measured now"
                         )
-                    notice = (
-                        f"{target.name}: {counted(count, 'value')} of {metric.name} no longer "
-                        f"{'hold' if count > 1 else 'holds'} (the {changed} changed){then}"
                     )
-                    self.on_notice(Loss(notice) if metric.uses_chat or removed else notice)
                 found.todo.setdefault(target.name, {})[metric.name] = len(plan.todo)
                 if metric.uses_chat and plan.todo:
-                    usage = await self._expected(metric, plan.todo)
+                    usage = await metric.expected(plan.todo)
                     self._count(found, metric, usage, len(plan.todo))
         return found
 
     def _count(self, found: MetricsEstimate, metric: Metric, usage: Usage, items: int) -> None:
         found.usage += usage
-        found.by_metric[metric.name] = found.by_metric.get(metric.name, Usage()) + usage
         assert self.opened is not None  # noqa: S101 - chat metrics have one
         price = self.meter.price(self.opened.chat.model)
         if not usage.calls:
@@ -154,20 +144,6 @@ class MeasuringSession:
         if found.cost is not None:
             found.cost += cost
 
-    async def _expected(self, metric: Metric, items: Sequence[Item]) -> Usage:
-        """Return what captions are expected to take whose replies are not all in the cache."""
-        missing: list[Item] = []
-        offline = self.offline[metric.name]
-        for item in items:
-            try:
-                await offline.score([item], _ignore_outcome, _always)
-            except CacheMiss:
-                missing.append(item)
-            except CapevalError:
-                # A stored failure: its cost is unknown, and it is requested again anyway.
-                continue
-        return sum((metric.expected(item) for item in missing), Usage())
-
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
         """Measure the targets and yield the result of each system; work may have been stopped."""
         for target in self.targets:
@@ -178,7 +154,7 @@ class MeasuringSession:
                 if metric.uses_chat and self.meter.cap is not None:
                     # Only as many captions are begun as can be finished.
                     todo = work.plan().todo
-                    usage = await self._expected(metric, todo)
+                    usage = await metric.expected(todo)
                     self._count(MetricsEstimate(), metric, usage, len(todo))
                     work = self._work(target, metric)
                 finished = await execute(work, progress)
@@ -197,14 +173,6 @@ class MeasuringSession:
         return MetricWork(target, metric, self.meter, only=o.only, limit=o.limit, each=each)
 
 
-def _ignore_outcome(_item: Item, _outcome: Outcome) -> None:
-    return
-
-
-def _always(_begun: int) -> bool:
-    return True
-
-
 @asynccontextmanager
 async def open_measuring(
     o: MetricsOptions,
@@ -217,6 +185,7 @@ async def open_measuring(
     `offline` needs no key and makes no call: enough for an estimate.
     """
     CountOrShare.read(o.max_unscored, "--max-unscored")
+    check_configuration()
     names = [*dict.fromkeys(o.metric or CONTROLS)]
     kinds = {name: METRICS.load(name) for name in names}
     compares = [name for name, kind in kinds.items() if kind.uses_references]
@@ -228,18 +197,15 @@ async def open_measuring(
                 open_chat(o, offline=offline, on_notice=on_notice)
             )
         metrics: list[Metric] = []
-        cached: dict[str, Metric] = {}
         for name, kind in kinds.items():
             chat = opened.chat if opened and kind.uses_chat else None
             metric = make_metric(name, Context(o, chat, on_notice))
             stack.callback(metric.close)
             metrics.append(metric)
-            if opened and kind.uses_chat:
-                cached[name] = make_metric(name, Context(o, opened.offline))
         outputs = Counter(output.name for metric in metrics for output in metric.outputs)
         if repeated := [name for name, count in outputs.items() if count > 1]:
             raise UsageError(f"two of the metrics have the output {repeated[0]}; leave one out")
-        yield MeasuringSession(o, targets, metrics, cached, opened, on_notice)
+        yield MeasuringSession(o, targets, metrics, opened, on_notice)
 
 
 def _targets(

@@ -21,13 +21,12 @@ from capeval.text import shown
 
 @dataclass(frozen=True)
 class OpenChat:
-    """A chat model for metrics, and the same without a client, for estimates.
+    """A chat model for metrics.
 
     `title` names it where a run begins; `thinks` says whether it reasons, as far as is known.
     """
 
     chat: Chat
-    offline: Chat
     meter: Meter
     title: str
     thinks: bool
@@ -69,16 +68,14 @@ async def open_chat(
     if model is None:
         model, reason = default_judge(settings, offline=offline)
     async with open_chat_model(settings, model, offline=offline, on_notice=on_notice) as found:
-        chat, cached = (
-            Chat(
-                asker=asker,
-                model=found.name,
-                reasoning=found.effort,
-                identity="@".join(filter(None, (found.name, found.endpoint, found.effort))),
-                concurrency=captions_at_once(o.max_concurrency),
-            )
-            for asker in (found.asker, found.offline)
+        chat = Chat(
+            asker=found.asker,
+            offline=found.offline,
+            model=found.name,
+            reasoning=found.effort,
+            identity="@".join(filter(None, (found.name, found.endpoint, found.effort))),
+            concurrency=captions_at_once(o.max_concurrency),
         )
         effort = f"reasoning {found.effort}" if found.effort else ""
         title = "; ".join(filter(None, (f"{found.name} at {found.address}", effort, reason)))
-        yield OpenChat(chat, cached, found.asker.meter, title, found.thinks)
+        yield OpenChat(chat, found.asker.meter, title, found.thinks)

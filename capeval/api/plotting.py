@@ -10,6 +10,7 @@ from typing import TypeVar
 from capeval.api.run_options import PlotOptions, check_has_human
 from capeval.api.sync_async import awaitable
 from capeval.correlation.from_files import CorrelateRequest, read_inputs
+from capeval.correlation.notices import notice_lines
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
 from capeval.options import takes
@@ -173,7 +174,7 @@ def _of_humans(
         )
     )
     found: dict[str, list[Figure]] = {}
-    for line in sides.warnings if "scatter" not in wanted else ():
+    for line in notice_lines(sides.warnings if "scatter" not in wanted else ()):
         o.on_notice(line)
     if "scatter" in wanted:
         order = [name for run in judged.values() for name in (run.name, run.model) if name]

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from capeval.api import FilePath
-from capeval.api.run_options import MergeOptions, PlanOptions, SheetOptions
+from capeval.api.run_options import MergeOptions, SheetOptions
 from capeval.api.sync_async import awaitable
 from capeval.errors import InputError, UsageError, VideoError
 from capeval.files.annotations import annotations_hash
@@ -33,11 +33,9 @@ from capeval.rating.sheet import (
     RatingSheet,
     key_csv,
     sample_sheet,
-    sheet_csv,
     sheet_html,
 )
 from capeval.runs.folder import RunFolder
-from capeval.runs.judged_run import distinct_names, load_judged
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.resolve import attempt, find_run, is_taken
 from capeval.runs.sources import (
@@ -51,19 +49,17 @@ from capeval.runs.sources import (
 )
 from capeval.schema import Annotation, ElementType
 from capeval.text import counted
-from capeval.trust.label_plan import LabelPlan, plan_labels
 
 
 @dataclass(frozen=True)
 class SheetFiles:
-    """A rating sheet that was written: `page` and `table` for raters, `key` only for you.
+    """A rating sheet that was written: `page` for raters, `key` only for you.
 
     `missing_videos` are the reasons why videos cannot be played in the page.
     """
 
     sheet: RatingSheet
     page: Path
-    table: Path
     key: Path
     runs: int
     videos: int
@@ -83,7 +79,7 @@ class MergedRatings:
 
 @takes(SheetOptions)
 def rate_sheet(o: SheetOptions) -> SheetFiles:
-    """Sample captions for human raters and write `sheet.html`, `sheet.csv` and `key.csv`.
+    """Sample captions for human raters and write `sheet.html` and `key.csv`.
 
     Raises
     ------
@@ -95,7 +91,7 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     sources = _sources(o)
     first = sources[0]
     read = [annotations_file(source.annotations_path) for source in sources]
-    for name in ("key.csv", "sheet.csv", "sheet.html"):
+    for name in ("key.csv", "sheet.html"):
         check_output(folder / name, read)
     for source in sources[1:]:
         if annotations_hash(source.annotations) != annotations_hash(first.annotations):
@@ -110,16 +106,12 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
         per_video=o.per_video,
         seed=o.seed,
     )
-    texts = {"key.csv": key_csv(drawn), "sheet.csv": sheet_csv(drawn)}
-    for name, text in texts.items():
-        path = folder / name
-        if path.exists() and read_text(path) != text.removeprefix("\ufeff"):
-            filled = ", or is already filled in" if name == "sheet.csv" else ""
-            raise InputError(
-                f"belongs to another sheet (of other captions, runs or options){filled}; "
-                "choose another --out",
-                file=path,
-            )
+    key, text = folder / "key.csv", key_csv(drawn)
+    if key.exists() and read_text(key) != text:
+        raise InputError(
+            "belongs to another sheet (of other captions, runs or options); choose another --out",
+            file=key,
+        )
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
     if o.videos is None and len(sampled) < DEFAULT_VIDEOS:
         o.on_notice(
@@ -129,14 +121,12 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     urls, missing = _urls(
         first, list(sampled.values()), None if o.video_dir is None else Path(o.video_dir), folder
     )
-    for name, text in texts.items():
-        write_atomic(folder / name, text)
+    write_atomic(key, text)
     write_atomic(folder / "sheet.html", sheet_html(drawn, urls))
     return SheetFiles(
         sheet=drawn,
         page=folder / "sheet.html",
-        table=folder / "sheet.csv",
-        key=folder / "key.csv",
+        key=key,
         runs=len(sources),
         videos=len(sampled),
         videos_found=len(urls),
@@ -161,12 +151,10 @@ def rate_merge(o: MergeOptions) -> MergedRatings:
     known = None if o.annotations is None else annotations_of(o.annotations)
     if known is not None:
         check_key(items, known, file=key)
-    rated = [read_rated(path, items) for path in paths]
-    for file in rated:
-        # For a file without any label the error is enough.
-        if file.missing and file.labels:
-            o.on_notice(_missing_line(file))
-    raters = checked_raters(rated, partial=o.partial)
+    raters = checked_raters([read_rated(path, items) for path in paths], partial=o.partial)
+    for file in raters:
+        if file.missing:
+            o.on_notice(f"{file.path}: {file.missing_labels}")
     text = human_csv(raters, items)
     if target.is_file() and not o.force and target.read_bytes() != text.encode("utf-8"):
         raise UsageError(
@@ -177,36 +165,12 @@ def rate_merge(o: MergeOptions) -> MergedRatings:
     return MergedRatings(
         file=target,
         raters=raters,
-        agreement=agreement(raters),
+        agreement=agreement(raters, items),
         by_type={} if known is None else agreement_by_type(raters, items, known),
     )
 
 
-@takes(PlanOptions)
-def rate_plan(o: PlanOptions) -> tuple[LabelPlan, ...]:
-    """Return how many videos need human labels for calibrated scores of a given precision.
-
-    Nothing is written. Labels that a run keeps already, from `capeval.score`, are a pilot.
-
-    Raises
-    ------
-    InputError, UsageError
-        A run cannot be loaded or planned for, or there is no judged run.
-    """
-    load = partial(load_judged, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
-    half_width = o.points / 100
-    if o.run:
-        named = distinct_names([load(name) for name in o.run])
-        return tuple(plan_labels(one, half_width) for one in named.values())
-    judged = [run for run in RunFolder.all(Path(o.runs)) if run.judges(o.judge)]
-    plans = attempt(lambda run: plan_labels(load(run.path), half_width), judged, o.on_notice)
-    if not plans:
-        raise InputError("has no judged run; judge one with `capeval judge`", file=Path(o.runs))
-    return tuple(plans)
-
-
 rate_sheet_async = awaitable(rate_sheet)
-rate_plan_async = awaitable(rate_plan)
 rate_merge_async = awaitable(rate_merge)
 
 
@@ -262,18 +226,3 @@ def _urls(
         path = Path(os.path.relpath(file.resolve(), out.resolve())).as_posix()
         urls[annotation.index] = "./" + quote(path)
     return urls, missing
-
-
-def _missing_line(file: RatedFile, most: int = 3) -> str:
-    """Return how many labels each caption of a file lacks, with the first few by name."""
-    items: dict[str, list[str]] = {}
-    for item, element in file.missing:
-        items.setdefault(item, []).append(f"e{element}")
-    listed = [
-        f"{item}: {len(elements)} ({', '.join(elements[:most])}"
-        f"{', …' if len(elements) > most else ''})"
-        for item, elements in list(items.items())[:most]
-    ]
-    left = len(items) - most
-    more = f"; and {left} more captions" if left > 0 else ""
-    return f"{file.path}: labels are missing in {'; '.join(listed)}{more}"

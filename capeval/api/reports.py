@@ -23,7 +23,6 @@ from capeval.runs.outputs import check_output, write_output
 from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
 from capeval.text import counted, listed
-from capeval.trust.bridge_stored import with_bridged
 
 Strips = Iterable[tuple[str, Strip]]
 
@@ -62,10 +61,6 @@ def report(o: ReportOptions) -> Report:
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
     same_annotations(loaded)
-    for name, run in loaded.items():
-        loaded[name], outdated = with_bridged(run)
-        if outdated:
-            o.on_notice(outdated)
     for line in (line for run in loaded.values() for line in run.notices):
         o.on_notice(line)
     file = Path("report.html" if o.out is None else o.out)

@@ -71,10 +71,10 @@ on_notice_option = partial(
 )
 
 
-def check_has_human(columns: object, human: object) -> None:
+def check_has_human(columns: object, human: object, option: str = "--human") -> None:
     """Refuse names of columns without the human file that has them."""
     if columns and human is None:
-        raise UsageError("--columns names columns of a human file; name the file with --human")
+        raise UsageError(f"--columns names columns of a human file; name the file with {option}")
 
 
 @declares
@@ -84,7 +84,9 @@ class ScoreOptions:
     Parameters
     ----------
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
-    human : Human labels of some captions, to calibrate the scores with; the run keeps them.
+    labels : Labels of some captions, to calibrate the scores with, which the run keeps: a file of
+        human labels, or another judge's verdicts (a judged run, a judge's folder or a
+        judgments.jsonl).
     repeats : Use the first repeats of every video, so many. By default as many as were last asked
         for.
     """
@@ -95,7 +97,7 @@ class ScoreOptions:
     )
     _: KW_ONLY
     judge: str | None = judge_option()
-    human: FilePath | None = option(None, metavar="FILE")
+    labels: FilePath | None = option(None, metavar="FILE")
     columns: Mapping[str, str] | None = columns_option()
     sheet: str | None = sheet_option()
     repeats: int | None = option(None, metavar="N", min=1)
@@ -112,7 +114,7 @@ class CheckOptions:
     Parameters
     ----------
     file : The scores.json to check.
-    human : Human labels that calibrated scores are recomputed with. By default those that the run
+    labels : Labels that calibrated scores are recomputed with. By default those that the run
         keeps.
     repeats : As in `capeval.score`.
     """
@@ -124,7 +126,7 @@ class CheckOptions:
     )
     _: KW_ONLY
     judge: str | None = judge_option()
-    human: FilePath | None = option(None, metavar="FILE")
+    labels: FilePath | None = option(None, metavar="FILE")
     columns: Mapping[str, str] | None = columns_option()
     sheet: str | None = sheet_option()
     repeats: int | None = option(None, metavar="N", min=1)
@@ -279,7 +281,7 @@ class CorrelateOptions:
 
     Parameters
     ----------
-    human : Human ratings or labels. Needed unless results are averaged.
+    human : Human ratings or labels.
     metric : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, one metric of it
         (NAME=PATH:METRIC), or a table (CSV, XLSX) of video_id, system?, and score or a column NAME.
         One NAME may have several files.
@@ -287,19 +289,14 @@ class CorrelateOptions:
     missing : If a row is not rated, or a rated caption has no score: stop (error) or drop it.
     raters : How the ratings of several raters are aggregated: mean, median, zmean; or each to
         keep the raters apart.
-    ci : The kind of intervals: bootstrap, analytic or none. By default what suits each statistic.
-    resamples : Bootstrap resamples and permutations. By default 10,000 for intervals and the p
-        that follow from them, 2,000 for permutation tests, 1,000 for comparisons.
-    protocol : Only the statistics of a published protocol: tuna, wmt23 or wmt24.
-    statistic : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq, soft_accuracy.
+    protocol : Only the statistics of a published protocol: tuna.
+    statistic : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.
     grouping : Only these of pooled, item, within_system, system.
-    exclude_system : Leave out the captions of these systems.
-    average : Average these correlations.json, of different data sets, instead.
     published : Add the TUNA paper's table 3 for reference.
     progress : Shows the progress, with a method `update(status)`.
     """
 
-    human: FilePath | None = option(None, metavar="FILE")
+    human: FilePath = required(metavar="FILE")
     metric: Mapping[str, FilePath | Sequence[FilePath]] | None = option(
         None,
         note="In Python a dict of the files by name.",
@@ -315,15 +312,10 @@ class CorrelateOptions:
     )
     missing: Literal["error", "drop"] = option("error", metavar="ACTION")
     raters: Literal["mean", "median", "zmean", "each"] = option("mean", metavar="MODE")
-    ci: Literal["bootstrap", "analytic", "none"] | None = option(None, metavar="KIND")
-    # Enough for adjusted p-values of .01 with 140 metrics.
-    resamples: int | None = resamples_option(max=1_000_000)
     seed: int = seed_option()
     protocol: str | None = option(None, metavar="NAME")
     statistic: Sequence[str] = option((), metavar="NAME", commas=True)
     grouping: Sequence[str] = option((), metavar="NAME", commas=True)
-    exclude_system: Sequence[str] = option((), metavar="NAME", commas=True)
-    average: Sequence[FilePath] = option((), metavar="FILE", commas=True)
     published: bool = False
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
@@ -355,26 +347,6 @@ class SheetOptions:
     video_dir: FilePath | None = option(None, metavar="DIR")
     out: FilePath = option("rating", metavar="DIR", panel=OUTPUT)
     ignore_unknown: bool = ignore_unknown_option()
-    runs: FilePath = runs_option()
-    on_notice: Notices = on_notice_option()
-
-
-@declares
-class PlanOptions:
-    """The arguments of `capeval.rate_plan`.
-
-    Parameters
-    ----------
-    points : The half-width of the interval that is wanted, in points of F1.
-    run : A judged run. By default all under runs/.
-    """
-
-    # Half the scale is no information at all.
-    points: float = required(positional=True, metavar="POINTS", min=0.01, max=50)
-    run: Sequence[FilePath] = option((), metavar="RUN")
-    _: KW_ONLY
-    judge: str | None = judge_option()
-    annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
 
@@ -413,7 +385,7 @@ class FramesOptions:
     video : A video file.
     frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1),
         auto@64 (at most 64), 1 (the middle one), 0,5,9 (indices from 0).
-    decoder : The decoder: pyav, or decord for parity.
+    decoder : The decoder: pyav, or decord to compare with.
     sheet : Write a contact sheet to this PNG file.
     out : Write every frame at full size into this folder, named by its index.
     """

@@ -10,11 +10,11 @@ from capeval.files.jsonl import dumps
 from capeval.options import takes
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
 from capeval.runs.outputs import check_output, write_output
+from capeval.runs.resolve import find_metric
 from capeval.runs.stored_scores import Checked, read_scores
 from capeval.runs.stored_scores import check_scores as check_stored
 from capeval.scoring import Scores, Signature
-from capeval.trust.bridge_stored import with_bridged
-from capeval.trust.human_labels import store_labels, with_labels
+from capeval.trust.labels import store_labels, with_labels
 
 
 @takes(ScoreOptions)
@@ -23,27 +23,31 @@ def score_run(o: ScoreOptions) -> JudgedRun:
 
     It is `score` for callers who also need the run's name and the reasons of unscored captions.
     """
-    check_has_human(o.columns, o.human)
+    check_has_human(o.columns, o.labels, "--labels")
+    runs = Path(o.runs)
     judged = load_judged(
         o.run,
-        runs=Path(o.runs),
+        runs=runs,
         judge=o.judge,
         annotations=o.annotations,
         ignore_unknown=o.ignore_unknown,
-        labels=o.human is None,
+        labels=o.labels is None,
         repeats=o.repeats,
     )
-    human = None if o.human is None else Path(o.human)
     if o.out is not None:
-        inputs = [*files_behind([judged]), *([human] if human else [])]
+        inputs = [*files_behind([judged]), *([find_metric(o.labels, runs)] if o.labels else [])]
         check_output(Path(o.out), inputs, own="scores.json")
-    if human is not None:
-        judged = with_labels(judged, human, o.columns, o.on_notice, o.sheet)
+    if o.labels is not None:
+        judged = with_labels(
+            judged,
+            o.labels,
+            runs=runs,
+            columns=o.columns,
+            sheet=o.sheet,
+            on_notice=o.on_notice,
+        )
         for line in store_labels(judged):
             o.on_notice(line)
-    judged, outdated = with_bridged(judged)
-    if outdated:
-        o.on_notice(outdated)
     if o.out is not None:
         write_output(Path(o.out), dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n")
     return judged
@@ -53,8 +57,8 @@ def score_run(o: ScoreOptions) -> JudgedRun:
 def score(o: ScoreOptions) -> Scores:
     """Score stored verdicts again, without any model.
 
-    With `human`, the scores are also calibrated with these labels of some captions, which the run
-    keeps.
+    With `labels`, of human raters or another judge, the scores are also calibrated. The run keeps
+    the labels.
 
     Raises
     ------
@@ -80,12 +84,12 @@ def check_scores(o: CheckOptions) -> Checked:
         judge=o.judge,
         annotations=o.annotations,
         ignore_unknown=o.ignore_unknown,
-        labels=o.human is None,
+        labels=o.labels is None,
         # As many repeats as the file was made with.
         repeats=o.repeats or (int(named) if named and named.isdecimal() else None),
     )
-    if o.human is not None:
-        judged = with_labels(judged, Path(o.human), o.columns, sheet=o.sheet)
+    if o.labels is not None:
+        judged = with_labels(judged, o.labels, runs=Path(o.runs), columns=o.columns, sheet=o.sheet)
     return check_stored(judged, Path(o.file))
 
 

@@ -167,7 +167,7 @@ def _in_folder(name: str, folder: Path) -> ModelEntry:
 
 
 def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
-    """Return the entry of a model, or one made for `./FOLDER`, `hf:ORG/NAME` or `hf:FOLDER`."""
+    """Return the entry of a model, or one made for `./FOLDER` or `hf:ORG/NAME`."""
     if name in catalogue:
         return catalogue[name]
     if (folder := model_folder(name)) is not None:
@@ -177,9 +177,9 @@ def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
         for entry in catalogue.values():
             if entry.hub == hub and entry.reached == "transformers":
                 return entry.model_copy(update={"name": hub})
-        is_id = hub.count("/") == 1 and all(hub.split("/"))
-        if not hub.strip() or not (is_id or Path(hub).is_dir()):
-            raise UsageError(f"{name!r} must be {HUB_PREFIX}ORG/NAME, or {HUB_PREFIX} and a folder")
+        # A folder's path is no name for a model; transformers would load it instead of the hub's.
+        if hub.count("/") != 1 or not all(hub.split("/")) or Path(hub).is_dir():
+            raise UsageError(f"{name!r} must be {HUB_PREFIX}ORG/NAME; name a folder as ./FOLDER")
         return ModelEntry(name=hub, hub=hub, reached="transformers")
     if found := entries_by_hub(catalogue).get(name.lower()):
         return found

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from capeval.captioners.caption_cleanup import CUT_OFF, caption_in
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
-from capeval.captioners.images import EncodedFrames, ImageForm, SharedEncoder
+from capeval.captioners.images import KEPT_UNASKED, ImageForm, SharedEncoder
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner
@@ -23,6 +23,11 @@ from capeval.llm.asker import Asker, listed, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.types import ChatRequest
 from capeval.tracing import about
+
+_TOO_MANY = {
+    "media_io_kwargs": f"without it a server keeps the first {KEPT_UNASKED} frames of a video; "
+    f"take at most {KEPT_UNASKED}, or send images with --images jpeg"
+}
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,10 @@ class EndpointCaptioner:
         about(stage="caption", index=index)
         is_caption = request.kind == "caption"
         instruction = self.system if request.system is None else request.system
-        encoded = (
-            await asyncio.to_thread(self._encoder.encode, request.frames)
-            if len(request.frames)
-            else EncodedFrames((), 0, 0, 0)
-        )
+        count = len(request.frames)
+        encoded = await asyncio.to_thread(self._encoder.encode, request.frames)
+        is_video = self.form.kind == "video" and count > 0
+        media = {"video": {"num_frames": count, **request.timing()}} if is_video else None
         del request
         content = [*encoded.parts, {"type": "text", "text": prompt}]
         system = [{"role": "system", "content": instruction}] if instruction else []
@@ -88,6 +92,8 @@ class EndpointCaptioner:
             messages=(*system, {"role": "user", "content": content}),
             max_tokens=self.max_new_tokens,
             temperature=self.temperature,
+            media=media,
+            required=_TOO_MANY if is_video and count > KEPT_UNASKED else {},
         )
         started = time.perf_counter()
         try:
@@ -118,11 +124,7 @@ class EndpointCaptioner:
                 "endpoint": self.asker.base_url,
                 "fingerprint": reply.fingerprint,
                 "left_off": list(reply.left_off),
-                "image": {
-                    "width": encoded.width,
-                    "height": encoded.height,
-                    "bytes": encoded.bytes,
-                },
+                "image": {"width": encoded.width, "height": encoded.height, "bytes": encoded.bytes},
             },
         )
 

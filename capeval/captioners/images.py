@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from capeval.captioners.options import ImageKind
 from capeval.errors import MissingExtra
 
+KEPT_UNASKED = 32
+"""Frames of a list of JPEGs that vLLM (since 0.19) keeps where a request does not say how many."""
+
 
 @dataclass(frozen=True)
 class ImageForm:
@@ -34,7 +37,7 @@ class ImageForm:
         try:
             import PIL  # noqa: F401
         except ImportError:
-            raise MissingExtra("sending frames needs Pillow") from None
+            raise MissingExtra("sending frames needs Pillow", "frames") from None
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that affect the encoded bytes."""
@@ -54,6 +57,8 @@ class EncodedFrames:
 
 def encode(frames: NDArray[np.uint8], form: ImageForm) -> EncodedFrames:
     """Return frames of shape (n, height, width, 3) as message parts, in order."""
+    if not len(frames):
+        return EncodedFrames((), 0, 0, 0)
     width, height = _size(frames.shape[2], frames.shape[1], form.max_side)
     images = list(_encoded(frames, form, (width, height)))
     texts = [base64.b64encode(image).decode("ascii") for image in images]

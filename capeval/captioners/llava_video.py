@@ -12,29 +12,23 @@ leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; up to 2,048 tokens; 
 instruction whose sentences run together and which states the height of the frames in pixels where
 it means their number. docs/generating.md compares it with the authors' code.
 
-A checkpoint whose config.json sets `add_faster_video`, as the 72B model's, has slow and fast
-frames: every `faster_token_stride`-th frame, from the first, is pooled as above, the others with
-twice the stride (7 x 8 = 56 tokens), and a learned token closes each frame. The published encoder
-calls another function, and its branch for slow and fast frames reads a variable that only the
-commented-out call fills. What is done here is what that branch and that call state for one video.
+All frames are pooled alike, also where config.json sets `add_faster_video`: the authors' encoder
+has no working branch for it, and their evaluation turns it off.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from safetensors import safe_open
 from torch import nn
 from transformers import LlavaOnevisionConfig, Qwen2Config, SiglipVisionConfig
 from transformers.modeling_outputs import BaseModelOutputWithPooling
@@ -60,11 +54,12 @@ KEY_MAP = {
 `model.image_newline` and `lm_head` have the same names in both.
 """
 
-# The tower's shape is not in the checkpoint's config.json, only its name.
-_SO400M = {"num_hidden_layers": 26, "intermediate_size": 4304}
-_SO400M_HIDDEN_SIZE = 1152
-_SIGLIP_HEAD_SIZE = 72
-_TOWER_PREFIX = "model.vision_tower.vision_tower.vision_model."
+TOWERS: dict[int, dict[str, int]] = {
+    1152: {"num_hidden_layers": 26, "intermediate_size": 4304, "num_attention_heads": 16}
+}
+"""SigLIP towers (so400m) by hidden size: a checkpoint's config.json has their name, not shape."""
+
+_TOWER, _PATCH, _IMAGE = "siglip-so400m-patch14-384", 14, 384
 
 # The tower's activations need the most memory: a batch of long videos is encoded in parts.
 _FRAMES_AT_A_TIME = 64
@@ -72,7 +67,6 @@ _FRAMES_AT_A_TIME = 64
 _THREADS = 16
 
 PoolMode = Literal["bilinear", "average", "max"]
-
 
 Wording = Literal["published", "tuna"]
 """Whose time instruction: that of the authors' code, or of the benchmark's."""
@@ -114,8 +108,6 @@ class LlavaVideoConfig(LlavaOnevisionConfig):
 
     spatial_pool_mode: str = "bilinear"
     spatial_pool_stride: int = 2
-    faster_token_stride: int = 0
-    """Of how many frames one is slow; 0 where all are pooled alike."""
 
 
 class LlavaVideoModel(LlavaOnevisionModel):
@@ -125,49 +117,30 @@ class LlavaVideoModel(LlavaOnevisionModel):
         super().__init__(config)
         # The features wanted are those before the tower's closing norm.
         self.vision_tower.post_layernorm = nn.Identity()
-        if config.faster_token_stride:
-            self.faster_token = nn.Parameter(torch.zeros(config.text_config.hidden_size))
 
     def get_video_features(
         self, pixel_values_videos: torch.Tensor, **_: Any
     ) -> BaseModelOutputWithPooling:
         """Return the embeddings of (batch, frames, channels, height, width) pixels."""
-        stride, every = self.config.spatial_pool_stride, self.config.faster_token_stride
-        if not every:
-            embedded = self._embed(pixel_values_videos, stride).flatten(1, 2)
-            return BaseModelOutputWithPooling(pooler_output=embedded)
-        frames = pixel_values_videos.shape[1]
-        slow_at = range(0, frames, every)
-        fast_at = [at for at in range(frames) if at % every]
-        slow = self._closed(self._embed(pixel_values_videos[:, slow_at], stride)).unbind(1)
-        by_frame = dict(zip(slow_at, slow, strict=True))
-        if fast_at:
-            fast = self._closed(self._embed(pixel_values_videos[:, fast_at], 2 * stride)).unbind(1)
-            by_frame.update(zip(fast_at, fast, strict=True))
-        embedded = torch.cat([by_frame[at] for at in range(frames)], dim=1)
-        return BaseModelOutputWithPooling(pooler_output=embedded)
+        batch = pixel_values_videos.shape[0]
+        parts = pixel_values_videos.flatten(0, 1).split(_FRAMES_AT_A_TIME)
+        embedded = torch.cat([self._embed(part) for part in parts])
+        # (videos, tokens of all their frames, size)
+        return BaseModelOutputWithPooling(
+            pooler_output=embedded.reshape(batch, -1, embedded.shape[-1])
+        )
 
-    def _closed(self, embedded: torch.Tensor) -> torch.Tensor:
-        token = self.faster_token.to(embedded).expand(*embedded.shape[:2], 1, -1)
-        return torch.cat((embedded, token), dim=2)
-
-    def _embed(self, pixels: torch.Tensor, stride: int) -> torch.Tensor:
-        """Return (batch, frames, tokens, size) embeddings."""
-        batch, frames = pixels.shape[:2]
-        parts = pixels.flatten(0, 1).split(_FRAMES_AT_A_TIME)
-        embedded = torch.cat([self._embed_part(part, stride) for part in parts])
-        return embedded.reshape(batch, frames, *embedded.shape[1:])
-
-    def _embed_part(self, pixels: torch.Tensor, stride: int) -> torch.Tensor:
+    def _embed(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Return the (frames, tokens, size) embeddings of frames."""
         features = self.vision_tower(pixels.to(self.dtype)).last_hidden_state
-        grid = self._pool(self.multi_modal_projector(features), stride)
+        grid = self._pool(self.multi_modal_projector(features))
         frames, rows, _, size = grid.shape
         # With the weights on several GPUs it may be on another than the projector.
         newline = self.image_newline.to(grid).expand(frames, rows, 1, size)
         return torch.cat((grid, newline), dim=2).flatten(1, 2)
 
-    def _pool(self, features: torch.Tensor, stride: int) -> torch.Tensor:
-        side = math.isqrt(features.shape[1])
+    def _pool(self, features: torch.Tensor) -> torch.Tensor:
+        stride, side = self.config.spatial_pool_stride, math.isqrt(features.shape[1])
         grid = features.unflatten(1, (side, side)).permute(0, 3, 1, 2)
         match self.config.spatial_pool_mode:
             case "average":
@@ -197,44 +170,32 @@ class LlavaVideoForConditionalGeneration(LlavaOnevisionForConditionalGeneration)
         self.post_init()
 
 
-def build_config(
-    published: Mapping[str, Any], *, model: str, preset: Preset, folder: Path | None = None
-) -> LlavaVideoConfig:
-    """Return the configuration that a checkpoint's config.json describes; raises `UsageError`.
-
-    A tower of another size than so400m is measured from the tensors of a local `folder`.
-    """
-    tower = str(published.get("mm_vision_tower", ""))
-    # Patch and image size are in the tower's name: siglip-so400m-patch14-384.
-    named = re.search(r"siglip.*patch(\d+)-(\d+)", tower)
-    newline = published.get("mm_newline_position", "one_token")
+def build_config(published: Mapping[str, Any], *, model: str, preset: Preset) -> LlavaVideoConfig:
+    """Return the configuration that a checkpoint's config.json describes; raises `UsageError`."""
+    tower, hidden = str(published.get("mm_vision_tower")), int(published.get("mm_hidden_size") or 0)
     stride = published.get("mm_spatial_pool_stride") or 2
     mode = preset.pool_mode or published.get("mm_spatial_pool_mode") or "bilinear"
-    every = int(published.get("faster_token_stride") or 0)
-    if not published.get("add_faster_video"):
-        every = 0
-    elif every < 1:
-        raise UsageError(
-            f"{model}: config.json: faster_token_stride: {every} is not a number of frames from 1"
-        )
-    for name, value, known in (
-        ("mm_vision_tower", tower, named is not None),
-        ("mm_projector_type", published.get("mm_projector_type"), "mlp2x_gelu"),
-        ("mm_newline_position", newline, "grid"),
+    projector, newline = (published.get(f"mm_{n}") for n in ("projector_type", "newline_position"))
+    for name, value, is_known in (
+        ("mm_vision_tower", tower, tower.endswith(_TOWER)),
+        ("mm_hidden_size", hidden, hidden in TOWERS),
+        ("mm_projector_type", projector, projector == "mlp2x_gelu"),
+        ("mm_newline_position", newline, newline == "grid"),
         ("mm_spatial_pool_mode", mode, mode in ("bilinear", "average", "max")),
     ):
-        if known is False or (isinstance(known, str) and value != known):
+        if not is_known:
             raise UsageError(
                 f"{model}: config.json: {name}: {value!r} is not a LLaVA-Video checkpoint's; "
                 "serve this model, and use --base-url"
             )
-    assert named is not None  # noqa: S101 - for the type checker; refused above
-    patch, image = int(named[1]), int(named[2])
-    vision = _tower_shape(published, folder=folder, model=model)
     vocabulary = int(published["vocab_size"])
     return LlavaVideoConfig(
         vision_config=SiglipVisionConfig(
-            patch_size=patch, image_size=image, vision_use_head=False, **vision
+            hidden_size=hidden,
+            patch_size=_PATCH,
+            image_size=_IMAGE,
+            vision_use_head=False,
+            **TOWERS[hidden],
         ),
         text_config=_text_config(published),
         projector_hidden_act="gelu",
@@ -244,7 +205,6 @@ def build_config(
         tie_word_embeddings=bool(published.get("tie_word_embeddings", False)),
         spatial_pool_mode=mode,
         spatial_pool_stride=stride,
-        faster_token_stride=every,
     )
 
 
@@ -264,40 +224,6 @@ def _text_config(published: Mapping[str, Any]) -> Qwen2Config:
         scaling = dict(published["rope_scaling"])
         rope |= {"rope_type": scaling.pop("type", "default"), **scaling}
     return Qwen2Config(rope_parameters=rope, **chosen)
-
-
-def _tower_shape(
-    published: Mapping[str, Any], *, folder: Path | None, model: str
-) -> dict[str, Any]:
-    hidden = int(published["mm_hidden_size"])
-    shape: dict[str, Any] = {
-        "hidden_size": hidden,
-        "num_attention_heads": max(1, hidden // _SIGLIP_HEAD_SIZE),
-    }
-    if hidden == _SO400M_HIDDEN_SIZE:
-        return shape | _SO400M
-    if folder is None:
-        raise UsageError(f"{model}: config.json: mm_hidden_size: {hidden} is not SigLIP so400m's")
-    return shape | measure_tower(folder, model)
-
-
-def measure_tower(folder: Path, model: str) -> dict[str, int]:
-    """Return layers and inner size of the vision tower in safetensors files; raises `UsageError`.
-
-    For towers that are not those whose name config.json has.
-    """
-    layers, intermediate = 0, 0
-    for file in sorted(folder.glob("*.safetensors")):
-        with safe_open(file, framework="pt") as tensors:
-            for key in tensors.keys():  # noqa: SIM118 - not a mapping
-                layer = re.match(re.escape(_TOWER_PREFIX) + r"encoder\.layers\.(\d+)\.", key)
-                if layer:
-                    layers = max(layers, int(layer[1]) + 1)
-                    if key.endswith("mlp.fc1.bias"):
-                        intermediate = int(tensors.get_slice(key).get_shape()[0])
-    if not layers or not intermediate:
-        raise UsageError(f"{model}: there is no {_TOWER_PREFIX}encoder in its safetensors files")
-    return {"num_hidden_layers": layers, "intermediate_size": intermediate}
 
 
 def chat_prompt(
@@ -345,25 +271,21 @@ class LlavaVideoInputs:
         self._system, self._wording, self._timed = system, wording, timed
         vision: Any = config.vision_config
         self._size = int(vision.image_size)
-        self._side = self._size // int(vision.patch_size)
+        self._tokens_per_frame = tokens_per_frame(
+            self._size // int(vision.patch_size),
+            config.spatial_pool_stride,
+            config.spatial_pool_mode,  # type: ignore[arg-type]
+        )
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, torch.Tensor]:
         """Return `input_ids`, `attention_mask` and `pixel_values_videos`."""
         rows = [self._ids(request) for request in requests]
-        return {
-            **left_padded(rows, self._tokenizer.pad_token_id),
-            **self._videos(requests),
-        }
+        return {**left_padded(rows, self._tokenizer.pad_token_id), **self._videos(requests)}
 
     def _videos(self, requests: Sequence[CaptionRequest]) -> dict[str, torch.Tensor]:
         videos = [self._pixels(request) for request in requests if len(request.frames)]
-        return {"pixel_values_videos": self._in_a_batch(videos)} if videos else {}
-
-    def _in_a_batch(self, videos: Sequence[torch.Tensor]) -> torch.Tensor:
-        # Which frames are slow depends on their place in their video; else each frame is embedded
-        # on its own, and those of all videos are put in a row.
-        is_slow_and_fast = bool(self._config.faster_token_stride)
-        return torch.stack([*videos]) if is_slow_and_fast else torch.cat([*videos])[None]
+        # Each frame is embedded on its own: those of all videos are put in a row.
+        return {"pixel_values_videos": torch.cat(videos)[None]} if videos else {}
 
     def _ids(self, request: CaptionRequest) -> list[int]:
         before, after = chat_prompt(
@@ -371,20 +293,9 @@ class LlavaVideoInputs:
         )
         return [
             *self._tokenizer(before, add_special_tokens=False)["input_ids"],
-            *[self._config.video_token_id] * self._video_tokens(len(request.frames)),
+            *[self._config.video_token_id] * (len(request.frames) * self._tokens_per_frame),
             *self._tokenizer(after, add_special_tokens=False)["input_ids"],
         ]
-
-    def _video_tokens(self, frames: int) -> int:
-        config = self._config
-        mode: PoolMode = config.spatial_pool_mode  # type: ignore[assignment]
-        slow = tokens_per_frame(self._side, config.spatial_pool_stride, mode)
-        if not config.faster_token_stride:
-            return frames * slow
-        fast = tokens_per_frame(self._side, 2 * config.spatial_pool_stride, mode)
-        few = math.ceil(frames / config.faster_token_stride)
-        # One more token closes each frame.
-        return few * slow + (frames - few) * fast + frames
 
     def _pixels(self, request: CaptionRequest) -> torch.Tensor:
         # Pillow lets other threads run while it scales; on one, a batch would wait for seconds.

@@ -19,7 +19,6 @@ class LoadOptions(TypedDict, total=False):
     - `system_prompt`: replaces the chat template's own
     - `preset`: for LLaVA-Video, Qwen2-VL and Qwen2.5-VL, published (the default) or tuna
     - `generation`: changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`
-    - `processor_options`: arguments of the processor, such as the size that it scales frames to
     - `template`: arguments of the chat template, such as `{"enable_thinking": False}`
     - `serve`: the command that starts a server of it, named where it does not fit
     - `on_notice`: called with messages about what takes long
@@ -33,7 +32,6 @@ class LoadOptions(TypedDict, total=False):
     system_prompt: str | None
     preset: str | None
     generation: Mapping[str, Any] | None
-    processor_options: Mapping[str, Any] | None
     template: Mapping[str, Any] | None
     serve: str | None
     on_notice: Callable[[str], None]

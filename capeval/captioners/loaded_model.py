@@ -9,12 +9,12 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from capeval.captioners.device_maps import spread
 from capeval.captioners.load_options import LoadOptions
 from capeval.captioners.protocol import BatchMaker, LoadedModel
 from capeval.errors import UsageError
-from capeval.local_models.checkpoint_size import CheckpointSize, quantisation
-from capeval.local_models.devices import Placement, does_not_fit, free_memory, place
+from capeval.local_models.checkpoint import Checkpoint, quantisation
+from capeval.local_models.devices import Placement, check_spread, place
+from capeval.local_models.loading import one_line_errors
 
 _ATTENTION = "sdpa"
 # Removed once decoding is greedy, so that no record suggests that they were used.
@@ -26,32 +26,30 @@ _UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
 
 
 def placed(
-    name: str, size: CheckpointSize, meta: Any, options: LoadOptions
+    name: str, source: Checkpoint, meta: Any, options: LoadOptions
 ) -> tuple[Placement, dict[str, Any]]:
-    """Return where a model goes, and the arguments that load it there; raises `UsageError`."""
-    serve = options.get("serve")
+    """Return where a model goes, and the arguments that load it there; raises `UsageError`.
+
+    `meta` is the model without its weights.
+    """
+    with one_line_errors(source.model):
+        size = source.size(meta)
     placement = place(
         name,
         size,
         device=options.get("device", "auto"),
         dtype=options.get("dtype", "auto"),
-        serve=serve,
+        serve=options.get("serve"),
     )
     loading: dict[str, Any] = {
         "dtype": placement.dtype,
         "attn_implementation": options.get("attention") or _ATTENTION,
         "output_loading_info": True,
     }
-    if placement.room and size.quantisation is not None:
-        # Only transformers' own quantisers know how large each packed layer is.
-        loading |= {"device_map": "auto", "max_memory": dict(placement.room)}
-    elif placement.room:
-        parts = spread(meta, placement.room, placement.dtype)
-        if parts is None:
-            free = sum(free_memory(device) or 0 for device in placement.devices)
-            where = f"{len(placement.room)} GPUs together"
-            raise does_not_fit(name, size, placement.dtype, where, free, serve)
-        loading["device_map"] = parts
+    if room := dict(placement.room):
+        # "auto" gives each GPU an even share, which the smallest may have no room for.
+        is_even = min(room.values()) * len(room) >= size.bytes(placement.dtype)
+        loading |= {"device_map": "auto" if is_even else "sequential", "max_memory": room}
     elif placement.device.type == "cuda" or size.quantisation is not None:
         # Straight to the GPU: a detour through main memory needs as much of that. Packed weights
         # cannot be moved later.
@@ -59,11 +57,18 @@ def placed(
     return placement, loading
 
 
+def recorded_weights(source: Checkpoint, options: LoadOptions) -> dict[str, str] | str:
+    """Return what a run records of the weights; not a folder's name, which may change."""
+    found = source.identity(options.get("on_notice"))
+    return found if isinstance(found, str) else {"sha256": found["sha256"]}
+
+
 def finished(
     loaded: Any,
     tokenizer: Any,
     inputs: BatchMaker,
     *,
+    name: str,
     placement: Placement,
     revision: str | None,
     max_new_tokens: int,
@@ -73,6 +78,7 @@ def finished(
     mixes_frame_counts: bool = False,
 ) -> LoadedModel:
     """Return a model with its decoding, which is greedy unless `generation` says otherwise."""
+    check_spread(name, placement, getattr(loaded, "hf_device_map", {}))
     quantised = quantisation(loaded.config.to_dict())
     if placement.device.type != "cuda" and quantised is None:
         # On a GPU it has been put there already.

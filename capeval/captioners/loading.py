@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
+from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
 from capeval.captioners import llava_video
 from capeval.captioners.load_options import DEFAULT_MAX_NEW_TOKENS, LoadOptions
@@ -16,18 +16,18 @@ from capeval.captioners.loaded_model import (
     finished,
     placed,
     prepare_tokenizer,
+    recorded_weights,
 )
-from capeval.captioners.loading_published import load_family, load_llava_video
 from capeval.captioners.mixed_batches import JOINED, mixes_frame_counts
 from capeval.captioners.native_inputs import NativeInputs
 from capeval.captioners.pixel_bounds import preset_bounds
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.published import find_family
-from capeval.captioners.published.checkpoint import has_architecture
 from capeval.errors import UsageError
 from capeval.local_models.checkpoint import Checkpoint, find_checkpoint
 from capeval.local_models.loading import check_complete, one_line_errors
 from capeval.local_models.weights_identity import folder_state
+
+_DEFAULT_SYSTEM = "You are a helpful assistant."
 
 
 def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:
@@ -48,12 +48,75 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
 
 
 def _load(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
-    family = find_family(source.published)
-    if family is not None:
-        return load_family(source, family, name, options)
-    if has_architecture(source.published, llava_video.ARCHITECTURE):
-        return load_llava_video(source, name, options)
+    if llava_video.ARCHITECTURE in (source.published.get("architectures") or ()):
+        return _load_llava_video(source, name, options)
     return _load_native(source, name, options)
+
+
+def _load_llava_video(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
+    model, published = source.model, source.published
+    wanted = options.get("preset") or "published"
+    if wanted not in llava_video.PRESETS:
+        raise UsageError(
+            f"{name}: preset {wanted!r}: must be one of {', '.join(llava_video.PRESETS)}"
+        )
+    if options.get("template"):
+        raise UsageError(f"{name}: it takes no template")
+    chosen = llava_video.PRESETS[wanted]
+    config = llava_video.build_config(published, model=name, preset=chosen)
+    with torch.device("meta"):
+        meta = llava_video.LlavaVideoForConditionalGeneration(config)
+    # A preset has the precision of the code that it follows, unless another is asked for.
+    placement, loading = placed(name, source, meta, {"dtype": chosen.dtype, **options})
+    weights = recorded_weights(source, options)
+    with one_line_errors(model):
+        # The checkpoint's config.json says "llava", which is another model's name here.
+        tokenizer: Any = AutoTokenizer.from_pretrained(
+            model, config=config.text_config, **source.arguments
+        )
+        loaded, info = llava_video.LlavaVideoForConditionalGeneration.from_pretrained(
+            model,
+            revision=source.revision,
+            config=config,
+            key_mapping=llava_video.KEY_MAP,
+            **loading,
+        )
+    check_complete(model, info)
+    # Otherwise a part of a model would write captions.
+    if left := sorted(key for key in info.get("unexpected_keys") or () if ".layers." in key):
+        raise UsageError(
+            f"{model}: its checkpoint has more layers than its config.json states: {left[0]}"
+        )
+    prepare_tokenizer(tokenizer)
+    if len(tokenizer) > config.image_token_index:
+        raise UsageError(f"{name}: its tokenizer leaves no id for the frames")
+    system_prompt = options.get("system_prompt")
+    system = _DEFAULT_SYSTEM if system_prompt is None else system_prompt
+    timed = bool(published.get("add_time_instruction", True))
+    inputs = llava_video.LlavaVideoInputs(
+        tokenizer, config, system=system, wording=chosen.wording, timed=timed
+    )
+    return finished(
+        loaded,
+        tokenizer,
+        inputs,
+        name=name,
+        placement=placement,
+        revision=source.revision,
+        max_new_tokens=options.get("max_new_tokens") or chosen.max_new_tokens,
+        generation=options.get("generation"),
+        # Its authors' code generates from embeddings, so the penalty never sees the prompt.
+        penalise_prompt=False,
+        mixes_frame_counts=True,
+        settings={
+            "weights": weights,
+            "system_prompt": system,
+            "preset": wanted,
+            "repetition_penalty_over": "written",
+            "spatial_pool_mode": config.spatial_pool_mode,
+            "time_instruction": timed,
+        },
+    )
 
 
 def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
@@ -62,7 +125,7 @@ def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedM
         # Whether it is applied depends on a package that may not be there.
         raise UsageError(f"{model}: has an adapter (adapter_config.json); merge it first")
     system_prompt = options.get("system_prompt")
-    processing = dict(options.get("processor_options") or {})
+    processing: dict[str, Any] = {}
     template = dict(options.get("template") or {})
     with one_line_errors(model):
         config = _text_part(AutoConfig.from_pretrained(model, **source.arguments))
@@ -82,9 +145,9 @@ def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedM
         bounds = bounds.within(context_length(config.get_text_config()), max_new_tokens)
     # The authors' code limits what a video may cost; without this transformers does not.
     if hasattr(processor.video_processor, "cap_pixels_per_frame"):
-        processing.setdefault("cap_pixels_per_frame", bounds is None)
-    placement, loading = placed(name, source.size(meta), meta, options)
-    weights = source.identity(options.get("on_notice"))
+        processing["cap_pixels_per_frame"] = bounds is None
+    placement, loading = placed(name, source, meta, options)
+    weights = recorded_weights(source, options)
     with one_line_errors(model):
         loaded, info = AutoModelForImageTextToText.from_pretrained(
             model, config=config, **source.arguments, **loading
@@ -103,6 +166,7 @@ def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedM
             bounds=bounds,
             is_joined=config.model_type in JOINED,
         ),
+        name=name,
         placement=placement,
         revision=source.revision,
         max_new_tokens=max_new_tokens or DEFAULT_MAX_NEW_TOKENS,

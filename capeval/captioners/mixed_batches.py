@@ -1,8 +1,8 @@
 """Batches of videos that differ in their numbers of frames.
 
-Which classes of transformers can be given such a batch was tried with tiny models of each: the
-captions are those of the same videos alone (tests/captioners/test_mixed_batches.py). Classes that
-are in neither set get videos of equal numbers of frames.
+Which classes of transformers can be given such a batch was tried with a tiny model of each: the
+captions are those of the same videos alone. The tests keep one for each way. Classes that are in
+neither set get videos of equal numbers of frames.
 """
 
 from __future__ import annotations

@@ -117,10 +117,7 @@ def _messages(prompt: str, system: str | None, *, has_video: bool) -> list[dict[
 
 def _metadata(request: CaptionRequest) -> dict[str, Any]:
     return {
-        "total_num_frames": request.total_frames,
-        "fps": request.fps,
-        "duration": request.duration,
-        "frames_indices": list(request.indices),
+        **request.timing(),
         "height": int(request.frames.shape[1]),
         "width": int(request.frames.shape[2]),
         "video_backend": None,

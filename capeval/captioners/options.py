@@ -51,7 +51,7 @@ class CaptionerOptions(ModelOptions):
     device : The device: cuda, one GPU such as cuda:1, mps or cpu. By default the best available.
     frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), or
         qwen-2fps or tuna-2fps, as published code takes them. By default the catalogue's.
-    decoder : The decoder: pyav or decord.
+    decoder : The decoder: pyav, or decord to compare with.
     seed : The seed of --shuffle, and of captions drawn at random in this process.
     allow_damaged : Caption what is left of videos that do not decode cleanly.
     readers : Videos that are decoded at a time.
@@ -104,8 +104,7 @@ class GenerateOptions(CaptionerOptions):
     videos : The folder of the videos. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.
     shuffle : Show the frames in a random order, drawn with --seed.
-    shard : Do part I of N; the last part to finish merges all.
-    merge : Merge the shards of --run that exist, and stop.
+    shard : Do part I of N; the last part to finish writes the run.
     """
 
     annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
@@ -118,4 +117,3 @@ class GenerateOptions(CaptionerOptions):
         False, note="A number is such a seed, too.", kind=bool, min=0, panel=FRAMES
     )
     shard: str | None = option(None, panel=MACHINES, metavar="I/N")
-    merge: bool = option(False, panel=MACHINES)

@@ -28,8 +28,6 @@ _SQUARE = SIDE * SIDE
 _PAIR = 2
 _OMNI = "qwen2_5_omni_thinker"
 _FAMILIES = ("qwen2_vl", "qwen2_5_vl", _OMNI)
-# The utilities refuse frames that are longer than this times their height, or the reverse.
-_MOST_ELONGATED = 200
 # Its allowance above the lower bound, so that a size between the two bounds exists.
 _ALLOWANCE = 1.05
 # Frames in single precision: eight of 1080p are 200 MB.
@@ -81,23 +79,24 @@ class PixelBounds:
         >>> PixelBounds(room=8192).size(32, 720, 1280)
         (448, 840)
         """
-        if max(height, width) > _MOST_ELONGATED * min(height, width):
-            raise ValueError(
-                f"the aspect ratio of {width} x {height} pixels is above {_MOST_ELONGATED}"
-            )
+        from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
+
         padded = frames + frames % _PAIR
         total = self.total
         if self.room is not None:
             total = min(total, max(0, self.room - text) * _SQUARE)
         share = min(_MOST, total / padded * _PAIR)
         most = min(self.most, max(share, int(self.least * _ALLOWANCE)))
-        found = _scaled(height, width, self.least, most)
-        if self.room is not None and (needed := tokens(frames, *found)) + text > self.room:
+        rows, columns = smart_resize(
+            height, width, factor=SIDE, min_pixels=self.least, max_pixels=most
+        )
+        needed = tokens(frames, rows, columns)
+        if self.room is not None and needed + text > self.room:
             raise ValueError(
                 f"its {frames} frames need at least {needed} tokens, and the model has room for "
                 f"{max(0, self.room - text)} next to the prompt and the caption: take fewer frames"
             )
-        return found
+        return rows, columns
 
     def scaled(self, frames: NDArray[np.uint8], *, text: int) -> NDArray[np.uint8]:
         """Return frames (n, height, width, 3) at the size that `size` says."""
@@ -114,18 +113,18 @@ class PixelBounds:
 
 
 def _filtered(frames: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Scale frames as the utilities do: in single precision, then to the nearest 8-bit value.
+    """Scale frames by the very call of the utilities.
 
-    The faster filter for 8-bit pixels, which transformers uses, rounds between its two passes: of
-    noise a quarter of the pixels differ.
+    That of torchvision's second version, which transformers uses, gives other pixels.
     """
     import torch
+    from torchvision.transforms import InterpolationMode
+    from torchvision.transforms.functional import resize
 
-    pixels = torch.from_numpy(frames).permute(0, 3, 1, 2).float()
-    found = torch.nn.functional.interpolate(pixels, size=size, mode="bicubic", antialias=True)
-    rounded = found.clamp_(0, 255).round_().to(torch.uint8)
-    scaled: NDArray[np.uint8] = rounded.permute(0, 2, 3, 1).contiguous().numpy()
-    return scaled
+    pixels = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    scaled = resize(pixels, list(size), InterpolationMode.BICUBIC, antialias=True)
+    found: NDArray[np.uint8] = scaled.permute(0, 2, 3, 1).contiguous().numpy()
+    return found
 
 
 def tokens(frames: int, height: int, width: int) -> int:
@@ -162,15 +161,3 @@ def preset_bounds(model_type: str, preset: str | None, *, model: str) -> PixelBo
     if (wanted := preset or "published") not in known:
         raise UsageError(f"{model}: preset {wanted!r}: must be one of {', '.join(known)}")
     return PRESETS[wanted]
-
-
-def _scaled(height: int, width: int, least: float, most: float) -> tuple[int, int]:
-    """Return the nearest size in whole squares, scaled where it is out of bounds."""
-    rows, columns = (max(1, round(side / SIDE)) for side in (height, width))
-    if rows * columns * _SQUARE > most:
-        scale = math.sqrt(height * width / most)
-        rows, columns = (max(1, int(side / scale // SIDE)) for side in (height, width))
-    elif rows * columns * _SQUARE < least:
-        scale = math.sqrt(least / (height * width))
-        rows, columns = (math.ceil(side * scale / SIDE) for side in (height, width))
-    return rows * SIDE, columns * SIDE

@@ -42,6 +42,24 @@ class CaptionRequest:
     system: str | None = None
     continuations: tuple[str, ...] = ()
 
+    def timing(self) -> dict[str, Any]:
+        """Return when the frames are shown, in the form of transformers and vLLM.
+
+        Both take `frames_indices[n] / fps` as the time of frame n. Where the rate varies, or a
+        short clip's frames are repeated, the indices are therefore milliseconds.
+        """
+        fps, total, indices = self.fps, self.total_frames, [int(index) for index in self.indices]
+        off = max((abs(i / fps - t) for i, t in zip(indices, self.times, strict=True)), default=0.0)
+        if off > 0.5 / fps or len(indices) > total:
+            fps, total = 1000.0, round(1000 * self.duration)
+            indices = [round(1000 * time) for time in self.times]
+        return {
+            "fps": fps,
+            "duration": self.duration,
+            "total_num_frames": max(total, len(indices)),
+            "frames_indices": indices,
+        }
+
 
 @dataclass(frozen=True)
 class Captioned:

@@ -1,297 +1,225 @@
-"""Generating the captions of a run or of one of its shards, and merging the shards."""
+"""Generating the captions of a run or of one of its shards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.options import DEFAULT_READERS
-from capeval.captioners.pipeline import Job, caption_videos
-from capeval.captioners.plan import (
-    CaptionOutcome,
-    Generation,
-    GenerationPlan,
-    Wanted,
-    checked_lines,
-    in_order,
-    plan_generation,
-    refuse_unknown,
-    stored_reasons,
-    write_part,
-)
-from capeval.captioners.prompting import prompt_hash
-from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
-from capeval.captioners.run_settings import (
-    generation_settings,
-    same_settings,
-    settings_id,
-)
-from capeval.errors import InputError, RunLocked, UsageError
+from capeval.captioners.caption_cleanup import is_empty
+from capeval.captioners.pipeline import Job
+from capeval.captioners.prompting import CaptionPrompts, prompt_hash
+from capeval.captioners.protocol import Captioned, Uncaptioned
+from capeval.captioners.run_settings import generation_settings, settings_id
+from capeval.captioners.stored_work import Item, Said, StoredPlan, StoredResult, StoredWork
+from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
-from capeval.runs.engine import Finished, Labels, Progress, Spent, execute
-from capeval.runs.folder import RunFolder
-from capeval.runs.shards import Part, Shard, lines_by_index, parts_of
-from capeval.schema import Annotation, Usage
-from capeval.version import __version__
-from capeval.video import FrameReader
+from capeval.runs.engine import Finished, Labels, select
+from capeval.runs.folder import safe_name
+from capeval.runs.shards import Shard
+from capeval.schema import Annotation
+from capeval.text import shown
 
-WAIT_FOR_OTHERS = 60.0
+Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Merge:
-    """The result of merging shards; `generation` is None while some are not done."""
+class Wanted:
+    """The annotations, videos and prompts of the captions to generate."""
 
-    generation: Generation | None
-    waiting_for: tuple[Shard, ...] = ()
+    annotations: tuple[Annotation, ...]
+    annotations_path: str
+    videos: Path
+    prompts: CaptionPrompts
+    only: tuple[str, ...] = ()
+    limit: int | None = None
+    shard: Shard | None = None
 
-
-def try_to_merge(
-    run: RunFolder, shard: Shard, annotations: tuple[Annotation, ...], path: str
-) -> Merge:
-    """Merge the shards of a run if all exist and are done; the shard must not be locked."""
-    with run.locked(wait=WAIT_FOR_OTHERS):
-        parts = {part.shard: part for part in parts_of(run.path)}
-        if not parts:  # another shard that ended at the same time has merged them
-            return Merge(_merged(run, annotations))
-        known = set(lines_by_index(run.captions))
-        for part in parts.values():
-            known |= set(lines_by_index(part.captions)) | set(lines_by_index(part.ungenerated))
-        waiting = []
-        for number in range(1, shard.count + 1):
-            other = Shard(number, shard.count)
-            whole = all(a.index in known for n, a in enumerate(annotations) if other.holds(n))
-            if not whole or (other in parts and _is_held(run, parts[other])):
-                waiting.append(other)
-        if waiting:
-            return Merge(None, tuple(waiting))
-        return Merge(merge_into(run, annotations, path, list(parts.values())))
+    def chosen(self) -> tuple[Annotation, ...]:
+        """Return the annotated videos that `--only`, `--shard` and `--limit` leave."""
+        chosen = select(
+            tuple(enumerate(self.annotations)),
+            lambda placed: placed[1].index,
+            only=self.only,
+            missing="no annotation has the index",
+        )
+        return tuple(
+            annotation
+            for position, annotation in chosen
+            if self.shard is None or self.shard.holds(position)
+        )[: self.limit]
 
 
-def _is_held(run: RunFolder, part: Part) -> bool:
-    try:
-        with run.locked(part=part.lock):
-            return False
-    except RunLocked:
-        return True
+@dataclass(frozen=True)
+class Generation(StoredResult):
+    """The captions of a run or shard in the annotations' order, and why other videos have none."""
+
+    annotated: int
+    captions: tuple[Line, ...]
+
+    @property
+    def records(self) -> tuple[Line, ...]:
+        """The captions' lines."""
+        return self.captions
+
+    @property
+    def file(self) -> Path:
+        """The captions of the run."""
+        return self.run.captions
+
+    @property
+    def ungenerated(self) -> Mapping[str, str]:
+        """Why videos have no caption."""
+        return self.left
 
 
-def merge_parts(run: RunFolder, annotations: tuple[Annotation, ...], path: str) -> Generation:
-    """Merge the shards of a run that exist, finished or not."""
-    with run.locked():
-        parts = parts_of(run.path)
-        if not parts:
-            raise UsageError(f"{run.path} has no shards to merge")
-        check_idle(parts, run)
-        return merge_into(run, annotations, path, parts)
+def default_run(model: str) -> str:
+    """Return the name of the run of a model.
 
-
-def check_idle(parts: Iterable[Part], run: RunFolder) -> None:
-    """Raise `RunLocked` if a shard is still being generated."""
-    for part in parts:
-        if _is_held(run, part):
-            raise RunLocked(f"{run.path}: shard {part.shard} is still being generated; wait for it")
-
-
-def merge_into(
-    run: RunFolder, annotations: tuple[Annotation, ...], path: str, parts: Sequence[Part]
-) -> Generation:
-    """Merge the lines of the shards into the run, and remove the shards."""
-    manifest = run.read_manifest()
-    generation = manifest.get("generation")
-    if not isinstance(generation, dict):
-        raise InputError("is missing: copy it from one of the shards' machines", file=run.manifest)
-    expected = settings_id(generation)
-    lines: dict[str, Mapping[str, Any]] = {}
-    reasons: dict[str, str] = {}
-    for part in (Part(run.path), *parts):
-        lines |= checked_lines(part.captions, expected)
-        reasons |= stored_reasons(part)
-    refuse_unknown(lines, {annotation.index for annotation in annotations}, path, run)
-    captions = in_order(annotations, lines)
-    left = {index: reason for index, reason in reasons.items() if index not in lines}
-    write_part(Part(run.path), annotations, captions, left)
-    # Killed before this line, the next merge does the same again.
-    for part in parts:
-        for file in (part.captions, part.ungenerated, run.path / f".lock.{part.lock}"):
-            file.unlink(missing_ok=True)
-    return _merged(run, annotations)
-
-
-def _merged(run: RunFolder, annotations: Sequence[Annotation]) -> Generation:
-    captions = in_order(annotations, lines_by_index(run.captions))
-    have = {line["index"] for line in captions}
-    reasons = stored_reasons(Part(run.path))
-    return Generation(
-        run=run,
-        shard=None,
-        annotated=len(annotations),
-        asked=len(annotations),
-        captions=captions,
-        ungenerated={
-            a.index: reasons.get(a.index, "not generated yet")
-            for a in annotations
-            if a.index not in have
-        },
-    )
-
-
-NOT_REACHED = "not generated: the run was stopped"
-
-
-async def generate_run(
-    run: RunFolder,
-    wanted: Wanted,
-    captioner: Captioner,
-    reader: FrameReader,
-    *,
-    progress: Progress | None = None,
-    readers: int = DEFAULT_READERS,
-    dollars: Callable[[], float] = lambda: 0.0,
-) -> tuple[Generation, Merge | None]:
-    """Generate a run, or a shard of it; the last shard to finish merges them all.
-
-    `readers` videos are decoded at a time; `dollars` returns what the captioner's calls have cost
-    so far.
+    >>> default_run("Qwen/Qwen3-VL-8B-Instruct")
+    'Qwen3-VL-8B-Instruct'
     """
-    work = GenerationWork(run, wanted, captioner, reader, dollars, readers)
-    finished = await execute(work, progress)
-    mine = work.generation(finished)
-    if wanted.shard is None or mine.stopped:
-        return mine, None
-    merge = try_to_merge(run, wanted.shard, wanted.annotations, wanted.annotations_path)
-    if merge.generation is None:
-        return mine, merge
-    return replace(merge.generation, new=mine.new, usage=mine.usage), merge
+    return safe_name(model.removeprefix("hf:").rstrip("/").rpartition("/")[2] or model)
 
 
 @dataclass
-class GenerationWork:
-    """Captions the videos of a run with one captioner; see `capeval.runs.engine.ResumableTask`."""
+class GenerationWork(StoredWork[Line, Generation]):
+    """Captions the videos of a run with one captioner.
 
-    labels = Labels(doing="captioning", item="video", done="done", failed="ungenerated")
+    A caption that is empty, or whose prompt or video has changed, is written again; if it has a
+    text, that remains until then.
+    """
 
-    run: RunFolder
-    wanted: Wanted
-    captioner: Captioner
-    reader: FrameReader
-    dollars: Callable[[], float]
-    readers: int = DEFAULT_READERS
-    usage: Usage = field(default_factory=Usage)
+    labels = Labels(doing="captioning", item="video", done="captioned", failed="ungenerated")
+    names = ("captions", "ungenerated")
+    not_reached = "not generated: the run was stopped"
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock the run, or its shard."""
-        shard = self.wanted.shard
-        with self.run.locked(part=shard.label if shard else ""):
-            if shard is None:
-                check_idle(parts_of(self.run.path), self.run)
-            yield
+    wanted: Wanted = field(kw_only=True)
 
-    def plan(self) -> GenerationPlan:
-        """Merge shards that a killed process left, and compare what is stored with the videos."""
-        run, wanted = self.run, self.wanted
-        if wanted.shard is None and parts_of(run.path):
-            prompt = wanted.prompts.settings(wanted.annotations)
-            same_settings(run, generation_settings(prompt, self.captioner, self.reader))
-            merge_into(run, wanted.annotations, wanted.annotations_path, parts_of(run.path))
-        return plan_generation(run, wanted, self.captioner, self.reader)
+    @property
+    def shard(self) -> Shard | None:
+        """The shard of the annotations."""
+        return self.wanted.shard
 
-    def create(self, plan: GenerationPlan) -> None:
-        """Write the manifest."""
-        run, wanted = plan.run, plan.wanted
-        with ExitStack() as stack:
-            if wanted.shard:  # shards start together, and each writes the same
-                stack.enter_context(run.locked(wait=WAIT_FOR_OTHERS))
-                same_settings(run, plan.settings)
-            manifest = run.read_manifest()
-            manifest["annotations"] = {
-                "path": wanted.annotations_path,
-                "sha256": annotations_hash(wanted.annotations),
-                "count": len(wanted.annotations),
-            }
-            manifest["videos"] = str(wanted.videos)
-            manifest["generation"] = dict(plan.settings)
-            manifest["capeval"] = __version__
-            run.write_manifest(manifest)
+    @property
+    def videos(self) -> Path:
+        """The folder of the videos."""
+        return self.wanted.videos
 
-    async def perform(self, plan: GenerationPlan, record: Callable[[CaptionOutcome], None]) -> None:
-        """Caption what the plan lists."""
+    def whole(self) -> GenerationWork:
+        """Return the work on all annotations."""
+        return replace(self, wanted=replace(self.wanted, shard=None, only=(), limit=None))
 
-        def captioned(
-            job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
-        ) -> None:
-            if isinstance(outcome, Uncaptioned):
-                record(CaptionOutcome(job.index, None, outcome.reason))
-            else:
-                self.usage += outcome.usage
-                record(CaptionOutcome(job.index, _caption_line(job, outcome, frames, plan)))
+    @cached_property
+    def items(self) -> dict[str, Item]:
+        """The annotated videos."""
+        annotations = enumerate(self.wanted.annotations)
+        return {one.index: Item(one.video or one.index, n) for n, one in annotations}
 
-        await caption_videos(
-            plan.todo, self.reader, self.captioner, record=captioned, threads=self.readers
+    def chosen(self) -> list[str]:
+        """Return the videos that the filters leave."""
+        return [annotation.index for annotation in self.wanted.chosen()]
+
+    def settings(self) -> dict[str, Any]:
+        """Return what affects captions."""
+        prompt = self.wanted.prompts.settings(self.wanted.annotations)
+        return generation_settings(prompt, self.captioner, self.reader)
+
+    def about(self) -> dict[str, Any]:
+        """Return the annotations and the folder of the videos."""
+        wanted = self.wanted
+        annotations = {
+            "path": wanted.annotations_path,
+            "sha256": annotations_hash(wanted.annotations),
+            "count": len(wanted.annotations),
+        }
+        return {"annotations": annotations, "videos": str(wanted.videos)}
+
+    def read(self, value: Any, expected: str) -> Said[Line]:
+        """Return a caption, or why there is none."""
+        index = value.get("index") if isinstance(value, dict) else None
+        if not isinstance(index, str):
+            raise InputError(f"has no index: {shown(value)}")
+        if "reason" in value and "caption" not in value:
+            return self.failed(index, str(value["reason"]))
+        if value.get("settings") != expected or not isinstance(value.get("caption"), str):
+            raise InputError(
+                "was generated with other settings, or not by `capeval generate`; "
+                "settings cannot be mixed in one run"
+            )
+        if index not in self.items:
+            raise InputError(
+                f"is a caption of {shown(index)}, which {self.wanted.annotations_path} does not "
+                "know; choose another --run"
+            )
+        return Said(index, value)
+
+    def fits(self, said: Said[Line], video: Mapping[str, Any] | None) -> bool:
+        """Return whether a caption has a text, and its prompt and video are the same."""
+        line = said.value
+        return said.reason is not None or (
+            line.get("prompt") == prompt_hash(self._prompt(said.index))
+            and not is_empty(line["caption"])
+            and (video is None or line.get("video") == video)
         )
 
-    def line(
-        self, plan: GenerationPlan, outcome: CaptionOutcome
-    ) -> tuple[Path, Mapping[str, Any]] | None:
-        """Return where a caption, or the reason for its absence, is appended."""
-        if outcome.line is not None:
-            return plan.part.captions, outcome.line
-        return plan.part.ungenerated, {"index": outcome.index, "reason": outcome.reason}
+    def remains(self, said: Said[Line]) -> bool:
+        """Return whether an outdated caption has a text."""
+        return not is_empty(said.value["caption"])
 
-    def finish(self, plan: GenerationPlan, done: Mapping[str, CaptionOutcome]) -> None:
-        """Write the captions, and the reasons of the videos without one, in order."""
-        reasons = {index: one.reason for index, one in done.items() if one.reason is not None}
-        captions = in_order(plan.wanted.annotations, {**plan.outdated, **_lines(done)})
-        write_part(plan.part, plan.wanted.annotations, captions, reasons)
+    def _prompt(self, index: str) -> str:
+        return self.wanted.prompts.of(self.wanted.annotations[self.items[index].place])
 
-    def spent(self) -> Spent:
-        """Return what the captions used."""
-        return Spent(self.usage.input_tokens + self.usage.output_tokens, self.dollars())
+    def job(self, index: str, path: Path, video: Mapping[str, Any]) -> Job:
+        """Return how a video is captioned."""
+        return Job(index, path, self._prompt(index), video)
 
-    def generation(self, finished: Finished[GenerationPlan, CaptionOutcome]) -> Generation:
-        """Return the result of this run or shard."""
-        plan, done = finished.plan, finished.done
-        lines = _lines(done)
+    def said(
+        self,
+        job: Job,
+        outcome: Captioned | Uncaptioned,
+        frames: Mapping[str, Any],
+        settings: Mapping[str, Any],
+    ) -> Said[Line]:
+        """Return the line of a caption, or of the reason for its absence."""
+        if isinstance(outcome, Uncaptioned):
+            return self.failed(job.index, outcome.reason)
+        line = {
+            "index": job.index,
+            "video": dict(job.video),
+            "caption": outcome.text,
+            "model": outcome.model,
+            "revision": outcome.revision,
+            "frames": dict(frames),
+            "prompt": prompt_hash(job.prompt),
+            "generation": settings["generation"],
+            "settings": settings_id(settings),
+            **({"details": dict(outcome.details)} if outcome.details else {}),
+            "usage": outcome.usage.model_dump(),
+            "seconds": round(outcome.seconds, 3),
+            "warnings": list(outcome.warnings),
+        }
+        return Said(job.index, line)
+
+    def failed(self, index: str, reason: str) -> Said[Line]:
+        """Return why a video has no caption."""
+        return Said(index, {"index": index, "reason": reason}, reason)
+
+    def json(self, value: Line) -> Line:
+        """Return the line itself."""
+        return value
+
+    def result(self, finished: Finished[StoredPlan[Line], Said[Line]]) -> Generation:
+        """Return the captions."""
+        done = finished.done
         return Generation(
-            run=plan.run,
-            shard=plan.wanted.shard,
-            annotated=len(plan.wanted.annotations),
-            asked=plan.asked,
-            captions=in_order(plan.wanted.annotations, lines),
-            ungenerated={
-                a.index: (done[a.index].reason if a.index in done else None) or NOT_REACHED
-                for a in plan.wanted.chosen()
-                if a.index not in lines
-            },
-            new=len(finished.new & lines.keys()),
-            usage=self.usage,
-            stopped=finished.stopped,
+            **self.common(finished),
+            annotated=len(self.wanted.annotations),
+            captions=tuple(
+                done[index].value
+                for index in self.mine()
+                if index in done and done[index].reason is None
+            ),
         )
-
-
-def _lines(done: Mapping[str, CaptionOutcome]) -> dict[str, Mapping[str, Any]]:
-    return {index: one.line for index, one in done.items() if one.line is not None}
-
-
-def _caption_line(
-    job: Job, outcome: Captioned, frames: Mapping[str, Any], plan: GenerationPlan
-) -> dict[str, Any]:
-    return {
-        "index": job.index,
-        "video": dict(job.video),
-        "caption": outcome.text,
-        "model": outcome.model,
-        "revision": outcome.revision,
-        "frames": dict(frames),
-        "prompt": prompt_hash(job.prompt),
-        "generation": plan.settings["generation"],
-        "settings": settings_id(plan.settings),
-        **({"details": dict(outcome.details)} if outcome.details else {}),
-        "usage": outcome.usage.model_dump(),
-        "seconds": round(outcome.seconds, 3),
-        "warnings": list(outcome.warnings),
-    }

@@ -20,7 +20,9 @@ _ROOM = 160
 
 _FROM_PROMPT = "generation.processor.prompt_tokens"
 
-_FOLDER, _HASH = "generation.weights.folder", "generation.weights.sha256"
+_HASH = "generation.weights.sha256"
+_FIRST = ("model", "generation.backend", _HASH)
+"""What another model changes; an error names these, and other settings while there is room."""
 
 
 def generation_settings(
@@ -49,8 +51,12 @@ def settings_id(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(dumps(settings).encode("utf-8")).hexdigest()[:12]
 
 
-def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> None:
-    """Refuse a run that was generated with other settings; raises `InputError`."""
+def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings to continue a run with; raises `InputError` if it has others.
+
+    They are `settings`, but a model in a folder keeps the name that the run began with: a folder
+    can be renamed, and its weights are known by their hash.
+    """
     manifest = run.read_manifest()
     before = manifest.get("generation")
     if before is None:
@@ -58,16 +64,11 @@ def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> None:
             raise InputError(
                 "has captions that were not generated here; choose another --run", file=run.path
             )
-        return
+        return settings
     now, then = _flat(settings), _flat(before if isinstance(before, dict) else {})
-    if now.get(_HASH) != then.get(_HASH) and now.get(_FOLDER) == then.get(_FOLDER):
-        had, has = str(then.get(_HASH))[:12], str(now.get(_HASH))[:12]
-        raise InputError(
-            f"was generated with other weights: the folder {shown(now.get(_FOLDER))} held those "
-            f"with the hash {had} and now has {has}; captions of two models cannot be mixed; "
-            "choose another --run",
-            file=run.path,
-        )
+    if _HASH in now and now[_HASH] == then.get(_HASH):
+        settings = {**settings, "model": then.get("model")}
+        now["model"] = settings["model"]
     different = [key for key in {**then, **now} if dumps(then.get(key)) != dumps(now.get(key))]
     if different:
         raise InputError(
@@ -75,6 +76,7 @@ def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> None:
             f"back to {_changes(different, then, now)}",
             file=run.path,
         )
+    return settings
 
 
 def _changes(different: Sequence[str], then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -87,16 +89,21 @@ def _changes(different: Sequence[str], then: Mapping[str, Any], now: Mapping[str
         and not (key == _FROM_PROMPT and "prompt" in beside)
     ]
     prefix = re.compile(r"^(generation\.)*")
-    texts = [
-        f"{prefix.sub('', key)} {shown(then.get(key))} (now {shown(now.get(key))})"
-        for key in readable
-    ]
-    named = sorted(texts, key=len)
-    while len(named) > 1 and len(", ".join(named)) > _ROOM:
+    texts = {
+        key: f"{prefix.sub('', key)} {_short(key, then)} (now {_short(key, now)})"
+        for key in sorted(readable, key=lambda key: (key not in _FIRST, readable.index(key)))
+    }
+    named = sorted(texts, key=lambda key: (key not in _FIRST, len(texts[key])))
+    while len(named) > 1 and len(", ".join(texts[key] for key in named)) > _ROOM:
         named.pop()
-    named.sort(key=texts.index)
     more = len(texts) - len(named)
-    return ", ".join(named) + (f", and {more} more" if more else "")
+    listed = ", ".join(text for key, text in texts.items() if key in named)
+    return listed + (f", and {more} more" if more else "")
+
+
+def _short(key: str, settings: Mapping[str, Any]) -> str:
+    value = settings.get(key)
+    return shown(value[:12] if key.endswith(".sha256") and isinstance(value, str) else value)
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:

@@ -205,12 +205,11 @@ async def estimate_generation(
     work: Sequence[Job],
     reader: FrameReader,
     opened: OpenCaptioner,
-    *,
-    written: int = _CAPTION_TOKENS,
+    written: int | None = None,
 ) -> GenerationEstimate:
     """Return the expected cost of captioning `work`; reads up to three of its videos.
 
-    `written` is how many tokens a reply has.
+    `written` is how many tokens a reply has, by default as many as a caption.
     """
     if opened.base_url is None:  # a model in this process
         return GenerationEstimate(len(work), 0, Usage(), 0.0)
@@ -232,7 +231,7 @@ async def estimate_generation(
     usage = Usage(
         calls=len(work),
         input_tokens=len(work) * tokens + asked,
-        output_tokens=len(work) * written,
+        output_tokens=len(work) * (written or _CAPTION_TOKENS),
     )
     return GenerationEstimate(len(work), frames, usage, price.cost(usage))
 

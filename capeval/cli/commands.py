@@ -33,10 +33,6 @@ _COMMANDS = {
         "compare_command:compare",
         "Compare judged runs over the videos that are scored in all of them: is B better than A?",
     ),
-    "bridge": (
-        "bridge_command:app",
-        "Carry scores from one judge to another.",
-    ),
     "leaderboard": (
         "leaderboard_command:leaderboard",
         "Rank all judged runs by overall F1.",

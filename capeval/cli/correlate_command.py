@@ -48,12 +48,10 @@ def correlate(
 
     Without --metric and --metric-columns, the metrics are all judged runs under runs/, and what
     `capeval metrics` has computed of them; if there is none of yours, the sample.
-
-    --average takes the files that --out has written for several data sets.
     """
     from capeval.api import correlating
     from capeval.cli.session import Session
-    from capeval.reporting.correlations.summary import warning_lines
+    from capeval.correlation.notices import notice_lines
     from capeval.reporting.correlations.tables import print_correlations
 
     check_format(form, as_json=as_json)
@@ -61,7 +59,7 @@ def correlate(
     session = Session(as_json=as_json, quiet=quiet)
     with session.showing():
         found = correlating.correlate(**declared, on_notice=output.warning, progress=session)
-    for line in warning_lines(found, full=full):
+    for line in notice_lines(found.warnings, full=full):
         output.warning(line)
     if as_json:
         output.json(found)

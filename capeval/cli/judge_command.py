@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +14,7 @@ from capeval.judging.options import JudgeOptions
 from capeval.text import Loss, counted
 
 if TYPE_CHECKING:
-    from capeval.api.judging import Judged
+    from capeval.api.judging import Judged, Target
     from capeval.cli.session import Session
     from capeval.judging.estimate import JudgingEstimate
     from capeval.judging.selection import OpenJudge
@@ -47,83 +47,99 @@ def judge(
     Run the same command again to resume where it stopped: nothing is paid for twice.
     """
     # Heavy modules are imported when the command runs, so that `--help` is fast.
-    from capeval.api.judging import open_judging, targets_named
-    from capeval.cli.session import (
-        DONE,
-        INCOMPLETE,
-        Session,
-        ask,
-        expected_cost,
-        unestimated_reasoning,
-    )
-    from capeval.errors import CapevalError
+    from capeval.api.judging import targets_named
+    from capeval.cli.session import Session
 
     session = Session(as_json=as_json, quiet=quiet)
     # The captions are the targets: several, and each loaded when it is judged.
     options = JudgeOptions(captions={}, **declared)
 
+    def show(results: list[Judged]) -> None:
+        from capeval.reporting.score_tables import print_scores
+
+        if as_json:
+            _print_json(results)
+        else:
+            shown = {result.name: result.scores for result in results}
+            print_scores(shown, session.console, full=full)
+
     async def run() -> int:
-        typed = list(targets or ())
-        found = targets_named(typed, options, on_notice=session.notice)
-        async with open_judging(
-            options, found, offline=dry_run, on_notice=session.notice
-        ) as judging:
-            opened = judging.opened
-            # Everything is read and checked before anything is called or written.
-            expected, todo = await judging.estimate()
-            for line in judging.left_out:
-                session.notice(Loss(line))
-            session.notice(f"Judge: {opened.title}")
-            if opened.thinks and expected.usage.calls:
-                session.notice(unestimated_reasoning(opened.judge.name))
-            cost = expected_cost(expected.cost, opened.judge.name)
-            if dry_run:
-                if as_json:
-                    print_json(_estimate(expected, todo, opened))
-                else:
-                    for line in _estimate_lines(expected, todo, cost):
-                        session.print(line)
-                return DONE
-            ask(expected.cost, expected.usage.calls, yes=yes, max_cost=options.max_cost)
-            results: list[Judged] = []
-            failure: CapevalError | None = None
-            with session.showing() as progress:
-                try:
-                    async for result in judging.results(progress):
-                        # With hundreds of runs, the scores of every video would fill the memory.
-                        results.append(result.without_videos())  # noqa: PERF401 - keeps what came
-                except CapevalError as error:
-                    failure = error
-            # What was finished is shown, whatever became of the rest.
-            if results or not failure:
-                _show(session, results, opened, as_json=as_json, full=full)
-            names = {result.name for result in results}
-            left = [target.name for target in judging.targets if target.name not in names]
-            if left and results:
-                session.notice(Loss(f"Not judged: {', '.join(left)}"))
-            if failure:
-                raise failure
-        complete = all(
-            not result.stopped
-            and len(result.unscored) <= judging.allowance.of(result.scores.counts.captioned)
-            for result in results
+        found = targets_named(list(targets or ()), options, on_notice=session.notice)
+        return await judge_targets(
+            session, options, found, show, yes=yes, dry_run=dry_run, as_json=as_json
         )
-        return DONE if complete else INCOMPLETE
 
     raise typer.Exit(session.until_stopped(run))
 
 
-def _show(
-    session: Session, results: list[Judged], opened: OpenJudge, *, as_json: bool, full: bool
-) -> None:
-    from capeval.cli.session import next_step
-    from capeval.reporting.score_tables import print_scores, unscored_lines
+async def judge_targets(
+    session: Session,
+    options: JudgeOptions,
+    targets: Sequence[Target],
+    show: Callable[[list[Judged]], None],
+    *,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Judge targets, print the results with `show` and what is left, and return the exit code.
 
-    if as_json:
-        _print_json(results)
-    else:
-        shown = {result.name: result.scores for result in results}
-        print_scores(shown, session.console, full=full, notes=_card_lines(results))
+    Before anything is called, the expected cost is asked about, or is all that is printed.
+    """
+    from capeval.api.judging import open_judging
+    from capeval.cli.session import DONE, INCOMPLETE, ask, expected_cost, unestimated_reasoning
+    from capeval.errors import CapevalError
+
+    async with open_judging(options, targets, offline=dry_run, on_notice=session.notice) as judging:
+        opened = judging.opened
+        # Everything is read and checked before anything is called or written.
+        expected, todo = await judging.estimate()
+        for line in judging.left_out:
+            session.notice(Loss(line))
+        session.notice(f"Judge: {opened.title}")
+        if opened.thinks and expected.usage.calls:
+            session.notice(unestimated_reasoning(opened.judge.name))
+        cost = expected_cost(expected.cost, opened.judge.name)
+        if dry_run:
+            if as_json:
+                print_json(_estimate(expected, todo, opened))
+            else:
+                for line in _estimate_lines(expected, todo, cost):
+                    session.print(line)
+            return DONE
+        ask(expected.cost, expected.usage.calls, yes=yes, max_cost=options.max_cost)
+        results: list[Judged] = []
+        failure: CapevalError | None = None
+        with session.showing() as progress:
+            try:
+                async for result in judging.results(progress):
+                    # With hundreds of runs, the scores of every video would fill the memory.
+                    results.append(result.without_videos())  # noqa: PERF401 - keeps what came
+            except CapevalError as error:
+                failure = error
+        # What was finished is shown, whatever became of the rest.
+        if results or not failure:
+            show(results)
+            _show_rest(session, results, opened)
+        names = {result.name for result in results}
+        left = [target.name for target in judging.targets if target.name not in names]
+        if left and results:
+            session.notice(Loss(f"Not judged: {', '.join(left)}"))
+        if failure:
+            raise failure
+    complete = all(
+        not result.stopped
+        and len(result.unscored) <= judging.allowance.of(result.scores.counts.captioned)
+        for result in results
+    )
+    return DONE if complete else INCOMPLETE
+
+
+def _show_rest(session: Session, results: list[Judged], opened: OpenJudge) -> None:
+    """Print what was not judged and why, what to do about it, the cost, and the files."""
+    from capeval.cli.session import next_step
+    from capeval.reporting.score_tables import unscored_lines
+
     for result in results:
         for line in unscored_lines(result.name, result.unscored):
             session.lost(line)
@@ -146,14 +162,6 @@ def _show(
     for result in results:
         if result.file:
             session.print(f"{result.file}")
-
-
-def _card_lines(results: list[Judged]) -> list[str]:
-    from capeval.reporting.probe_tables import card_line
-    from capeval.trust.cards import card_for
-
-    files = [result.file.with_name("judgments.jsonl") for result in results if result.file]
-    return list(dict.fromkeys(f"{card_line(card)}." for f in files if (card := card_for(f))))
 
 
 def _estimate(

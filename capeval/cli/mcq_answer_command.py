@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from capeval.api.mcq_answer_options import AnswerOptions
 from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
-from capeval.cli.output import print_json
 from capeval.options import LIMITS
-from capeval.text import Loss
 
 if TYPE_CHECKING:
-    from capeval.api.mcq_answering import AnsweringSession
-    from capeval.captioners.selection import GenerationEstimate, OpenCaptioner
-    from capeval.cli.session import Session
+    from capeval.api.asking_session import AskingSession
     from capeval.mcq.answering import Answers
+    from capeval.schema.question import Response
 
 
 @declared_by(AnswerOptions)
@@ -47,131 +43,38 @@ def answer(
     """
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.mcq_answering import open_answering
-    from capeval.cli.session import DONE, INCOMPLETE, Session, ask
+    from capeval.cli.asking import AskingCommand
+    from capeval.cli.session import Session
     from capeval.scoring.gates import CountOrShare
 
     allowance = CountOrShare.read(max_unanswered, "--max-unanswered")
     session = Session(as_json=as_json, quiet=quiet)
     options = AnswerOptions(**declared)
 
-    async def run() -> int:
-        async with open_answering(options, on_notice=session.notice) as answering:
-            _introduce(session, answering)
-            expected = await answering.estimate()
-            if dry_run:
-                _show_estimate(session, answering, expected, as_json=as_json)
-                return DONE
-            ask(expected.cost, expected.usage.calls, yes=yes, max_cost=options.max_cost)
-            with session.showing() as progress:
-                answers = await answering.run(progress)
-            _show(session, answers, answering.opened, as_json=as_json)
-        complete = len(answers.unanswered) <= allowance.of(answers.asked)
-        return DONE if complete and not answers.stopped else INCOMPLETE
+    def about(asking: AskingSession[Response, Answers]) -> str:
+        policies = asking.plan.settings["frames"]
+        frames = policies if isinstance(policies, str) else ", ".join(map(str, policies.values()))
+        view = "no frames" if options.blind else f"frames {frames}"
+        if options.order == "shuffled":
+            view += " shuffled"
+        return f"{view}, prompts {asking.plan.settings['prompt']['set']}"
 
-    raise typer.Exit(session.until_stopped(run))
-
-
-def _introduce(session: Session, answering: AnsweringSession) -> None:
-    from capeval.text import counted
-
-    plan, opened = answering.plan, answering.opened
-    where = f" at {opened.base_url}" if opened.base_url else ""
-    view, policies = plan.asking.view, plan.settings["frames"]
-    frames = policies if isinstance(policies, str) else ", ".join(map(str, policies.values()))
-    shown = "no frames" if view.blind else f"frames {frames}"
-    if view.order == "shuffled":
-        shown += " shuffled"
-    session.notice(
-        f"Model: {opened.captioner.name}{where}, {shown}, prompts {plan.settings['prompt']['set']}"
+    command = AskingCommand(
+        session,
+        as_json,
+        to_do="ask",
+        replies=("reply", "replies"),
+        again="asked again: the question or its video, subtitles or frame has changed",
+        then="Grade them: capeval mcq grade",
+        name=str,
+        about=about,
+        details=lambda answers: {"without_subtitles": answers.without_subtitles},
     )
-    if plan.again:
-        session.notice(
-            Loss(
-                f"{plan.name}: {counted(plan.again, 'question')} will be asked again: the question "
-                "or its video, subtitles or frame has changed"
+    opening = open_answering(options, on_notice=session.notice)
+    raise typer.Exit(
+        session.until_stopped(
+            lambda: command.run(
+                opening, allowance, yes=yes, dry_run=dry_run, max_cost=options.max_cost
             )
         )
-
-
-def _show_estimate(
-    session: Session, answering: AnsweringSession, expected: GenerationEstimate, *, as_json: bool
-) -> None:
-    from capeval.cli.session import expected_cost
-    from capeval.reporting.numbers import thousands
-    from capeval.text import counted
-
-    plan, opened, usage = answering.plan, answering.opened, expected.usage
-    if as_json:
-        print_json(
-            {
-                "run": str(plan.run),
-                "to_ask": len(plan.todo),
-                "missing": dict(plan.missing),
-                "calls": len(plan.todo) if opened.base_url else 0,
-                "input_tokens": usage.input_tokens,
-                "output_tokens": usage.output_tokens,
-                "cost": expected.cost,
-                "settings": plan.settings,
-            }
-        )
-        return
-    item = "rotation" if plan.asking.circular else "question"
-    session.print(f"{plan.run}: {counted(len(plan.todo), item)} to ask")
-    if plan.missing:
-        index, reason = next(iter(plan.missing.items()))
-        more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""
-        session.print(f"No video for {index}{more}: {reason}")
-    if opened.base_url is None:
-        session.print("Nothing was run")
-        return
-    cost = expected_cost(expected.cost, opened.priced)
-    calls = counted(len(plan.todo), "call") + (" and one short test call" if plan.todo else "")
-    session.print(f"Expected: {calls}, {cost}; nothing was called")
-
-
-def _show(session: Session, answers: Answers, opened: OpenCaptioner, *, as_json: bool) -> None:
-    from capeval.cli.session import next_step
-    from capeval.mcq.answering import NOT_REACHED
-    from capeval.reporting.numbers import thousands
-    from capeval.text import counted
-
-    run, left = answers.run, answers.unanswered
-    if as_json:
-        print_json(
-            {
-                "run": str(run),
-                "responses": str(answers.file),
-                "asked": answers.asked,
-                "answered": answers.asked - len(left),
-                "new": answers.new,
-                "unanswered": dict(left),
-                "without_subtitles": answers.without_subtitles,
-                "warnings": answers.warnings,
-                "usage": answers.usage.model_dump(),
-                "stopped": str(answers.stopped) if answers.stopped else None,
-                "cost": opened.meter.spent if opened.base_url else None,
-            }
-        )
-    answered = answers.asked - len(left)
-    new = f", {thousands(answers.new)} of them now" if answers.new < answered else ""
-    session.print(f"{run.name}: answered {thousands(answered)}/{thousands(answers.asked)}{new}")
-    failed = {index: reason for index, reason in left.items() if reason != NOT_REACHED}
-    for index, reason in list(failed.items())[:5]:
-        session.lost(f"{run.name}: {index} is unanswered: {reason}")
-    if (more := len(failed) - 5) > 0:
-        session.lost(f"{run.name}: {more:,} more {'is' if more == 1 else 'are'} unanswered")
-    if not_reached := len(left) - len(failed):
-        session.lost(f"{run.name}: {counted(not_reached, 'question')} not asked")
-    if answers.without_subtitles:
-        session.print(f"{counted(answers.without_subtitles, 'video')} without subtitles")
-    for warning, count in list(answers.warnings.items())[:5]:
-        session.print(f"{counted(count, 'reply', 'replies')}: {warning}")
-    if answers.stopped:
-        sys.stderr.write(f"capeval: {answers.stopped}\n")
-    if left:
-        session.print(next_step(answers.stopped, "unanswered"))
-    if opened.base_url is not None:
-        session.print_spent(opened.meter, opened.priced)
-    if answers.responses:
-        session.print(str(answers.file))
-        session.print(f"Grade them: capeval mcq grade {run}")
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from capeval.api.mcq_options import ExportOptions, GradeOptions, ImportOptions
+from capeval.api.mcq_options import GradeOptions
 from capeval.cli.mcq_answer_command import answer
 from capeval.cli.mcq_diagnostics_command import leaderboard, temporal
 from capeval.cli.options import (
@@ -120,32 +120,6 @@ def _estimate(expected: ReadingEstimate) -> dict[str, Any]:
         "output_tokens": usage.output_tokens,
         "cost": expected.cost,
     }
-
-
-@app.command(name="import")
-@declared_by(ImportOptions)
-def import_(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
-    """Turn results of TOMATO's code, or a filled template of Video-MME, into responses.jsonl."""
-    from capeval.api import mcq_exchange
-
-    output = Output(quiet=quiet)
-    found = mcq_exchange.mcq_import(**declared, on_notice=output.notice)
-    failed = sum(one.reply is None for one in found.responses)
-    output.line(f"{counted(len(found.responses), 'response')}, {failed:,} of them failed calls")
-    output.line(f"{found.file}  grade them: capeval mcq grade {found.file}")
-
-
-@app.command()
-@declared_by(ExportOptions)
-def export(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
-    """Write responses as TOMATO's result files, or as Video-MME's template for submission."""
-    from capeval.api import mcq_exchange
-
-    output = Output(quiet=quiet)
-    found = mcq_exchange.mcq_export(**declared, on_notice=output.notice)
-    output.line(f"{counted(found.responses, 'response')} in {counted(len(found.files), 'file')}")
-    for file in found.files:
-        output.line(str(file))
 
 
 app.command()(temporal)

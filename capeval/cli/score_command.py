@@ -34,7 +34,6 @@ def score(
     differ, and exits with 4 if there are any.
     """
     from capeval.api import scoring
-    from capeval.reporting.bridge_tables import print_bridged
     from capeval.reporting.score_tables import (
         differences_json,
         print_differences,
@@ -61,7 +60,6 @@ def score(
         output.json(judged.scores)
     else:
         print_scores({judged.name: judged.scores}, output.console, full=full)
-        print_bridged({judged.name: judged.scores}, output.console)
         for line in unscored_lines(judged.name, judged.unscored):
             output.notice(line)
     if not judged.scores.counts.scored:

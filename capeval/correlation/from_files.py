@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from capeval.correlation.element_level import element_tables, human_labels, unjudged
-from capeval.correlation.excluding import outlier_warnings, without_systems
 from capeval.correlation.human_ceiling import agreement_of
 from capeval.correlation.joining import Joined, join, without_incomplete
 from capeval.correlation.metric_sources import (
@@ -19,7 +17,8 @@ from capeval.correlation.metric_sources import (
     gather,
     judged_runs,
 )
-from capeval.correlation.protocols import departure, for_design
+from capeval.correlation.notices import Notice
+from capeval.correlation.protocols import TUNA
 from capeval.correlation.result import PUBLISHED, Correlations, Elements
 from capeval.correlation.steps import Steps
 from capeval.correlation.video_level import Settings, analyse, steps_of
@@ -44,9 +43,10 @@ from capeval.rating.human_scores import (
 )
 from capeval.runs.engine import Progress
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
-from capeval.schema import Annotation, LabelScale
+from capeval.schema import Annotation
 from capeval.scoring import Signature
-from capeval.text import counted, shown
+from capeval.stats.values import CONFIDENCE
+from capeval.text import shown
 from capeval.version import __version__
 
 
@@ -59,7 +59,6 @@ class CorrelateRequest:
     auto : (name, path) pairs of metrics; without them and without `metric_columns`, every judged
         run under `runs`, or the judged sample
     metric_columns : columns of the human file that have scores of metrics
-    exclude : systems of which the captions are left out
     published : whether to add the TUNA paper's rows for reference
     columns : the files' columns by capeval's names; each must be in one of the files
     sheet : the sheet that is read of workbooks; by default the first
@@ -76,7 +75,6 @@ class CorrelateRequest:
     runs: Path = Path("runs")
     missing: IfMissing = "error"
     published: bool = False
-    exclude: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     sheet: str | None = None
     standardised: bool = False
@@ -91,11 +89,11 @@ class CorrelationInputs:
     annotations: tuple[Annotation, ...] | None
     sources: Sources
     scores: Sequence[RatingTable]
-    warnings: Sequence[str]
+    warnings: Sequence[Notice]
 
 
 def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> CorrelationInputs:
-    """Read the human file and every metric; `binary` as for `from_labels`."""
+    """Read the human file and every metric; `binary` reduces labels to covered or not."""
     table = load_human(
         request.human,
         request.metric_columns,
@@ -105,7 +103,6 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
         standardised=request.standardised,
         others=bool(request.auto),
     )
-    table = without_systems(table, request.exclude)
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
     runs: list[Judged] = []
     if not request.auto and not request.metric_columns:
@@ -139,18 +136,25 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
         if name in sources.metrics:
             raise UsageError(f"{name} is both a column and a name of --metric; rename one")
         sources.metrics[name] = MetricScores(name, sources=[str(request.human)])
+    notices = [Notice(kind="message", values={"text": line}) for line in table.warnings]
     if isinstance(table, RatingTable):
-        return CorrelationInputs(table, annotations, sources, [check_rated(table)], table.warnings)
+        return CorrelationInputs(table, annotations, sources, [check_rated(table)], notices)
     annotations = annotations or annotations_of(SAMPLE)
     by_index = {annotation.index: annotation for annotation in annotations}
-    left_out: list[str] = []
     if request.missing == "drop":
-        table, left_out = annotated(table, by_index)
+        strangers = [video for video in table.keys.videos if video not in by_index]
+        if strangers:
+            values = {"labels": len(strangers), "videos": sorted(set(strangers))}
+            notices.append(Notice(kind="unannotated", values=values))
+            table = annotated(table, by_index)
     else:
         _check_annotated(table, by_index)
-    scores, warnings = from_labels(table, by_index, binary=binary)
-    warnings = [*table.warnings, *left_out, *warnings]
-    return CorrelationInputs(table, annotations, sources, scores, warnings)
+    if binary:
+        table = table.binary()
+    scores, partial = from_labels(table, by_index)
+    if partial:
+        notices.append(Notice(kind="partly_labelled", values={"captions": partial}))
+    return CorrelationInputs(table, annotations, sources, scores, notices)
 
 
 def _check_annotated(table: LabelTable, annotations: Collection[str]) -> None:
@@ -185,20 +189,14 @@ def correlate_files(
     if isinstance(table, LabelTable) and annotations is not None:
         elements, more = _elements(table, sources, annotations, request, settings)
         warnings += more
-    if joined and (warning := departure(settings.protocol, joined[0].design)):
-        warnings.append(warning)
-    each: list[Settings] = []
-    for both in joined:
-        asked, left_out = for_design(settings.protocol, both.design, len(both.metrics))
-        each.append(replace(settings, protocol=asked))
-        warnings += [left_out] if left_out else []
-    total = sum(map(steps_of, joined, each))
-    steps = Steps("correlate", total, progress)
-    found = [analyse(both, own, steps) for both, own in zip(joined, each, strict=True)]
-    for results, _, more in found:
-        warnings += [*more, *outlier_warnings(results)]
-    if settings.raters == "each":
-        warnings = merged_by_rater(warnings, table.raters)
+    if joined and settings.protocol.name == TUNA.name:
+        design = joined[0].design
+        if design.repeats or design.systems > 1:
+            sizes = {n: getattr(design, n) for n in ("rows", "videos", "systems")}
+            warnings.append(Notice(kind="not_tunas_design", values=sizes))
+    steps = Steps("correlate", sum(steps_of(both, settings) for both in joined), progress)
+    found = [analyse(both, settings, steps) for both in joined]
+    warnings += [one for _, _, more in found for one in more]
     digest = hashlib.sha256(request.human.read_bytes()).hexdigest()
     renamed = {role: name for role, name in table.columns.items() if role != name}
     inputs: dict[str, Any] = {
@@ -220,12 +218,9 @@ def correlate_files(
             "protocol": settings.protocol.name,
             "protocol_source": settings.protocol.source or None,
             "missing": request.missing,
-            "ci": settings.ci or "default",
-            "level": 0.95,
-            "draws": settings.resamples,
+            "level": CONFIDENCE,
             "seed": settings.seed,
             "raters": settings.raters,
-            **({"excluded": sorted(request.exclude)} if request.exclude else {}),
         },
     }
     return Correlations(
@@ -233,7 +228,7 @@ def correlate_files(
         comparisons=tuple(one for _, comparisons, _ in found for one in comparisons),
         elements=elements,
         raters=agreement_of(table, joined, settings),
-        warnings=tuple(merged_by_score(warnings)),
+        warnings=tuple(warnings),
         inputs=inputs,
         published=PUBLISHED if request.published else (),
         signature=_signature(digest, inputs, sources, settings),
@@ -264,28 +259,23 @@ def _elements(
     annotations: Sequence[Annotation],
     request: CorrelateRequest,
     settings: Settings,
-) -> tuple[Elements, list[str]]:
-    judges = list(sources.judges.values())
-    reasons: dict[str, dict[Key, str]] = {judge.name: {} for judge in judges}
+) -> tuple[Elements, list[Notice]]:
+    judges = sources.judges
+    reasons: dict[str, dict[Key, str]] = {name: {} for name in judges}
     for metric in sources.metrics.values():
         reasons.get(metric.name.rpartition(":")[0], {}).update(metric.missing)
     lost, warnings = unjudged(table, judges, reasons, request.missing)
     human = human_labels(table, each=settings.raters == "each", without=lost)
     if human.tied:
-        warnings.append(
-            f"raters are evenly divided on {counted(len(human.tied), 'element')}, left out here; "
-            "this favours a judge: see --raters each"
-        )
-    scale: LabelScale = "binary" if settings.protocol.binary else table.scale
+        warnings.append(Notice(kind="evenly_divided", values={"elements": len(human.tied)}))
     tables = element_tables(
         human,
         judges,
         {annotation.index: annotation.elements for annotation in annotations},
-        scale,
-        settings,
+        table.scale,
     )
     return Elements(
-        scale=scale,
+        scale=table.scale,
         labels=len(table.labels),
         tied=len(human.tied),
         unjudged=sum(lost.values()),
@@ -301,65 +291,7 @@ def _signature(digest: str, inputs: dict[str, Any], sources: Sources, settings: 
         "human": f"{digest[:6]}@{inputs['human']['captions']}",
         "raters": settings.raters,
         "missing": inputs["settings"]["missing"],
-        "ci": settings.ci or "default",
-        "draws": "default" if settings.resamples is None else str(settings.resamples),
         "seed": str(settings.seed),
         "v": __version__,
     }
-    if excluded := inputs["settings"].get("excluded"):
-        fields["excluded"] = "+".join(excluded)
     return str(Signature.of(fields))
-
-
-_PREFIX = "human "
-# What follows a rater's name in a warning.
-_ENDS = (":", " ties ", " is ")
-
-
-def merged_by_rater(warnings: Sequence[str], raters: Collection[str]) -> list[str]:
-    """Merge warnings that differ only in the rater and in numbers: keep the first, with a count.
-
-    >>> merged_by_rater(["human F1 of Ann: 9 are few", "human F1 of Bo: 8 are few"], ["Ann", "Bo"])
-    ['human F1 of Ann: 9 are few (also for 1 other rater)']
-    """
-    names = frozenset(raters)
-    kinds: dict[str, tuple[str, set[str]]] = {}
-    for line in dict.fromkeys(warnings):
-        rater, kind = _without_rater(line, names)
-        kinds.setdefault(kind, (line, set()))[1].update([rater] if rater else [])
-    result = []
-    for line, affected in kinds.values():
-        others = len(affected) - 1
-        plural = "" if others == 1 else "s"
-        result.append(f"{line} (also for {others:,} other rater{plural})" if others > 0 else line)
-    return result
-
-
-def merged_by_score(warnings: Sequence[str]) -> list[str]:
-    """Merge warnings that differ only in the score that they are about.
-
-    >>> merged_by_score(["human F1: 9 are few", "m is constant", "human recall: 9 are few"])
-    ['human F1, recall: 9 are few', 'm is constant']
-    """
-    scores: dict[str, dict[str, None]] = {}
-    for line in warnings:
-        score, colon, message = line.partition(": ")
-        scores.setdefault(message if colon else line, {}).update({score: None} if colon else {})
-    lines = []
-    for message, of in scores.items():
-        names = list(of)
-        if all(name.startswith(_PREFIX) for name in names):
-            names[1:] = [name.removeprefix(_PREFIX) for name in names[1:]]
-        lines.append(f"{', '.join(names)}: {message}" if names else message)
-    return lines
-
-
-def _without_rater(line: str, raters: frozenset[str]) -> tuple[str | None, str]:
-    """Return the rater that a warning is about, and the warning without the name and numbers."""
-    for mark in re.finditer(" of ", line):
-        rest = line[mark.end() :]
-        for name in (rest, *(rest.partition(end)[0] for end in _ENDS)):
-            if name in raters:
-                left = line[: mark.end()] + rest[len(name) :]
-                return name, re.sub(r"\d+(\.\d+)?", "#", left)
-    return None, line

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
 import numpy as np
 
 from capeval.correlation.joining import Joined
-from capeval.correlation.result import (
-    CeilingResult,
-    Coefficient,
-    Raters,
-    bounds_of,
-    number_of,
-    reason_of,
-)
+from capeval.correlation.result import CeilingResult, Coefficient, Raters, number_of
 from capeval.correlation.video_level import Settings
 from capeval.files.ratings import LabelTable, RatingTable
-from capeval.stats.agreement import Level, alpha_interval, krippendorff_alpha
-from capeval.stats.human_ceiling import RatersApart
-from capeval.stats.soft_accuracy import SOFT_ACCURACY
-from capeval.stats.soft_ceiling import soft_ceiling
-from capeval.stats.values import Floats, Interval, Ints, Missing, Value
+from capeval.stats.agreement import krippendorff_alpha
+from capeval.stats.correlation import STATISTICS, Correlated, correlated, why_missing
+from capeval.stats.raters import combine_others
+from capeval.stats.values import Floats, GroupingName, Ints, Missing, Value
 
 
 def agreement_of(
@@ -32,61 +25,68 @@ def agreement_of(
     Alpha is interval for ratings and nominal for labels. A ceiling is computed for every human
     score, statistic and grouping that metrics are evaluated by, on the same captions.
     """
-    level: Level = "interval" if isinstance(table, RatingTable) else "nominal"
-    alpha: Value = Missing("there is one rater")
-    bounds: Interval | Missing | None = None
+    alpha = Coefficient(value=None, reason="there is one rater")
+    rated = isinstance(table, RatingTable)
     if len(table.raters) > 1:
         if isinstance(table, RatingTable):
-            ratings, video = table.ratings, table.keys.video
+            found = krippendorff_alpha(table.ratings, table.keys.video, "interval")
         else:
-            ratings, video = _of_labels(table)
-        alpha = krippendorff_alpha(ratings, level)
-        if settings.ci != "none" and not isinstance(alpha, Missing):
-            draws = settings.bootstrap_resamples
-            bounds = alpha_interval(ratings, video, level, draws=draws, seed=settings.seed)
+            found = krippendorff_alpha(*_of_labels(table), "nominal")
+        alpha = Coefficient.of(*found)
     return Raters(
         names=table.raters,
         combined=settings.raters,
-        alpha=Coefficient.of(alpha, bounds),
-        level=level,
+        alpha=alpha,
+        level="interval" if rated else "nominal",
         ceiling=tuple(one for inputs in joined for one in _ceilings(inputs, settings)),
     )
 
 
 def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
+    """Return how each rater agrees with the aggregated score of the others, and the mean.
+
+    A metric is compared with the aggregated score of all raters, which is steadier than that of all
+    but one. So what is found here is no upper bound for a metric.
+    """
     if len(joined.raters) < 2:
         return []
     how = "mean" if settings.raters == "each" else settings.raters
-    apart = RatersApart(joined.ratings, joined.design, how=how)
-    result = []
-    for statistic, grouping in settings.protocol.pairs:
-        if statistic == SOFT_ACCURACY:
-            resamples = 0 if settings.ci == "none" else settings.bootstrap_resamples
-            found, bounds = soft_ceiling(apart, seed=settings.seed, resamples=resamples)
-        else:
-            found = apart.ceiling(statistic, grouping)
-            bounds = (
-                Missing("no interval was asked for")
-                if settings.ci == "none" or isinstance(found.value, Missing)
-                else apart.interval(
-                    statistic, grouping, draws=settings.resamples, seed=settings.seed
-                )
-            )
-        result.append(
-            CeilingResult(
-                human=joined.human,
-                statistic=statistic,
-                grouping=grouping,
-                value=number_of(found.value),
-                reason=reason_of(found.value),
-                **bounds_of(bounds),
-                each={
-                    name: number_of(value)
-                    for name, value in zip(joined.raters, found.each, strict=True)
-                },
-            )
+    others = combine_others(joined.ratings, how)
+    ways = settings.protocol.pairs
+    found: dict[tuple[str, GroupingName], dict[str, Value]] = {way: {} for way in ways}
+    for name, own, rest in zip(joined.raters, joined.ratings, others, strict=True):
+        there = ~np.isnan(own) & ~np.isnan(rest)
+        design = joined.design.take(there)
+        groupings = dict.fromkeys(grouping for _, grouping in ways) if there.any() else {}
+        of = {g: correlated(own[there], rest[there], design, g) for g in groupings}
+        for statistic, grouping in ways:
+            found[statistic, grouping][name] = _value(of.get(grouping), statistic)
+    return [
+        CeilingResult(
+            human=joined.human,
+            statistic=statistic,
+            grouping=grouping,
+            each={name: number_of(value) for name, value in each.items()},
+            **_mean(list(each.values())),
         )
-    return result
+        for (statistic, grouping), each in found.items()
+    ]
+
+
+def _value(found: Correlated | None, name: str) -> Value:
+    if found is None:
+        return Missing("no caption is rated by another rater too")
+    values = found.values(STATISTICS[name])
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if len(values) else why_missing(found.sums, STATISTICS[name])
+
+
+def _mean(values: Sequence[Value]) -> dict[str, float | str | None]:
+    numbers = [value for value in values if not isinstance(value, Missing)]
+    reasons = dict.fromkeys(value.reason for value in values if isinstance(value, Missing))
+    if numbers:
+        return {"value": fmean(numbers), "reason": None}
+    return {"value": None, "reason": "; ".join(reasons)}
 
 
 def _of_labels(table: LabelTable) -> tuple[Floats, Ints]:

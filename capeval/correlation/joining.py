@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from capeval.correlation.notices import Notice
 from capeval.errors import InputError
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores
@@ -14,6 +16,9 @@ from capeval.files.ratings import IfMissing, Key, Keys, RatingTable, caption_nam
 from capeval.stats.design import Design, first_rows
 from capeval.stats.values import Floats, Ints
 from capeval.text import counted, listed, one_line, shown
+
+# Captions that are named in one message.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -30,18 +35,34 @@ class Joined:
     ratings: Floats
     metrics: dict[str, Floats]
     design: Design
-    warnings: tuple[str, ...]
+    warnings: tuple[Notice, ...]
 
 
-def caption_names(keys: Sequence[Key], reasons: Mapping[Key, str]) -> str:
-    """Return the names of the first few captions, each with the reason why its score is missing.
+def unmatched(
+    name: str,
+    total: int,
+    lacking: Sequence[Key],
+    reasons: Mapping[Key, str],
+    file: Path,
+    missing: IfMissing,
+    alike: tuple[str, str] | None = None,
+) -> Notice:
+    """Return a notice of rated captions without a score or verdict of `name`.
 
-    >>> caption_names([("v1", "a"), ("v2", "a")], {("v1", "a"): "unscored: no reply"})
-    'v1 of a (unscored: no reply), v2 of a'
+    Raises
+    ------
+    InputError
+        `missing` is "error".
     """
-    return listed(
-        [caption_name(key) + (f" ({reasons[key]})" if key in reasons else "") for key in keys]
-    )
+    names = [
+        caption_name(key) + (f" ({reasons[key]})" if key in reasons else "")
+        for key in lacking[:_NAMED]
+    ]
+    values = {"matched": total - len(lacking), "total": total, "missing": names, "alike": alike}
+    notice = Notice(kind="unmatched", metric=name, values=values)
+    if missing == "error":
+        raise InputError(f"{notice}; leave such captions out with --missing drop", file=file)
+    return notice
 
 
 def _renamed(human: RatingTable, metric: MetricScores) -> MetricScores:
@@ -49,7 +70,7 @@ def _renamed(human: RatingTable, metric: MetricScores) -> MetricScores:
 
     If one side names no systems, the other side must have only one.
     """
-    keys = metric.scores.keys() | metric.missing.keys()
+    keys = metric.keys
     theirs, ours = {system for _, system in keys}, {system for _, system in human.keys}
     if (None in theirs) == (None in ours) or not keys:
         return metric
@@ -94,14 +115,12 @@ def without_incomplete(
         if metric.found and lacking[metric.name] > fewest:
             lost.setdefault(lacking[metric.name], []).append(metric)
     for count, those in lost.items():
-        names = ", ".join(metric.name for metric in those)
-        computed = ",".join(dict.fromkeys(metric.computed_by for metric in those))
         reason = next((one_line(why) for metric in those for why in metric.missing.values()), "")
         on_notice(
-            f"{names} {'is' if len(those) == 1 else 'are'} left out: {total - count:,} of "
+            f"left out: {', '.join(metric.name for metric in those)}: {total - count:,} of "
             f"{counted(total, 'rated caption')} have a value{f' ({reason})' if reason else ''}; "
-            f"compute the rest with `capeval metrics --metric {computed}`, or compare only the "
-            "captions that have every value with --missing drop"
+            "compute the rest with `capeval metrics`, or compare only the captions that have every "
+            "value with --missing drop"
         )
     gone = {metric.name for those in lost.values() for metric in those}
     return [metric for metric in metrics if metric.name not in gone]
@@ -113,12 +132,12 @@ def join(
     """Join on video and system; every metric is compared on the same captions.
 
     Unrated captions are ignored. A rated caption without a score of a metric is an error, or with
-    "drop" it is left out with a warning.
+    "drop" it is left out with a notice.
     """
     total = len(human.keys)
     kept = np.ones(total, dtype=bool)
     columns: dict[str, Floats] = {}
-    warnings: list[str] = []
+    notices: list[Notice] = []
     for metric in metrics:
         reasons: Mapping[Key, str] = {}
         if metric.name in human.metrics:
@@ -132,15 +151,10 @@ def join(
             raise InputError(_no_overlap(human, metric), file=human.file)
         if not there.all():
             lacking = [human.keys[int(row)] for row in np.flatnonzero(~there)]
-            warning = (
-                f"{metric.name}: {total - len(lacking)} of {total} matched{_alike(lacking, metric)}"
-                f"; missing: {caption_names(lacking, reasons)}"
+            alike = _alike(lacking, metric)
+            notices.append(
+                unmatched(metric.name, total, lacking, reasons, human.file, missing, alike)
             )
-            if missing == "error":
-                raise InputError(
-                    f"{warning}; leave such captions out with --missing drop", file=human.file
-                )
-            warnings.append(warning)
             kept &= there
         columns[metric.name] = values
     if not kept.any():
@@ -151,7 +165,7 @@ def join(
         ratings = ratings[:, kept]
         columns = {name: values[kept] for name, values in columns.items()}
     design = Design(keys.video, keys.system)
-    return Joined(human.name, keys, human.raters, ratings, columns, design, tuple(warnings))
+    return Joined(human.name, keys, human.raters, ratings, columns, design, tuple(notices))
 
 
 def _no_overlap(human: RatingTable, metric: MetricScores) -> str:
@@ -162,18 +176,17 @@ def _no_overlap(human: RatingTable, metric: MetricScores) -> str:
     return (
         f"none of {counted(len(human.keys), 'caption')} has a score of {metric.name} "
         f"(rated: {shown(caption_name(human.keys[0]))}…; scored: {shown(caption_name(example))}…)"
-        f"{_alike(list(human.keys), metric)}"
+        f"{hint_of(_alike(list(human.keys), metric))}"
     )
 
 
-def _alike(lacking: Sequence[Key], metric: MetricScores) -> str:
-    """Return a hint if rated captions without a score have one under a similar name."""
-    scored = [*metric.scores, *metric.missing]
+def _alike(lacking: Sequence[Key], metric: MetricScores) -> tuple[str, str] | None:
+    """Return a rated id without a score and one that has a score under a similar name."""
+    scored = metric.keys
     videos, systems = {video for video, _ in scored}, {system or "" for _, system in scored}
-    pair = look_alike((v for v, _ in lacking if v not in videos), videos) or look_alike(
+    return look_alike((v for v, _ in lacking if v not in videos), videos) or look_alike(
         (system for _, system in lacking if system and system not in systems), systems
     )
-    return hint_of(pair)
 
 
 def in_order(joined: Joined) -> Joined:

@@ -8,16 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from capeval.correlation.element_level import Verdicts
+from capeval.correlation.element_level import Labels, verdicts_on
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.judgments import caption_hash
-from capeval.files.metrics import MetricFile, MetricScores, load_metrics, merge
-from capeval.files.ratings import Key
-from capeval.files.reading import first_line, parse_json, read_text
-from capeval.files.tables import is_binary_table
-from capeval.runs.drawn_videos import without_samples
+from capeval.files.metrics import MetricFile, MetricScores, load_metrics
+from capeval.files.ratings import Key, caption_name
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, run_around
@@ -28,24 +25,24 @@ from capeval.text import counted, cut, listed
 
 METRICS = "metrics.jsonl"
 """The file of a run that `capeval metrics` writes."""
+JUDGMENTS = "judgments.jsonl"
+"""The file of a judge's folder that has its verdicts; any other file has scores."""
 
 _SAMPLE = "sample-"
 
 
 @dataclass
 class Sources:
-    """Metrics by name, and the verdicts of the judges among them.
+    """Metrics by name, and the verdicts of the judges among them on each element.
 
-    `has_systems` is False if the human file does not say which system wrote a caption; `headers`
-    are the columns of each file of scores, and `read` those that are read of it, by its resolved
-    path.
+    `headers` are the columns of each file of scores, and `read` those that are read of it, by its
+    resolved path.
     """
 
     metrics: dict[str, MetricScores] = field(default_factory=dict)
     headers: dict[Path, tuple[str, ...]] = field(default_factory=dict)
     read: dict[Path, set[str]] = field(default_factory=dict)
-    judges: dict[str, Verdicts] = field(default_factory=dict)
-    has_systems: bool = True
+    judges: dict[str, Labels] = field(default_factory=dict)
 
     def add(self, metric: MetricScores) -> None:
         """Add a metric, or more captions of it.
@@ -56,32 +53,19 @@ class Sources:
             Two sources have scores of one caption.
         """
         known = self.metrics.setdefault(metric.name, metric)
-        if known is not metric:
-            try:
-                merge(known, metric)
-            except ValueError as fault:
-                hint = _conflict_hint(known.sources, metric.sources, has_systems=self.has_systems)
-                raise UsageError(f"{fault}: {hint}") from None
-
-
-def _conflict_hint(first: Sequence[str], second: Sequence[str], *, has_systems: bool) -> str:
-    """Return two sources of one metric that score the same captions, and what to do."""
-    sources = [*first, *second]
-    runs = [run for source in sources if (run := run_around(Path(source)))]
-    if len({run.path for run in runs}) < len(sources):
-        return f"in {' and in '.join(sources)}; give them two names, or leave one out"
-    names = " and ".join(str(run) for run in runs)
-    if not has_systems:
-        return (
-            f"in {names}, but the human file has no column `system`; add it with the names of the "
-            "runs, or name one run only (for correlate with --metric)"
-        )
-    models = set.intersection(*({*_names(run)[1:]} for run in runs))
-    model = f" have the model {cut(models.pop())}" if models else ""
-    return (
-        f"in {names}, which{model or ' are one system in the human file'}; put the names of the "
-        "runs into its column `system`, or name one run only (for correlate with --metric)"
-    )
+        if known is metric:
+            return
+        if common := known.keys & metric.keys:
+            sources = " and in ".join([*known.sources, *metric.sources])
+            raise UsageError(
+                f"{cut(metric.name)} has two scores of {caption_name(min(common, key=str))}, in "
+                f"{sources}; leave one out or give them two names, or for two runs put their names "
+                "into the column `system` of the human file"
+            )
+        known.scores.update(metric.scores)
+        known.missing.update(metric.missing)
+        known.sources.extend(metric.sources)
+        known.signatures.extend(s for s in metric.signatures if s not in known.signatures)
 
 
 @dataclass(frozen=True)
@@ -106,7 +90,7 @@ class Judged:
         InputError, UsageError
             They cannot be read.
         """
-        judges = without_samples(run.judges())
+        judges = run.judges()
         named = annotations_named_by(run.path) if judges and annotated else None
         if named is not None:
             annotations_of(named)
@@ -136,12 +120,9 @@ def judged_runs(
     every = attempt(read, RunFolder.all(runs), on_notice)
     judged = [one for one in every if one.judges or one.metrics]
     if not judged:
-        # `capeval metrics --candidates` writes there by default.
-        is_there = Path(METRICS).is_file()
-        how = f": --metric NAME={METRICS}" if is_there else " with --metric or --metric-columns"
         raise InputError(
             "contains no judged run; run `capeval judge` first (without a name it judges the "
-            f"bundled sample), or name metrics{how}",
+            "bundled sample), or name metrics with --metric or --metric-columns",
             file=runs,
         )
     own = [one for one in judged if not one.run.name.startswith(_SAMPLE)]
@@ -149,11 +130,10 @@ def judged_runs(
     if None in systems:
         meant = own or sample
         if len(meant) > 1:
-            names = listed([one.run.name for one in meant])
-            besides = " besides the sample's" if own and sample else ""
             raise InputError(
-                f"contains {counted(len(meant), 'judged run')}{besides} ({names}), but the "
-                "human file has no column `system`: add it, or name one run with --metric",
+                f"contains {counted(len(meant), 'judged run')} "
+                f"({listed([one.run.name for one in meant])}), but the human file has no column "
+                "`system`: add it, or name one run with --metric",
                 file=runs,
             )
         return meant
@@ -161,19 +141,12 @@ def judged_runs(
         found = [one for one in several if _system_of(one.names, systems) in systems]
         if found:
             return found
-    known = [
-        one.run.name + "".join(f" (model {name})" for name in one.names[1:] if name != one.run.name)
-        for one in judged
-    ]
+    names = [name for one in judged for name in one.names]
     rated = sorted(str(name) for name in systems)
-    alike = look_alike(rated, [name for one in judged for name in one.names])
-    hint = hint_of(alike).removeprefix("; ")
-    # What to do comes first: a long message is cut.
     raise InputError(
-        (f"{hint}; " if hint else "") + f"its judged runs are {listed(known, 3)}, but human "
-        f"raters rated {listed(rated, 3)}: `system` in the human file must be the name of a "
-        "run or the model of its captions; rename one of them, or name other metrics with --metric "
-        "NAME=PATH",
+        f"its judged runs are {listed(dict.fromkeys(names), 3)}, but human raters rated "
+        f"{listed(rated, 3)}{hint_of(look_alike(rated, names))}; `system` in the human file must "
+        "be the name of a run or the model of its captions",
         file=runs,
     )
 
@@ -218,7 +191,7 @@ def gather(
     InputError, UsageError
         A source is invalid, or judgments lack annotations.
     """
-    sources = Sources(has_systems=None not in systems)
+    sources = Sources()
     judges = [judge for one in runs for judge in one.judges]
     for judge, judgments in attempt(
         lambda judge: (judge, _scored(judge, annotations)), judges, on_notice
@@ -226,10 +199,10 @@ def gather(
         _judged(sources, judge.path.name, judge.judgments, judgments, annotations or (), systems)
         if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
-    for metric in _measured(runs, systems, on_notice, alone=not judges):
+    for metric in [metric for run in runs for metric in _measured(run, systems)]:
         sources.add(metric)
     for name, path in named:
-        if _is_judged(path):
+        if path.is_dir() or path.name == JUDGMENTS:
             judgments = _judgments(path, annotations)
             _judged(sources, name, path, judgments, annotations or (), systems)
         else:
@@ -244,45 +217,19 @@ def gather(
     return sources
 
 
-def _measured(
-    runs: Sequence[Judged],
-    systems: Collection[str | None],
-    on_notice: Callable[[str], None],
-    *,
-    alone: bool,
-) -> list[MetricScores]:
-    """Return the metrics that `capeval metrics` has computed of runs, by their own names.
-
-    One that some of the runs lack is left out with a notice: nobody has named it. If there are no
-    other metrics (`alone`), it is kept, and what it lacks is an error.
-    """
-    found: dict[str, list[MetricScores]] = {}
-    for one in runs:
-        if one.metrics is None:
-            continue
-        system = None if None in systems else _system_of(one.names, systems)
-        for metric in load_metrics(one.metrics, METRICS).metrics:
-            metric.leave_out_changed(_captions_of(one.run))
-            metric.name = metric.own or metric.name
-            metric.found = True
-            metric.scores = {(video, system): v for (video, _), v in metric.scores.items()}
-            metric.missing = {(video, system): v for (video, _), v in metric.missing.items()}
-            found.setdefault(metric.name, []).append(metric)
-    complete = {name for name, several in found.items() if len(several) == len(runs)}
-    if alone and not complete:
-        complete = {*found}
-    lost: dict[tuple[str, int], list[str]] = {}
-    for name, several in found.items():
-        if name not in complete:
-            lost.setdefault((several[0].computed_by, len(several)), []).append(name)
-    for (computed, count), names in lost.items():
-        are, them = ("is", "it") if len(names) == 1 else ("are", "them")
-        on_notice(
-            f"{', '.join(names)} {are} left out: computed of {count} of "
-            f"{counted(len(runs), 'run')}; compute {them} of the others with `capeval metrics "
-            f"--metric {computed}`, or name {them} with --metric"
-        )
-    return [metric for name in found if name in complete for metric in found[name]]
+def _measured(run: Judged, systems: Collection[str | None]) -> list[MetricScores]:
+    """Return the metrics that `capeval metrics` has computed of a run, by their own names."""
+    if run.metrics is None:
+        return []
+    system = None if None in systems else _system_of(run.names, systems)
+    found = load_metrics(run.metrics, METRICS).metrics
+    for metric in found:
+        metric.leave_out_changed(_captions_of(run.run))
+        metric.name = metric.own or metric.name
+        metric.found = True
+        metric.scores = {(video, system): v for (video, _), v in metric.scores.items()}
+        metric.missing = {(video, system): v for (video, _), v in metric.missing.items()}
+    return found
 
 
 def _chosen(read: MetricFile, path: Path, name: str, only: str | None) -> Sequence[MetricScores]:
@@ -296,39 +243,6 @@ def _chosen(read: MetricFile, path: Path, name: str, only: str | None) -> Sequen
         raise InputError(f"has no metric {cut(only)}; {has}", file=path)
     found[0].name = name
     return found
-
-
-# Keys that occur in TUNA result files, and in no file of scores.
-_OF_RESULTS = ('"relationship"', '"match_ids"', '"candidate_events"')
-
-
-def _is_judged(path: Path) -> bool:
-    if path.is_dir():
-        return True
-    if is_binary_table(path):
-        return False
-    first = first_line(path)
-    if first.startswith("["):
-        text = read_text(path)
-        return any(key in text for key in _OF_RESULTS)
-    if first == "{":
-        _refuse_report(path, read_text(path))
-    return '"status"' in first
-
-
-def _refuse_report(path: Path, text: str) -> None:
-    """Raise `InputError` for a summary file, with the file to name instead."""
-    value = parse_json(text, file=path)
-    what = next((what for key, what in _REPORTS.items() if key in value), "")
-    if what:
-        raise InputError(f"is {what}", file=path)
-
-
-_REPORTS = {
-    "overall": "a scores.json, which has means only; name the judgments.jsonl next to it",
-    "results": "a correlations.json, which is a result, not a metric; name the files it compares",
-    "annotations": "the manifest of a run; name the folder of the run",
-}
 
 
 def _judgments(path: Path, annotations: Sequence[Annotation] | None) -> Sequence[Judgment]:
@@ -362,7 +276,7 @@ def _judged(
     if run is None and None not in systems and len(systems) == 1:
         system = next(iter(systems))
     signature = signature_of(annotations, judgments)
-    verdicts = sources.judges.setdefault(name, Verdicts(name))
+    verdicts = sources.judges.setdefault(name, {})
     found = {
         measure: MetricScores(
             f"{name}:{measure}", sources=[str(path)], signatures=[signature], measure=measure
@@ -380,6 +294,6 @@ def _judged(
         key = (judgment.index, system)
         for metric, value in zip(found.values(), of_video, strict=True):
             metric.scores[key] = value
-        verdicts.add(key, judgment.relations, [again.relations for again in judgment.repeats])
+        verdicts |= verdicts_on(key, judgment.relations)
     for metric in found.values():
         sources.add(metric)

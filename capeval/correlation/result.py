@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypedDict
+from statistics import NormalDist
+from typing import Any
 
 from pydantic import Field
 
+from capeval.correlation.notices import Notice
 from capeval.scoring.result import ResultModel
-from capeval.stats.analytic import interval_of_value
-from capeval.stats.values import GroupingName, Interval, Missing, Value
+from capeval.stats.jackknife import Inference
+from capeval.stats.values import UPPER, GroupingName, Missing, Value
 
 
 def number_of(value: Value) -> float | None:
@@ -20,25 +22,6 @@ def number_of(value: Value) -> float | None:
 def reason_of(value: object) -> str | None:
     """Return why a value is missing; None if it is not."""
     return value.reason if isinstance(value, Missing) else None
-
-
-HUMAN_WORDS = {"f1": "F1", "covered": "coverage"}
-"""Names of human scores in messages, where they differ from those in files."""
-
-
-class Bounds(TypedDict):
-    """The fields of an interval, or the reason why there is none."""
-
-    low: float | None
-    high: float | None
-    interval_reason: str | None
-
-
-def bounds_of(interval: Interval | Missing | None) -> Bounds:
-    """Return the JSON fields of an interval, if one was taken."""
-    if isinstance(interval, Interval):
-        return {"low": interval.low, "high": interval.high, "interval_reason": None}
-    return {"low": None, "high": None, "interval_reason": reason_of(interval)}
 
 
 class Groups(ResultModel):
@@ -64,10 +47,10 @@ class Coefficient(ResultModel):
     reason: str | None = None
 
     @classmethod
-    def of(cls, value: Value, interval: Interval | Missing | None = None) -> Coefficient:
+    def of(cls, value: Value, interval: Inference | Missing | None = None) -> Coefficient:
         """Return a value and, if there is one, its interval."""
         reason = reason_of(value) or reason_of(interval)
-        if reason or not isinstance(interval, Interval):
+        if reason or not isinstance(interval, Inference):
             return cls(value=number_of(value), reason=reason)
         return cls(value=number_of(value), low=interval.low, high=interval.high)
 
@@ -80,13 +63,11 @@ class Correlation(ResultModel):
     human : the human score: "score" for ratings; "covered", "recall", "precision" or "f1" for
         labels
     rater : the rater, if raters are kept apart
-    interval, test : the methods of the interval and of p
-    p_least : the smallest p that the test can give with this number of videos, systems and
-        resamples
-    threshold, cross_fitted, untied, constant : for acc_eq only
+    p : two-sided; by `system` about other systems, else about other videos. Null of acc_eq, which
+        has no value that chance would give.
+    threshold, untied, constant : of acc_eq: the largest difference of the metric that is a tie, the
+        value without a threshold, and that of a constant metric
     cluster : rank among the metrics, from 1 for the best; metrics that do not differ share a rank
-    without : the value without each system
-    data_sets : of an average, the value by data set
     """
 
     metric: str
@@ -102,25 +83,15 @@ class Correlation(ResultModel):
     groups: Groups
     threshold: float | None = None
     reason: str | None = None
-    interval: str | None = None
-    test: str | None = None
-    p_reason: str | None = None
-    p_least: float | None = None
     interval_reason: str | None = None
-    cross_fitted: float | None = None
     untied: float | None = None
     constant: float | None = None
     ties: Ties
     cluster: int | None = None
-    without: dict[str, float | None] = Field(default_factory=dict)
-    data_sets: dict[str, float | None] = Field(default_factory=dict)
 
 
 class ComparisonResult(ResultModel):
-    """Two metrics (first − second), with p before and after adjustment for multiple tests.
-
-    `p_one_sided` is of the alternative that the first is better, and not adjusted.
-    """
+    """Two metrics (first − second), with p before and after adjustment for multiple tests."""
 
     first: str
     second: str
@@ -129,13 +100,10 @@ class ComparisonResult(ResultModel):
     statistic: str
     grouping: GroupingName
     difference: float | None
-    p: float | None
-    p_adjusted: float | None
-    p_one_sided: float | None = None
     low: float | None = None
     high: float | None = None
-    interval_reason: str | None = None
-    method: str
+    p: float | None
+    p_adjusted: float | None
     n: int
     groups: Groups
     reason: str | None = None
@@ -156,15 +124,12 @@ class ElementTable(ResultModel):
     Attributes
     ----------
     by : "all" or an element type
-    weighted : whether elements count by their weight
     tied : elements left out because raters were evenly divided on them
-    each : the coefficients for each rater's own labels, if the labels of several were aggregated
     """
 
     truth: str
     given: str
     by: str
-    weighted: bool
     labels: tuple[str, ...]
     n: int
     videos: int
@@ -172,7 +137,6 @@ class ElementTable(ResultModel):
     coefficients: dict[str, Coefficient]
     classes: dict[str, ClassResult]
     tied: int = 0
-    each: dict[str, dict[str, float | None]] = Field(default_factory=dict)
 
 
 class Elements(ResultModel):
@@ -204,10 +168,7 @@ class CeilingResult(ResultModel):
     statistic: str
     grouping: GroupingName
     value: float | None
-    low: float | None = None
-    high: float | None = None
     reason: str | None = None
-    interval_reason: str | None = None
     each: dict[str, float | None] = Field(default_factory=dict)
 
 
@@ -242,7 +203,7 @@ class Correlations(ResultModel):
     comparisons: tuple[ComparisonResult, ...]
     elements: Elements
     raters: Raters
-    warnings: tuple[str, ...]
+    warnings: tuple[Notice, ...]
     inputs: dict[str, Any]
     published: tuple[Published, ...] = ()
     signature: str
@@ -253,19 +214,21 @@ _CAPTIONS = 40
 
 
 def _published(metric: str, kendall: float, spearman: float, pearson: float) -> Published:
-    def ends(statistic: str, value: float) -> tuple[float, float]:
-        found = interval_of_value(statistic, value, _CAPTIONS)
-        return found.low, found.high
+    def ends(value: float, variance: float) -> tuple[float, float]:
+        middle, half = math.atanh(value), NormalDist().inv_cdf(UPPER) * math.sqrt(variance)
+        return math.tanh(middle - half), math.tanh(middle + half)
 
+    # Of nothing but the value and n: Fisher's for r, that of Bonett and Wright (2000) for rho and
+    # that of Fieller, Hartley and Pearson (1957) for tau.
     return Published(
         metric=metric,
         n=_CAPTIONS,
         kendall=kendall,
-        kendall_interval=ends("kendall_b", kendall),
+        kendall_interval=ends(kendall, 0.437 / (_CAPTIONS - 4)),
         spearman=spearman,
-        spearman_interval=ends("spearman", spearman),
+        spearman_interval=ends(spearman, (1 + spearman**2 / 2) / (_CAPTIONS - 3)),
         pearson=pearson,
-        pearson_interval=ends("pearson", pearson),
+        pearson_interval=ends(pearson, 1 / (_CAPTIONS - 3)),
         source=_SOURCE,
     )
 

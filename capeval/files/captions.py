@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,24 +66,42 @@ def known_captions(
             "is duplicated", file=file, where=f"index {shown(repeated[0])}", field="index"
         )
     order = {annotation.index: n for n, annotation in enumerate(annotations)}
-    unknown = [caption.index for caption in captions if caption.index not in order]
+    indexes = [caption.index for caption in captions]
+    check_known(indexes, order, "annotations", file=file, ignore_unknown=ignore_unknown)
+    known = (caption for caption in captions if caption.index in order)
+    return tuple(sorted(known, key=lambda caption: order[caption.index]))
+
+
+def check_known(
+    captions: Sequence[str],
+    known: Collection[str],
+    option: str,
+    *,
+    file: Path | str,
+    ignore_unknown: bool = False,
+) -> None:
+    """Raise `InputError` where captions have an index that others, given as --OPTION, lack.
+
+    With `ignore_unknown`, only if all of them do.
+    """
+    unknown = [index for index in captions if index not in known]
+    if not unknown:
+        return
     if len(unknown) == len(captions):
         raise InputError(
-            f"no caption has an annotation (captions: {shown(unknown[0])}…; annotations: "
-            f"{shown(annotations[0].index)}…); name the matching --annotations",
+            f"no caption is known to the {option} (captions: {shown(unknown[0])}…; {option}: "
+            f"{shown(next(iter(known)))}…); name the matching --{option}",
             file=file,
         )
-    if unknown and not ignore_unknown:
+    if not ignore_unknown:
         more = f" ({len(unknown)} captions)" if len(unknown) > 1 else ""
         raise InputError(
-            f"is unknown to the annotations{nearest(unknown[0], list(order))}{more}; "
-            "correct it, or skip such captions with --ignore-unknown",
+            f"is unknown to the {option}{nearest(unknown[0], list(known))}{more}; correct it, or "
+            "skip such captions with --ignore-unknown",
             file=file,
             where=f"index {shown(unknown[0])}",
             field="index",
         )
-    known = (caption for caption in captions if caption.index in order)
-    return tuple(sorted(known, key=lambda caption: order[caption.index]))
 
 
 def captions_hash(captions: Sequence[Caption]) -> str:

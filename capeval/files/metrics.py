@@ -9,7 +9,6 @@ from pathlib import Path
 
 from capeval.files.ratings import Key, Keys
 from capeval.files.tables import Table, read_table
-from capeval.text import cut, shown
 
 
 @dataclass
@@ -32,10 +31,9 @@ class MetricScores:
     captions: dict[Key, str] = field(default_factory=dict)
 
     @property
-    def computed_by(self) -> str:
-        """The name of the metric for `capeval metrics`, of which this is one value."""
-        head = self.signatures[0].partition("|")[0] if self.signatures else ""
-        return head.partition(":")[2] or self.own or self.name
+    def keys(self) -> set[Key]:
+        """The captions that have a score, or a reason why there is none."""
+        return {*self.scores, *self.missing}
 
     def leave_out_changed(self, now: Mapping[Key, str]) -> None:
         """Treat scores of captions whose text has another hash now as missing."""
@@ -110,18 +108,3 @@ def _columns(table: Table, name: str, mapped: dict[str, str], *, stored: bool) -
     if mapped.get("score") not in table.columns and name in table.columns:
         mapped["score"] = name
     return table.choose(["video_id", "score"], ["system"], mapped)
-
-
-def merge(first: MetricScores, second: MetricScores) -> None:
-    """Add the captions of another source to a metric; ValueError if both score a caption."""
-    common = (first.scores.keys() | first.missing.keys()) & (
-        second.scores.keys() | second.missing.keys()
-    )
-    if common:
-        video, system = min(common, key=str)
-        caption = shown(video) + (f" of {cut(system)}" if system else "")
-        raise ValueError(f"{cut(first.name)} has two scores of {caption}")
-    first.scores.update(second.scores)
-    first.missing.update(second.missing)
-    first.sources.extend(second.sources)
-    first.signatures.extend(s for s in second.signatures if s not in first.signatures)

@@ -33,11 +33,6 @@ IfMissing = Literal["error", "drop"]
 ROLES = ("video_id", "system", "rater", "score", "element_id", "label")
 """The columns of human files; a file with a column for each rater has human, human_2, …"""
 
-STRATUM_COLUMNS = ("stratum", "stratum_videos", "stratum_sampled")
-"""The group of videos that a video was sampled from, the number of videos in it, and how many of
-their captions by this system were sampled.
-"""
-
 _HUMAN = re.compile(r"human(_[0-9]+)?")
 _ASSESSED = {"video_id": "SID", "system": "SYS", "score": "RAW.SCR"}
 _STANDARDISED = "Z.SCR"
@@ -153,8 +148,8 @@ class RatingTable:
 class LabelTable:
     """Labels of elements, (n,) each; `rater` has positions in `raters`, which are names.
 
-    `places` are the labels' places in messages. `strata` are the values of `STRATUM_COLUMNS`, None
-    in a file that does not have them. `warnings`, `columns` and `header` are as in `RatingTable`.
+    `places` are the labels' places in messages. `warnings`, `columns` and `header` are as in
+    `RatingTable`.
     """
 
     file: Path
@@ -165,7 +160,6 @@ class LabelTable:
     labels: Sequence[str]
     scale: LabelScale
     places: Sequence[str]
-    strata: Sequence[tuple[str, int, int]] | None = None
     warnings: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     header: tuple[str, ...] = ()
@@ -174,6 +168,13 @@ class LabelTable:
     def notices(self) -> tuple[str, ...]:
         """A notice of the columns that are not read, if there are any."""
         return ignored_columns(self.file, self.header, self.columns.values())
+
+    def binary(self) -> LabelTable:
+        """Return labels that say only whether an element is covered."""
+        if self.scale == "binary":
+            return self
+        labels = [COVERAGES[0] if one == "entailment" else COVERAGES[1] for one in self.labels]
+        return replace(self, labels=labels, scale="binary")
 
     def take(self, rows: Sequence[int]) -> LabelTable:
         """Return some of the labels, and their raters."""
@@ -185,7 +186,6 @@ class LabelTable:
             rater=[used.index(self.rater[row]) for row in rows],
             raters=tuple(self.raters[number] for number in used),
             labels=[self.labels[row] for row in rows],
-            strata=self.strata and [self.strata[row] for row in rows],
             places=[self.places[row] for row in rows],
         )
 
@@ -402,9 +402,7 @@ def _assessments(table: Table) -> tuple[Table, tuple[str, ...]]:
 
 
 def _labels(table: Table, mapped: Mapping[str, str], missing: IfMissing) -> LabelTable:
-    stratified = STRATUM_COLUMNS if any(name in table.columns for name in STRATUM_COLUMNS) else ()
-    needed = ("video_id", "element_id", "label", *stratified)
-    chosen = table.choose(needed, ["system", "rater"], mapped)
+    chosen = table.choose(("video_id", "element_id", "label"), ["system", "rater"], mapped)
     table, warnings = _rated(table, [chosen["label"]], missing)
     keys = Keys.of_table(table, chosen)
     elements = table.names(chosen["element_id"])
@@ -434,49 +432,7 @@ def _labels(table: Table, mapped: Mapping[str, str], missing: IfMissing) -> Labe
         [_BINARY[label] for label in labels] if scale == "binary" else labels,
         scale,
         table.places,
-        strata_of(table, keys) if stratified else None,
         warnings,
         chosen,
         tuple(table.columns),
     )
-
-
-def strata_of(table: Table, keys: Keys) -> list[tuple[str, int, int]]:
-    """Return the stratum of each row with its sizes, which must agree wherever they are given.
-
-    Raises
-    ------
-    InputError
-        A number is none, more are sampled than there are, more captions are there than were
-        sampled, or two rows contradict each other.
-    """
-    name, *sizes = STRATUM_COLUMNS
-    videos, sampled = (_counts(table, column) for column in sizes)
-    strata = list(zip(table.names(name), videos, sampled, strict=True))
-    first: dict[tuple[str | None, str], tuple[int, int]] = {}
-    captions: dict[Key, str] = {}
-    there: Counter[tuple[str | None, str]] = Counter()
-    for row, (key, (stratum, size, drawn)) in enumerate(zip(keys, strata, strict=True)):
-        group = key[1], stratum
-        there[group] += key not in captions
-        problem = ""
-        if drawn > size:
-            problem = f"{drawn:,} are sampled of {size:,} videos"
-        elif captions.setdefault(key, stratum) != stratum:
-            problem = f"{shown(stratum)} differs from the stratum of the same caption above"
-        elif first.setdefault(group, (size, drawn)) != (size, drawn):
-            problem = f"the sizes differ from an earlier row of the stratum {shown(stratum)}"
-        elif there[group] > drawn:
-            problem = f"more than {drawn:,} captions of the stratum {shown(stratum)}"
-        if problem:
-            raise table.error(problem, row=row, column=", ".join(STRATUM_COLUMNS))
-    return strata
-
-
-def _counts(table: Table, column: str) -> list[int]:
-    numbers = table.numbers(column)
-    for row, number in enumerate(numbers):
-        if not (number >= 1 and number == int(number)):
-            given = shown(table.columns[column][row])
-            raise table.error(f"{given} is no whole number above 0", row=row, column=column)
-    return [int(number) for number in numbers]

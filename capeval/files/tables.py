@@ -333,7 +333,7 @@ def _of_parquet(path: Path, data: bytes) -> Table:
     try:
         found = parquet.ParquetFile(pyarrow.BufferReader(data)).read(use_threads=False)
         columns = [column.to_pylist() for column in found.columns]
-    except (pyarrow.ArrowException, OSError, ValueError, NotImplementedError) as fault:
+    except (pyarrow.ArrowException, OSError, ValueError) as fault:
         raise InputError(f"is damaged parquet ({describe(fault)})", file=path) from None
     _check_names(path, found.column_names)
     if not found.num_rows:

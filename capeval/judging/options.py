@@ -10,6 +10,7 @@ from capeval.options import (
     INPUTS,
     JUDGE,
     LIMITS,
+    CallOptions,
     ModelOptions,
     declares,
     option,
@@ -33,15 +34,11 @@ def _ignore(_notice: str) -> None:
 
 
 @declares
-class JudgeOptions(ModelOptions):
-    """What is judged, by which judge, and within which limits: see `help(capeval.judge)`.
+class JudgingOptions(CallOptions):
+    """Which judge judges, and within which limits.
 
     Parameters
     ----------
-    captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
-    annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
-        that a run names.
-    run : The name of the run that a captions file becomes. By default the file's stem.
     judge : A chat model; nli or nli:MODEL, a model of natural-language inference in this process;
         'lexical', the baseline that only compares words; or the judge of an installed package. By
         default gpt-4o-2024-08-06, or the endpoint's only model. `capeval
@@ -69,20 +66,7 @@ class JudgeOptions(ModelOptions):
     on_notice : Called with one line for everything that is no error, such as a judge that ends.
     """
 
-    captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
-    annotations: "str | Path | Sequence[Annotation] | None" = option(
-        None, note="Or `Annotation`s.", panel=INPUTS, metavar="FILE"
-    )
     _: KW_ONLY
-    run: str | None = option(
-        None,
-        note="Captions in memory are stored only if it is given.",
-        panel=INPUTS,
-        metavar="NAME",
-    )
-    ignore_unknown: bool = option(
-        False, "Skip captions of videos without an annotation.", panel=INPUTS
-    )
     judge: "str | Judge | None" = option(
         None, note="Or a `Judge` of your own.", method="judge", panel=JUDGE, metavar="NAME"
     )
@@ -102,3 +86,31 @@ class JudgeOptions(ModelOptions):
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
     on_notice: Callable[[str], None] = python_only(_ignore, shown=False)
+
+
+@declares
+class JudgeOptions(JudgingOptions, ModelOptions):
+    """What is judged, by which judge, and within which limits: see `help(capeval.judge)`.
+
+    Parameters
+    ----------
+    captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
+    annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
+        that a run names.
+    run : The name of the run that a captions file becomes. By default the file's stem.
+    """
+
+    captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
+    annotations: "str | Path | Sequence[Annotation] | None" = option(
+        None, note="Or `Annotation`s.", panel=INPUTS, metavar="FILE"
+    )
+    _: KW_ONLY
+    run: str | None = option(
+        None,
+        note="Captions in memory are stored only if it is given.",
+        panel=INPUTS,
+        metavar="NAME",
+    )
+    ignore_unknown: bool = option(
+        False, "Skip captions of videos without an annotation.", panel=INPUTS
+    )

@@ -25,8 +25,8 @@ from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, select
-from capeval.runs.human_labels import labels_of, read_labels
 from capeval.runs.judged_run import JudgedRun
+from capeval.runs.labels import labels_of, read_labels
 from capeval.runs.sources import Source
 from capeval.runs.stored_scores import write_scores
 from capeval.runs.verdicts import changed_since, in_force, scored_by, votes_of
@@ -288,7 +288,7 @@ class JudgingWork:
             captions=captions,
             judgments={judgment.index: judgment for judgment in self._judgments},
             captioned=len(captions),
-            labels=labels_of(run, source.annotations, captions) if run else None,
+            labels=labels_of(run, source.annotations, self._judgments, captions) if run else None,
         )
 
     def spent(self) -> Spent:

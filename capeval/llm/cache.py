@@ -70,6 +70,7 @@ def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
             "max_tokens": request.max_tokens,
             "messages": messages,
             "model": request.model,
+            **({"media": request.media} if request.media else {}),
             "reasoning": request.reasoning,
             "repeat": request.repeat,
             "schema": schema and {"name": schema.name, "schema": dict(schema.schema)},

@@ -256,10 +256,16 @@ class OpenAIChatClient:
             return reply
 
     async def _negotiate(self, request: ChatRequest) -> ChatReply:
-        """Ask with one parameter less as long as the endpoint refuses one; raises `CallFailed`."""
+        """Ask with one parameter less as long as the endpoint refuses one; raises `CallFailed`.
+
+        Raises `RequestRefused` where the request requires a parameter that is refused.
+        """
         discarded = Usage()
         while True:
             plan = self._plan(request)
+            for name, why in request.required.items():
+                if name in plan.refused:
+                    raise RequestRefused(f"{request.model} does not take {name}: {why}")
             body = body_of(request, plan)
             # Captions can contain an unpaired surrogate, which no endpoint can read.
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")

@@ -163,7 +163,7 @@ def in_form(form: type[T], value: Any) -> T:
         fault = faults.errors(include_url=False)[0]
         place = ".".join(str(p + 1) if isinstance(p, int) else p for p in fault["loc"])
         of = f"{place}: " if place else ""
-        said = _PLAIN.get(fault["type"], fault["msg"])
+        said = _PLAIN.get(fault["type"], fault["msg"].removeprefix("Value error, "))
         raise ReplyError(storable(f"{of}{said} (found {shown(fault['input'])})")) from None
     return result
 
@@ -197,6 +197,33 @@ def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T
         more = ", …" if len(missing) > 40 else ""
         raise ReplyError(f"{what}(s) {', '.join(missing[:40])}{more} are not answered")
     return [found[number] for number in range(1, count + 1)]
+
+
+_SCHEMA_KEYS = frozenset(
+    {"type", "properties", "required", "additionalProperties", "items", "enum"}
+)
+"""What all servers of strict schemas know: neither references nor limits of numbers."""
+
+
+def schema_of(form: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a form, as far as servers take it; the form checks the rest.
+
+    >>> schema_of(ReplyForm)["additionalProperties"]
+    False
+    """
+    whole = form.model_json_schema()
+    named = whole.get("$defs", {})
+
+    def plain(part: dict[str, Any]) -> dict[str, Any]:
+        part = named[part["$ref"].rpartition("/")[2]] if "$ref" in part else part
+        found = {key: value for key, value in part.items() if key in _SCHEMA_KEYS}
+        if "properties" in found:
+            found["properties"] = {key: plain(one) for key, one in found["properties"].items()}
+        if "items" in found:
+            found["items"] = plain(found["items"])
+        return found
+
+    return plain(whole)
 
 
 def object_of(**properties: Any) -> dict[str, Any]:

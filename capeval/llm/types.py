@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
@@ -31,7 +31,9 @@ class ChatRequest:
     """One request to a chat model; what an endpoint does not accept is left off later.
 
     `messages` are `{"role", "content"}`, the content text or a list of parts; `max_tokens` counts
-    the visible reply; `repeat` is sent as `seed`, and `reasoning` as `reasoning_effort`.
+    the visible reply; `repeat` is sent as `seed`, `reasoning` as `reasoning_effort`, and `media` as
+    `media_io_kwargs`, which tells vLLM how to read a video. `required` are parameters that must not
+    be left off, and why.
     """
 
     model: str
@@ -41,6 +43,8 @@ class ChatRequest:
     repeat: int = 0
     schema: ReplySchema | None = None
     reasoning: str | None = None
+    media: Mapping[str, Any] | None = None
+    required: Mapping[str, str] = field(default_factory=dict)
 
     def parts(self) -> list[Any]:
         """Return the parts of all messages: texts as strings, other parts unchanged."""

@@ -22,7 +22,14 @@ MUCH_REASONING = ("high", "xhigh", "max")
 MOST_TOKENS = 100_000_000
 LONGEST_NAME = 200
 # Parameters that a request can do without.
-OPTIONAL = ("temperature", "seed", "max_tokens", "max_completion_tokens", "response_format")
+OPTIONAL = (
+    "temperature",
+    "seed",
+    "max_tokens",
+    "max_completion_tokens",
+    "response_format",
+    "media_io_kwargs",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,7 @@ class RequestPlan:
             "max_tokens": "max_completion_tokens" in self.refused,
             "json_schema": self.refused.count("response_format") == 1,
             "response_format": self.refused.count("response_format") > 1,
+            "media_io_kwargs": "media_io_kwargs" in self.refused,
         }
         return tuple(name for name, is_omitted in omitted.items() if is_omitted)
 
@@ -70,6 +78,8 @@ def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif request.schema is not None and formats == 1:
         body["response_format"] = {"type": "json_object"}
+    if request.media is not None and "media_io_kwargs" not in plan.refused:
+        body["media_io_kwargs"] = request.media
     return body
 
 

@@ -6,22 +6,45 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from huggingface_hub import constants, model_info
 from transformers.utils import cached_file
 from transformers.utils.hub import extract_commit_hash
 
 from capeval.errors import UsageError
-from capeval.local_models.checkpoint_size import CheckpointSize, checkpoint_size
 from capeval.local_models.hub import use_downloads_if_unreachable
 from capeval.local_models.weights_identity import folder_hash, model_files
-from capeval.text import shown
 
-_LAYERS = frozenset(
-    {"num_hidden_layers", "num_layers", "n_layers", "n_layer", "depth", "encoder_layers"}
-)
-# The largest published models have some hundred.
-_MOST_LAYERS = 10_000
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class CheckpointSize:
+    """The number of parameters; of quantised weights also the bytes that are stored of them.
+
+    Weights that are not quantised are loaded in one precision. Quantised ones (AWQ, GPTQ,
+    bitsandbytes, fp8) stay packed as they are stored.
+
+    >>> import torch
+    >>> CheckpointSize(8_000).bytes(torch.bfloat16)
+    16000
+    >>> CheckpointSize(8_000, "awq", 4_200).bytes(torch.bfloat16)
+    4200
+    """
+
+    parameters: int
+    quantisation: str | None = None
+    stored: int = 0
+
+    def bytes(self, dtype: torch.dtype) -> int:
+        """Return the memory of the weights alone."""
+        return self.stored if self.quantisation else self.parameters * dtype.itemsize
+
+    def precision(self, dtype: torch.dtype) -> str:
+        """Return how the weights are kept, for a message."""
+        return self.quantisation or str(dtype).removeprefix("torch.")
 
 
 @dataclass(frozen=True)
@@ -61,56 +84,51 @@ class Checkpoint:
     def size(self, meta: Any) -> CheckpointSize:
         """Return the size of its weights; `meta` is the model without them."""
         parameters = sum(parameter.numel() for parameter in meta.parameters())
-        hub = None if self.is_local else (self.model, self.revision)
-        return checkpoint_size(parameters, self.published, self.folder, hub=hub)
+        config = quantisation(self.published)
+        if config is None:
+            return CheckpointSize(parameters)
+        method = str(config.get("quant_method", "quantised"))
+        return CheckpointSize(parameters, method, self._stored_bytes())
+
+    def _stored_bytes(self) -> int:
+        if self.is_local or constants.HF_HUB_OFFLINE:
+            files = {file.name: file.stat().st_size for file in model_files(self.folder)}
+        else:
+            info = model_info(self.model, revision=self.revision, files_metadata=True)
+            files = {one.rfilename: one.size or 0 for one in info.siblings or ()}
+        # Where the same weights are there in both formats, transformers loads the first.
+        sums = (
+            sum(size for name, size in files.items() if name.endswith(suffix))
+            for suffix in (".safetensors", ".bin")
+        )
+        return next((size for size in sums if size), 0)
 
     def identity(self, on_notice: Callable[[str], None] | None = None) -> dict[str, str] | str:
         """Return what identifies the weights: a hash, or the hub's id, whose commit is known."""
         if not self.is_local:
             return self.model
         notice = on_notice or (lambda _: None)
-        # The path of a folder does not identify its content.
         return {
             "folder": self.folder.resolve().name,
             "sha256": folder_hash(self.folder, on_notice=notice),
         }
 
 
-def _refuse_absurd(model: str, config: Mapping[str, Any], before: str = "") -> None:
-    # Even without its weights a model of so many layers fills the memory before it can be refused.
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            _refuse_absurd(model, value, f"{before}{name}.")
-        elif name in _LAYERS and isinstance(value, int) and value > _MOST_LAYERS:
-            raise UsageError(
-                f"{model}: config.json: {before}{name}: {value} is above {_MOST_LAYERS}"
-            )
-
-
-def _refuse_what_transformers_ignores(folder: Path, config: Mapping[str, Any]) -> None:
-    weights = config.get("transformers_weights")
-    if weights is not None and (not isinstance(weights, str) or Path(weights).name != weights):
-        raise UsageError(
-            f"{folder}: config.json: transformers_weights: {shown(weights)} is not a file in the "
-            "folder"
-        )
-    file = folder / "generation_config.json"
-    if file.is_file():
-        # A damaged one would be replaced by defaults.
-        try:
-            read = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UsageError(f"{file}: is not JSON: {error}") from None
-        if not isinstance(read, dict):
-            raise UsageError(f"{file}: must be an object")
+def quantisation(published: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the `quantization_config` of a config.json, wherever it has it."""
+    for part in (published, published.get("text_config")):
+        if isinstance(part, Mapping) and isinstance(part.get("quantization_config"), Mapping):
+            found: Mapping[str, Any] = part["quantization_config"]
+            return found
+    return None
 
 
 def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
     """Return a hub id's or a folder's checkpoint; raises `OSError` or `ValueError`."""
     is_local = Path(model).is_dir()
     if is_local:
-        model_files(Path(model))  # refuses what could not be read
         file: str | Path | None = Path(model) / "config.json"
+        _check_generation_config(Path(model) / "generation_config.json")
     else:
         use_downloads_if_unreachable()
         file = cached_file(model, "config.json", revision=revision)
@@ -119,8 +137,17 @@ def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
     loaded = json.loads(Path(file).read_text(encoding="utf-8"))
     if not isinstance(loaded, dict):
         raise OSError("its config.json is not an object")
-    _refuse_absurd(model, loaded)
-    if is_local:
-        _refuse_what_transformers_ignores(Path(model), loaded)
     commit = None if is_local else extract_commit_hash(str(file), None) or revision
     return Checkpoint(model, loaded, Path(file).parent, commit)
+
+
+def _check_generation_config(file: Path) -> None:
+    # transformers replaces a damaged one by defaults, without a word.
+    if not file.is_file():
+        return
+    try:
+        is_object = isinstance(json.loads(file.read_text(encoding="utf-8")), dict)
+    except ValueError as error:
+        raise UsageError(f"{file}: is not JSON: {error}") from None
+    if not is_object:
+        raise UsageError(f"{file}: must be an object")

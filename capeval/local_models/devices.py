@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import importlib
 import importlib.util
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from capeval.text import one_line
 if TYPE_CHECKING:
     import torch
 
-    from capeval.local_models.checkpoint_size import CheckpointSize
+    from capeval.local_models.checkpoint import CheckpointSize
 
 _GIB = 2**30
 # Weights, and what one video of 32 frames needs in addition: its cache and its activations.
@@ -87,77 +86,61 @@ def place(
 ) -> Placement:
     """Return where `model` runs, whose weights have this `size`; raises `UsageError`.
 
-    `device` is auto, cuda, mps or cpu, or one of several ("cuda:1"); `dtype` auto is bfloat16, on a
-    processor float32. With auto and cuda a model that fits on no single GPU is spread over all of
-    them. `serve` is the command that starts a server of it, for the message.
+    `device` is as for `one_device`; `dtype` auto is bfloat16, on a processor float32. With auto and
+    cuda a model that fits on no single GPU is spread over all of them. `serve` is the command that
+    starts a server of it, for the message.
     """
     import torch
 
-    kind = device.split(":", maxsplit=1)[0]
-    if kind not in _NAMES:
-        raise UsageError(f"--device {device}: must be one of {', '.join(_NAMES)}")
-    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    asked = kind
-    if kind == "auto":
-        kind = next((name for name, there in present.items() if there), "cpu")
-    chosen = torch.device(kind if asked == "auto" else device)
-    precision = _precision(dtype, kind)
-    if not present.get(kind, True):
+    chosen = one_device(device)
+    precision = _precision(dtype, chosen.type)
+    if chosen.type == "cpu" and device == "auto" and size.parameters > _MOST_PARAMETERS_UNASKED:
         raise UsageError(
-            f"{model} needs {_memory(size, precision)} on {kind}, and this machine shows no "
-            f"{kind} device; {_advice('cpu', size, serve)}"
+            f"{model} needs a GPU with {_memory(size, torch.bfloat16)}, and this machine shows "
+            f"none; {_advice(serve)}; --device cpu is slow"
         )
-    if kind == "cuda":
-        return _on_gpus(model, size, chosen, precision, device, serve)
-    if asked == "auto" and kind == "cpu" and size.parameters > _MOST_PARAMETERS_UNASKED:
-        raise UsageError(
-            f"{model} needs a GPU with {_memory(size, torch.bfloat16)}, and this machine "
-            f"shows none; {_advice('cpu', size, serve)}"
-        )
-    needed, free = _bytes(size, precision), free_memory(chosen)
-    if free is not None and needed > free:
-        raise does_not_fit(model, size, precision, str(chosen), free, serve)
-    return Placement(chosen, precision)
-
-
-def _on_gpus(
-    model: str,
-    size: CheckpointSize,
-    chosen: torch.device,
-    dtype: torch.dtype,
-    device: str,
-    serve: str | None,
-) -> Placement:
-    import torch
-
-    count = torch.cuda.device_count()
-    numbers = [chosen.index] if ":" in device else [*range(count)]
-    if numbers[0] >= count:
-        raise UsageError(f"--device {device}: this machine shows {count} CUDA device(s)")
-    free = {number: free_memory(torch.device("cuda", number)) for number in numbers}
-    needed = _bytes(size, dtype)
-    for number, memory in free.items():
+    devices = [chosen]
+    if chosen.type == "cuda" and ":" not in device:
+        devices = [torch.device("cuda", gpu) for gpu in range(torch.cuda.device_count())]
+    free = [free_memory(one) for one in devices]
+    needed = size.bytes(precision) * _MEMORY_PER_WEIGHT
+    for one, memory in zip(devices, free, strict=True):
         if memory is None or needed <= memory:
-            return Placement(torch.device("cuda", number), dtype)
-    room = {number: int((memory or 0) / _MEMORY_PER_WEIGHT) for number, memory in free.items()}
-    if len(room) > 1 and sum(room.values()) >= size.bytes(dtype):
-        return Placement(torch.device("cuda", min(room)), dtype, room)
-    where = f"cuda:{next(iter(free))}" if len(free) == 1 else f"{len(free)} GPUs together"
-    raise does_not_fit(model, size, dtype, where, sum(m or 0 for m in free.values()), serve)
+            return Placement(one, precision)
+    total = sum(memory or 0 for memory in free)
+    if len(devices) == 1 or needed > total:
+        where = str(chosen) if len(devices) == 1 else f"{len(devices)} GPUs together"
+        raise UsageError(
+            f"{model} needs {_memory(size, precision)} on {where}, of which {total / _GIB:.1f} GiB "
+            f"are free; {_advice(serve)}"
+        )
+    room = {gpu: int((memory or 0) / _MEMORY_PER_WEIGHT) for gpu, memory in enumerate(free)}
+    return Placement(devices[0], precision, room)
 
 
-def does_not_fit(
-    model: str, size: CheckpointSize, dtype: torch.dtype, where: str, free: int, serve: str | None
-) -> UsageError:
-    """Return the error for a model that needs more memory than is free on `where`."""
-    return UsageError(
-        f"{model} needs {_memory(size, dtype)} on {where}, of which {free / _GIB:.1f} GiB are "
-        f"free; {_advice(where, size, serve)}"
-    )
+def check_spread(model: str, placement: Placement, parts: Mapping[str, Any]) -> None:
+    """Raise `UsageError` where layers of a model are on no GPU; `parts` is its device map."""
+    # accelerate offloads what does not fit, and a caption would take hours.
+    if placement.room and {"cpu", "disk"} & set(map(str, parts.values())):
+        raise UsageError(
+            f"{model}: its layers do not fit on {len(placement.room)} GPUs; {_advice(None)}"
+        )
+
+
+def _advice(serve: str | None) -> str:
+    if serve:
+        return f"start a server of it where there is enough (`{serve}`) and name it with --base-url"
+    return "use larger or more GPUs, or a server that runs it (--base-url)"
+
+
+def _memory(size: CheckpointSize, dtype: torch.dtype) -> str:
+    needed = size.bytes(dtype) * _MEMORY_PER_WEIGHT / _GIB
+    # Not "of GPU memory": the message is also used for a CPU.
+    return f"about {needed:.{0 if needed >= 10 else 1}f} GiB ({size.precision(dtype)})"
 
 
 def one_device(device: str = "auto") -> torch.device:
-    """Return the one device that `device` means; raises `UsageError`.
+    """Return the device that `device` means: auto, cuda, cuda:N, mps or cpu; raises `UsageError`.
 
     auto is the first GPU, mps, or the CPU.
     """
@@ -195,7 +178,7 @@ def native_precision(dtype: str, device: torch.device) -> torch.dtype:
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        # Older versions of torch lack it.
+        # torch is allowed from 2.9 on, and not each of its versions has this function.
         get_capabilities = getattr(torch.cpu, "get_capabilities", dict)
         capabilities: Mapping[str, Any] = get_capabilities()
         fast = device.type == "cpu" and any(map(capabilities.get, _BF16_INSTRUCTIONS))
@@ -213,31 +196,6 @@ def _precision(dtype: str, kind: str) -> torch.dtype:
     return known[dtype]
 
 
-def _bytes(size: CheckpointSize, dtype: torch.dtype) -> float:
-    return size.bytes(dtype) * _MEMORY_PER_WEIGHT
-
-
-def _memory(size: CheckpointSize, dtype: torch.dtype) -> str:
-    needed = _bytes(size, dtype) / _GIB
-    # Not "of GPU memory": the message is also used for a CPU.
-    return f"about {needed:.{0 if needed >= 10 else 1}f} GiB ({size.precision(dtype)})"
-
-
-def _advice(where: str, size: CheckpointSize, serve: str | None) -> str:
-    import torch
-
-    advice = [
-        f"start a server of it where there is enough (`{serve}`) and name it with --base-url"
-        if serve
-        else "use larger or more GPUs, or a server that runs it (--base-url)"
-    ]
-    own = _bytes(size, torch.float32)
-    free = free_memory(torch.device("cpu")) if where == "cpu" else 0
-    if free is None or own <= free:
-        advice.append(f"--device cpu would run it, slowly, in about {own / _GIB:.1f} GiB")
-    return "; ".join(advice)
-
-
 def free_memory(device: torch.device) -> int | None:
     """Return the bytes that are free on `device`, or None if that is unknown."""
     import torch
@@ -251,10 +209,7 @@ def free_memory(device: torch.device) -> int | None:
         for line in meminfo.read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
+    return None
 
 
 def is_out_of_memory(error: BaseException) -> bool:

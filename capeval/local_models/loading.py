@@ -23,22 +23,6 @@ def check_complete(model: str, info: Mapping[str, Any]) -> None:
         )
 
 
-def check_known(model: str, info: Mapping[str, Any]) -> None:
-    """Raise `UsageError` where the checkpoint has tensors of another model."""
-    # Weights that nothing reads mean that the checkpoint is another model's.
-    unknown = sorted(info.get("unexpected_keys") or ())
-    if unknown:
-        raise UsageError(
-            f"{model}: its checkpoint has {len(unknown)} unknown tensors, such as {unknown[0]}"
-        )
-    wrong = sorted(str(key[0]) for key in info.get("mismatched_keys") or ())
-    if wrong:
-        raise UsageError(
-            f"{model}: its checkpoint has {len(wrong)} tensors of another shape than its "
-            f"config.json states, such as {wrong[0]}"
-        )
-
-
 def check_vocabulary(model: str, tokenizer: Any) -> None:
     """Raise `UsageError` where a tokenizer has no vocabulary."""
     # Without its files transformers makes an empty one, which reads every text alike.

@@ -1,187 +1,58 @@
-"""Ask a model the questions of a benchmark; see `capeval.runs.engine` for how work is resumed."""
+"""Ask a model the questions of a benchmark; see `capeval.captioners.stored_work`."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.options import DEFAULT_READERS
-from capeval.captioners.pipeline import Job, caption_videos
-from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
-from capeval.captioners.run_settings import same_settings, settings_id
-from capeval.errors import BudgetReached, EndpointDown, RunLocked
-from capeval.files.jsonl import write_jsonl
-from capeval.mcq.answer_plan import (
-    AnswerPlan,
-    ResponseOutcome,
-    parts_in,
-    plan_answers,
-)
+from pydantic import ValidationError
+
+from capeval.captioners.pipeline import Job
+from capeval.captioners.protocol import Captioned, Uncaptioned
+from capeval.captioners.run_settings import settings_id
+from capeval.captioners.stored_work import Item, Said, StoredPlan, StoredResult, StoredWork
+from capeval.errors import InputError
 from capeval.mcq.asking import Asking
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_job import ASKED, QuestionJob, key_of
 from capeval.mcq.questions import questions_hash
-from capeval.runs.engine import Finished, Labels, Progress, Spent, execute
-from capeval.runs.folder import RunFolder
-from capeval.schema import Usage
-from capeval.schema.question import Response
-from capeval.version import __version__
+from capeval.runs.engine import Finished, Labels
+from capeval.runs.shards import Shard
+from capeval.schema.question import Question, Response
+from capeval.text import complaint, shown
 from capeval.video import FrameSet
-
-_WAIT_FOR_OTHERS = 60.0
-NOT_REACHED = "not asked: the run was stopped"
 
 
 @dataclass(frozen=True)
-class Answers:
-    """The responses of a run in the order of its questions.
+class Answers(StoredResult):
+    """The responses of a run or shard in the order of its questions.
 
     Attributes
     ----------
-    asked : how many replies are wanted, done or not: questions, times rotations
     responses : all that are stored, also of other questions of the file
-    unanswered : why wanted replies are missing, by question
-    new : how many replies this call added
     without_subtitles : videos that have none, where subtitles were given
     """
 
-    run: RunFolder
-    asked: int
     responses: tuple[Response, ...]
-    unanswered: Mapping[str, str]
-    new: int = 0
-    usage: Usage = field(default_factory=Usage)
-    without_subtitles: int = 0
-    stopped: BudgetReached | EndpointDown | None = None
+    without_subtitles: int
+
+    @property
+    def records(self) -> list[Mapping[str, Any]]:
+        """What is stored of the calls."""
+        return [response.call for response in self.responses]
 
     @property
     def file(self) -> Path:
-        """The file of the responses."""
+        """The responses of the run."""
         return self.run.path / RESPONSES
 
     @property
-    def warnings(self) -> dict[str, int]:
-        """How many replies have each warning."""
-        found = [response.call.get("warnings") for response in self.responses]
-        return dict(Counter(str(text) for one in found if isinstance(one, list) for text in one))
-
-
-@dataclass
-class AnswerWork:
-    """Answers the questions of a run with one model; a `ResumableTask`."""
-
-    run: RunFolder
-    asking: Asking
-    captioner: Captioner
-    dollars: Callable[[], float]
-    readers: int = DEFAULT_READERS
-    usage: Usage = field(default_factory=Usage)
-
-    @property
-    def labels(self) -> Labels:
-        """How messages name what is asked."""
-        item = "rotation" if self.asking.circular else "question"
-        return Labels(doing="asking", item=item, done="answered", failed="unanswered")
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock the run, or its shard."""
-        shard = self.asking.shard
-        with self.run.locked(part=shard.label if shard else ""):
-            if shard is None:
-                for part in parts_in(self.run.path):
-                    self._refuse_if_held(part)
-            yield
-
-    def _refuse_if_held(self, part: Path) -> None:
-        label = part.name.split(".")[1]
-        try:
-            with self.run.locked(part=label):
-                return
-        except RunLocked:
-            raise RunLocked(f"{self.run}: shard {label} is still being answered; wait") from None
-
-    def plan(self) -> AnswerPlan:
-        """Compare what is stored with the questions."""
-        return plan_answers(self.run, self.asking, self.captioner)
-
-    def create(self, plan: AnswerPlan) -> None:
-        """Write the manifest."""
-        run, asking = plan.run, plan.asking
-        with ExitStack() as stack:
-            if asking.shard:  # shards start together, and each writes the same
-                stack.enter_context(run.locked(wait=_WAIT_FOR_OTHERS))
-                same_settings(run, plan.settings)
-            manifest = run.read_manifest()
-            manifest["questions"] = {
-                "path": asking.path,
-                "sha256": questions_hash(asking.questions),
-                "count": len(asking.questions),
-            }
-            if asking.videos is not None:
-                manifest["videos"] = str(asking.videos)
-            if asking.subtitles is not None:
-                manifest["subtitles"] = str(asking.subtitles.path)
-            manifest["generation"] = dict(plan.settings)
-            manifest["capeval"] = __version__
-            run.write_manifest(manifest)
-        # A reply of a moment ago must not be beside the line that it replaces: the process may be
-        # killed, and the file graded.
-        again = {job.index for job in plan.todo}
-        if plan.file.exists():
-            _write(plan, {index: one for index, one in plan.kept.items() if index not in again})
-
-    async def perform(self, plan: AnswerPlan, record: Callable[[ResponseOutcome], None]) -> None:
-        """Ask what the plan lists."""
-
-        def answered(job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]) -> None:
-            assert isinstance(job, QuestionJob)  # noqa: S101 - the plan has no others
-            if isinstance(outcome, Captioned):
-                self.usage += outcome.usage
-            record(ResponseOutcome(job.index, _response(job, outcome, frames, plan)))
-
-        await caption_videos(
-            plan.todo, NoReader(), self.captioner, record=answered, threads=self.readers
-        )
-
-    def line(self, plan: AnswerPlan, outcome: ResponseOutcome) -> tuple[Path, Mapping[str, Any]]:
-        """Return where a response is appended."""
-        return plan.file, outcome.response.model_dump(mode="json")
-
-    def finish(self, plan: AnswerPlan, done: Mapping[str, ResponseOutcome]) -> None:
-        """Write all responses in the order of the questions; a whole run takes in its shards."""
-        _write(plan, done)
-        if plan.asking.shard is None:
-            # Killed before this line, the next run does the same again.
-            for part in parts_in(plan.run.path):
-                part.unlink(missing_ok=True)
-
-    def spent(self) -> Spent:
-        """Return what the replies used."""
-        return Spent(self.usage.input_tokens + self.usage.output_tokens, self.dollars())
-
-    def answers(self, finished: Finished[AnswerPlan, ResponseOutcome]) -> Answers:
-        """Return the result of this run or shard."""
-        done, asking = finished.done, finished.plan.asking
-        wanted = [key_of(q.id, r) for q in asking.chosen for r in asking.rotations(q)]
-        return Answers(
-            run=finished.plan.run,
-            asked=len(wanted),
-            responses=in_order(asking, done),
-            unanswered={
-                index: (done[index].reason or "") if index in done else NOT_REACHED
-                for index in wanted
-                if index not in done or done[index].reason is not None
-            },
-            new=sum(done[index].reason is None for index in finished.new),
-            usage=self.usage,
-            without_subtitles=asking.without_subtitles,
-            stopped=finished.stopped,
-        )
+    def unanswered(self) -> Mapping[str, str]:
+        """Why wanted replies are missing, by question."""
+        return self.left
 
 
 class NoReader:
@@ -195,42 +66,185 @@ class NoReader:
         raise AssertionError(f"{path}: each question has a reader of its own")
 
 
-async def answer_run(
-    run: RunFolder,
-    asking: Asking,
-    captioner: Captioner,
-    *,
-    progress: Progress | None = None,
-    readers: int = DEFAULT_READERS,
-    dollars: Callable[[], float] = lambda: 0.0,
-) -> Answers:
-    """Answer what a run lacks; `dollars` returns what calls have cost so far."""
-    work = AnswerWork(run, asking, captioner, dollars, readers)
-    return work.answers(await execute(work, progress))
+@dataclass(frozen=True)
+class QuestionItem(Item):
+    """One rotation of a question."""
+
+    question: Question
+    rotation: int
 
 
-def in_order(asking: Asking, done: Mapping[str, ResponseOutcome]) -> tuple[Response, ...]:
-    """Return responses in the order of the questions and of their rotations."""
-    place = {question.id: n for n, question in enumerate(asking.questions)}
-    responses = (outcome.response for outcome in done.values())
-    return tuple(sorted(responses, key=lambda one: (place[one.id], one.rotation)))
+@dataclass
+class AnswerWork(StoredWork[Response, Answers]):
+    """Answers the questions of a run with one model."""
+
+    names = ("responses",)
+    not_reached = "not asked: the run was stopped"
+
+    asking: Asking = field(kw_only=True)
+
+    @property
+    def labels(self) -> Labels:
+        """How messages name what is asked."""
+        item = "rotation" if self.asking.circular else "question"
+        return Labels(doing="asking", item=item, done="answered", failed="unanswered")
+
+    @property
+    def shard(self) -> Shard | None:
+        """The shard of the questions."""
+        return self.asking.shard
+
+    @property
+    def videos(self) -> Path | None:
+        """The folder of the videos."""
+        return self.asking.videos
+
+    def whole(self) -> AnswerWork:
+        """Return the work on all questions of the file."""
+        asking = replace(self.asking, shard=None, chosen=self.asking.questions)
+        return replace(self, asking=asking)
+
+    @cached_property
+    def items(self) -> dict[str, QuestionItem]:
+        """The questions in order, and their rotations."""
+        return {
+            key_of(question.id, rotation): QuestionItem(question.video, n, question, rotation)
+            for n, question in enumerate(self.asking.questions)
+            for rotation in self.asking.rotations(question)
+        }
+
+    @cached_property
+    def _questions(self) -> dict[str, Question]:
+        return {question.id: question for question in self.asking.questions}
+
+    def chosen(self) -> list[str]:
+        """Return the questions that the filters leave, and their rotations."""
+        asking = self.asking
+        return [key_of(q.id, rotation) for q in asking.chosen for rotation in asking.rotations(q)]
+
+    def settings(self) -> dict[str, Any]:
+        """Return what affects replies."""
+        return self.asking.settings(self.captioner)
+
+    def about(self) -> dict[str, Any]:
+        """Return the questions, and where the videos and subtitles are."""
+        asking = self.asking
+        questions = {
+            "path": asking.path,
+            "sha256": questions_hash(asking.questions),
+            "count": len(asking.questions),
+        }
+        subtitles = None if asking.subtitles is None else asking.subtitles.path
+        places = {"videos": asking.videos, "subtitles": subtitles}
+        return {"questions": questions} | {k: str(v) for k, v in places.items() if v is not None}
+
+    def read(self, value: Any, expected: str) -> Said[Response]:
+        """Return a response, with the answer and the tags that the question has now."""
+        try:
+            stored = Response.model_validate(value)
+        except ValidationError as faults:
+            name, message = complaint(faults)
+            raise InputError(message, field=name) from None
+        question = self._questions.get(stored.id)
+        if question is None:
+            raise InputError(
+                f"answers {shown(stored.id)}, which {self.asking.path} does not have; "
+                "choose another --run"
+            )
+        if stored.reply is not None and stored.call.get("settings") != expected:
+            raise InputError(
+                "was answered with other settings, or not by `capeval mcq answer`; settings cannot "
+                "be mixed in one run"
+            )
+        return _said(stored.model_copy(update={"answer": question.answer, "tags": question.tags}))
+
+    def check(self, stored: Sequence[Said[Response]]) -> None:
+        """Refuse a run about other questions with the same ids: its replies would be replaced."""
+        if not stored or any(_is_same(one.value, self._questions[one.value.id]) for one in stored):
+            return
+        before = self.run.read_manifest().get("questions")
+        path = before.get("path") if isinstance(before, dict) else None
+        if path is not None and path != self.asking.path:
+            raise InputError(
+                f"answers other questions with the same ids, those of {shown(path)}; "
+                "choose another --run",
+                file=self.run.path,
+            )
+
+    def fits(self, said: Said[Response], video: Mapping[str, Any] | None) -> bool:
+        """Return whether the question and its prompt, frames and video are the same."""
+        item = self.items[said.index]
+        job = self.asking.job(item.question, item.rotation, video or {})
+        return _is_same(said.value, item.question) and (
+            said.reason is not None or job.is_answered_by(said.value)
+        )
+
+    def job(self, index: str, path: Path, video: Mapping[str, Any]) -> QuestionJob:
+        """Return how a question is asked."""
+        item, reader_for = self.items[index], self.asking.reader_for
+        return replace(
+            self.asking.job(item.question, item.rotation, video),
+            path=path,
+            reader=reader_for(item.question) if reader_for else None,
+            folds_system=not getattr(self.captioner, "takes_system_prompts", False),
+        )
+
+    def create(self, plan: StoredPlan[Response]) -> None:
+        """Write the manifest, and remove the replies that are about to be replaced.
+
+        The process may be killed with both in the file, and the file graded.
+        """
+        super().create(plan)
+        again = {job.index for job in plan.todo}
+        if self.file(self.names[0]).exists():
+            self.write(plan, {i: one for i, one in plan.kept.items() if i not in again})
+
+    def said(
+        self,
+        job: Job,
+        outcome: Captioned | Uncaptioned,
+        frames: Mapping[str, Any],
+        settings: Mapping[str, Any],
+    ) -> Said[Response]:
+        """Return a response."""
+        assert isinstance(job, QuestionJob)  # noqa: S101 - the plan has no others
+        return _said(_response(job, outcome, frames, settings))
+
+    def failed(self, index: str, reason: str) -> Said[Response]:
+        """Return a response without a reply."""
+        item = self.items[index]
+        response = Response.to(item.question, None, reason=reason, rotation=item.rotation)
+        return _said(response.model_copy(update={"symbols": self.asking.symbols}))
+
+    def json(self, value: Response) -> dict[str, Any]:
+        """Return the line of a response."""
+        return value.model_dump(mode="json")
+
+    def result(self, finished: Finished[StoredPlan[Response], Said[Response]]) -> Answers:
+        """Return the responses."""
+        done = finished.done
+        return Answers(
+            **self.common(finished),
+            responses=tuple(done[index].value for index in self.mine() if index in done),
+            without_subtitles=self.asking.without_subtitles,
+        )
 
 
-def _write(plan: AnswerPlan, done: Mapping[str, ResponseOutcome]) -> None:
-    """Write the responses of a run or shard, atomically and in order."""
-    responses = in_order(plan.asking, done)
-    if (shard := plan.asking.shard) is not None:
-        mine = {q.id for n, q in enumerate(plan.asking.questions) if shard.holds(n)}
-        responses = tuple(one for one in responses if one.id in mine)
-    if responses or plan.file.exists():
-        write_jsonl(plan.file, (one.model_dump(mode="json") for one in responses))
+def _said(response: Response) -> Said[Response]:
+    reason = None if response.reply is not None else response.reason or "no reply"
+    return Said(key_of(response.id, response.rotation), response, reason)
+
+
+def _is_same(stored: Response, question: Question) -> bool:
+    same = ("benchmark", "question", "options", "video")
+    return all(getattr(stored, name) == getattr(question, name) for name in same)
 
 
 def _response(
     job: QuestionJob,
     outcome: Captioned | Uncaptioned,
     frames: Mapping[str, Any],
-    plan: AnswerPlan,
+    settings: Mapping[str, Any],
 ) -> Response:
     asked = frames.get(ASKED, {})
     likelihood = None
@@ -240,7 +254,7 @@ def _response(
         except ValueError as error:
             outcome = Uncaptioned(job.index, str(error))
     has_reply = isinstance(outcome, Captioned)
-    call: dict[str, Any] = {**asked, "settings": settings_id(plan.settings), "video": job.video}
+    call: dict[str, Any] = {**asked, "settings": settings_id(settings), "video": job.video}
     if isinstance(outcome, Captioned):
         call |= {
             "model": outcome.model,

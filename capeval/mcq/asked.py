@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 
-from capeval.mcq.exact import LETTERS, Reading, last_mentioned, read_answer
+from capeval.mcq.exact import LETTERS, Reading, read_answer
 from capeval.schema.question import OPTION_LETTERS, Response
 
 SYMBOLS: Mapping[str, tuple[str, ...]] = {
     "letters": LETTERS,
     "numbers": tuple(str(number) for number in range(1, 27)),
-    "kana": tuple("アイウエオカキクケコサシスセソタチツテトナニヌネノハ"),
 }
 """What a prompt can call the options, by the name of the set."""
 
@@ -21,6 +19,9 @@ FAILURES = ("Failed to obtain answer via API",)
 
 WHOLE_FAILURES = ("$ERROR$",)
 """The same as whole replies: what code derived from FastChat stores."""
+
+
+_SHORTEST_FAILURE = min(map(len, (*FAILURES, *WHOLE_FAILURES)))
 
 
 class Asked:
@@ -41,6 +42,8 @@ class Asked:
         reply = self.response.reply
         if reply is None:
             return self.response.reason or "no reply"
+        if len(reply) < _SHORTEST_FAILURE:
+            return None
         found = [one for one in FAILURES if one in reply]
         found += [one for one in WHOLE_FAILURES if one == reply.strip()]
         return f"the reply is another harness's failure message: {found[0]}" if found else None
@@ -66,11 +69,6 @@ class Asked:
         found = read_answer(self.reply, self.options, self.symbols)
         option = self.of_prompt(found.option)
         return found if option == found.option else Reading(option, found.rule)
-
-    @cached_property
-    def last(self) -> int | None:
-        """The option that the reply mentions last."""
-        return self.of_prompt(last_mentioned(self.reply, self.options, self.symbols))
 
     def of_prompt(self, position: int | None) -> int | None:
         """Return the question's number of the option at a position of the prompt.

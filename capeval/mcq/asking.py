@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.plan import default_run
 from capeval.captioners.protocol import Captioner
+from capeval.captioners.run import default_run
 from capeval.files.jsonl import as_stored
 from capeval.files.packaged import prompts_label
 from capeval.mcq.frames import ReaderFor, Shown
 from capeval.mcq.prompting import PROMPTS
 from capeval.mcq.question_job import QuestionJob, key_of
 from capeval.mcq.subtitles import SubtitleFiles
+from capeval.runs.engine import select
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
 from capeval.schema.question import Question
@@ -124,3 +125,22 @@ class Asking:
             cues=cues or (),
             has_likelihood=self.likelihood,
         )
+
+
+def chosen_questions(
+    questions: Sequence[Question],
+    *,
+    only: Sequence[str] = (),
+    limit: int | None = None,
+    shard: Shard | None = None,
+    of: Sequence[Question] | None = None,
+) -> tuple[Question, ...]:
+    """Return the questions that `--only`, `--shard` and `--limit` leave.
+
+    `of` are those that shards divide: all of the file.
+    """
+    place = {question.id: n for n, question in enumerate(of or questions)}
+    chosen = select(
+        questions, lambda question: question.id, only=only, missing="no question has the id"
+    )
+    return tuple(q for q in chosen if shard is None or shard.holds(place[q.id]))[:limit]

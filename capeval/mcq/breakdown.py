@@ -25,6 +25,13 @@ WAYS: Mapping[str, tuple[str, ...]] = {
 }
 """The tags by which each benchmark groups questions; `frames` is the number of frames shown."""
 
+MAIN_WAYS: Mapping[str, str] = {
+    "tuna": "task",
+    "tomato": "reasoning_type",
+    "video-mme": "task_type",
+}
+"""The tag that says what each benchmark's question asks for."""
+
 CHANGES = ("counterfactual", "zoom", "first_person")
 """Flags of TOMATO whose relative change is given: accuracy where true by accuracy where false."""
 

@@ -1,9 +1,8 @@
 """Read which option a reply states, as a careful reader would; never guess.
 
-A reply states an option by its symbol ("C", "(c)", "Option C") or by its text. A statement counts
-where it is alone or with words that conclude ("the answer is", "B is correct"), or where no other
-option is mentioned. A denied option, two options without a conclusion, a symbol beside another
-option's text and an abstention state nothing.
+Every mention of an option, by its symbol ("C", "(c)", "Option C") or by its text, is replaced by
+one mark. The marked reply is split into sentences and clauses once, and each mention is judged
+once. What is not clear is no answer.
 """
 
 from __future__ import annotations
@@ -14,46 +13,55 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Literal, NamedTuple
 
-from capeval.mcq.answer_phrases import (
-    ABSTAINS,
-    ALL_EXCEPT,
-    CLAUSE_END,
-    CLAUSE_END_BEFORE_SYMBOL,
-    COMPARED,
-    CORRECTS,
-    CUE_AFTER,
-    DENIED_AFTER,
-    DENIED_BEFORE,
-    HYPOTHESIS,
-    JOINED,
-    SENTENCE_END,
-    WRONG,
-    concludes,
-)
-from capeval.mcq.mentions import (
-    Mention,
-    OptionTexts,
-    Symbols,
-    beside,
-    find_mentions,
-    symbols_of,
-)
+from capeval.mcq import answer_phrases as phrases
 from capeval.mcq.reply_text import answer_text
 from capeval.schema.question import OPTION_LETTERS
+from capeval.text import normal_form
+
+VERSION = "1"
+"""Of these rules, for signatures."""
 
 LETTERS = tuple(OPTION_LETTERS)
 
-# Characters beside an option that can state or deny it: a clause.
-_CLAUSE = 90
-# The longest words that conclude: "the answer to this question is most likely option".
-_CUE = 60
-# A text that is longer than this is no option's symbol with its text.
-_LONGEST_OPTION = 1_000
+# Marks are private characters, so that the phrases around them remain ordinary patterns.
+_FIRST_MARK = 0xF0000
+_MARK = "[\U000f0000-\U000ffffd]"
+# The last so many mentions are read: the end of a longer reply states its answer.
+_MOST_MARKS = 300
+# Single letters that are looked at, most of which are words.
+_MOST_LETTERS = 1_000
+# Characters beside a mention that can state or deny it.
+_BESIDE = 90
+
+_SENTENCE_END = re.compile(
+    r"[.!?;]+(?=\s|$)|\n+|(?<=[a-zA-Z)])\.(?=[A-Z][a-z])|\b(?=(?:because|since|whereas)\b)"
+)
+_CLAUSE_END = re.compile(r"[,;:](?=\s|[^\x00-\x7f])|\b(?:but|so)\b")
+_GROUP = re.compile(f"{_MARK}(?:{phrases.JOINED}{_MARK})*")
+# A symbol beside a text: "C. Berries", "berries (C)", "berries, which is option C".
+_BESIDE_TEXT = re.compile(
+    rf"""(?P<one>{_MARK})(?P<between>[\s().:\-–—"',]{{0,4}}|[\s"').]*
+    (?:is\s+the\s+(?:correct|right)\s+(?:answer|option))?,?\s*(?:(?:which|that|this)\s+(?:is|was|
+    matches|means|corresponds\s+to)\s+|i\.e\.,?\s*))(?P<other>{_MARK})""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_NAMES = (
+    *("option", "options", "choice", "choices", "opción", "opção", "lettre"),
+    *("选项", "選項", "選択肢", "보기"),
+)
+_TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.?\s*$")
+_ITEM = re.compile(r"[.)] +\w")
+_LISTED = re.compile(r"[.):]\s*")
+_ENDS = re.compile(r"\s*(?:$|[.,;!)\n])")
+# What may follow an option that begins a reply: "C, because", "A) Apples are", "B\n\nThe video".
+_BEGINS = re.compile(r"[)\]]?\s*(?:[,:(—–-]|\n|because|since|as\b|rather)")
+_AROUND = " \t\n\"'()[]{}*>:.,!。"
+_BULLETS = _AROUND + "-=→•【】"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What a reply says: the number of its option from 0 or None, and the rule that decided.
 
     Rules with an option: `symbol`, `text`, `statement`, `mention`, `box`. Rules without: `empty`,
@@ -62,6 +70,38 @@ class Reading:
 
     option: int | None
     rule: str
+
+
+_Kind = Literal["text", "symbol", "bare"]
+_How = Literal["denied", "supposed", "concluded", "alone", "item", "mentioned"]
+
+
+class _Mention(NamedTuple):
+    """A place that mentions an option, or one of several that are alike; bare is a mere letter."""
+
+    start: int
+    end: int
+    option: int | None
+    kind: _Kind
+
+
+class _Claim(NamedTuple):
+    """Options that are named together, and what is said of them."""
+
+    options: frozenset[int]
+    how: _How
+    kind: _Kind
+    sentence: int
+    start: int
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The options of a question: by symbol, by text (None for texts that are alike)."""
+
+    by_symbol: dict[str, int]
+    by_text: dict[str, int | None]
+    symbol: re.Pattern[str]
 
 
 def read_answer(reply: str, options: Sequence[str], symbols: Sequence[str] = LETTERS) -> Reading:
@@ -78,303 +118,267 @@ def read_answer(reply: str, options: Sequence[str], symbols: Sequence[str] = LET
     >>> read_answer("A man walks.", ["left", "right"])
     Reading(option=None, rule='no option')
     """
-    known = symbols_of(tuple(symbols[: len(options)]))
+    asked = _asked(tuple(options), tuple(symbols[: len(options)]))
     # Most replies are one letter.
-    if (number := known.number.get(reply.strip())) is not None:
+    if (number := asked.by_symbol.get(reply.strip(_BULLETS))) is not None:
         return Reading(number, "symbol")
     cleaned = answer_text(reply)
     if cleaned is None:
         return Reading(None, "unfinished reasoning")
     text, boxes = cleaned
-    texts = _texts_of(tuple(options))
     if boxes:
-        found = {_read(box, known, texts).option for box in boxes}
+        found = {_read(box, asked).option for box in boxes}
         if len(found) > 1:
             return Reading(None, "several options")
-        (only,) = found
-        if only is not None:
+        if (only := found.pop()) is not None:
             return Reading(only, "box")
-    return _read(text, known, texts)
-
-
-def last_mentioned(
-    reply: str, options: Sequence[str], symbols: Sequence[str] = LETTERS
-) -> int | None:
-    """Return the option that a reply mentions last, whatever it says about it.
-
-    >>> last_mentioned("It could be A or B.", ["left", "right"])
-    1
-    """
-    cleaned = answer_text(reply)
-    if cleaned is None:
-        return None
-    known = symbols_of(tuple(symbols[: len(options)]))
-    mentions = find_mentions(cleaned[0], known, _texts_of(tuple(options)))
-    return mentions[-1].option if mentions else None
+    return _read(text, asked)
 
 
 @lru_cache(maxsize=10_000)
-def _texts_of(options: tuple[str, ...]) -> OptionTexts:
-    return OptionTexts(options)
+def _asked(options: tuple[str, ...], symbols: tuple[str, ...]) -> _Asked:
+    keys = [_key(option) for option in options]
+    texts = {key: n if keys.count(key) == 1 else None for n, key in enumerate(keys) if key}
+    by_symbol = {one: n for n, symbol in enumerate(symbols) for one in (symbol.lower(), symbol)}
+    longest_first = dict(sorted(texts.items(), key=lambda one: -len(one[0])))
+    return _Asked(by_symbol, longest_first, _symbol_pattern(tuple(by_symbol)))
 
 
-def _read(text: str, symbols: Symbols, texts: OptionTexts) -> Reading:
+@lru_cache(maxsize=100)
+def _symbol_pattern(symbols: tuple[str, ...]) -> re.Pattern[str]:
+    one = "|".join(sorted(symbols, key=len, reverse=True))
+    # A slash joins letters of another kind: "N/A", "an A/B test".
+    after = r"(?![A-Za-z0-9_'])(?!-[A-Za-z])(?!\.[a-z0-9])(?!/\w)"
+    return re.compile(rf"(?<![A-Za-z0-9'_.\\-])(?<![A-Za-z0-9]-)(?<!\w/)(?:{one}){after}")
+
+
+def _key(text: str) -> str:
+    text = text if text.isascii() else normal_form(text)
+    return " ".join(text.casefold().split()).strip(_AROUND + "?;")
+
+
+def _read(text: str, asked: _Asked) -> Reading:
     if not text:
         return Reading(None, "empty")
-    if len(text) <= _LONGEST_OPTION:
-        if found := symbols.alone.match(text):
-            return Reading(symbols.option[found[1]], "symbol")
-        number = texts.get(text)
-        if number is not None:
-            return Reading(number, "text")
-        if found := symbols.with_text.match(text):
-            other = texts.get(found[2])
-            own = symbols.option[found[1]]
-            if other is not None:
-                same = other == own
-                return Reading(own if same else None, "symbol" if same else "contradictory")
-    mentions = find_mentions(text, symbols, texts)
+    if (number := asked.by_text.get(_key(text))) is not None:
+        return Reading(number, "text")
+    marked, mentions = _marked(text, asked)
     if not mentions:
-        return Reading(None, "abstains" if ABSTAINS.search(text) else "no option")
-    return _Prose(text, mentions, texts).decide()
+        return Reading(None, "abstains" if phrases.ABSTAINS.search(text) else "no option")
+    merged = _with_own_text(marked, mentions) if len(mentions) > 1 else marked
+    if merged is None:
+        return Reading(None, "contradictory")
+    if len(merged.strip(_BULLETS)) == 1:
+        return Reading(mentions[0].option, "symbol" if mentions[0].kind != "text" else "text")
+    return _decided(merged, _claims(merged, mentions))
 
 
-def _may_except(text: str) -> bool:
-    return (
-        "except" in text or "but" in text or "besides" in text or " than" in text or "apart" in text
-    )
+# ---- Where options are mentioned ---------------------------------------------------------------
 
 
-class _Prose:
-    """A reply in sentences, with the options that it mentions."""
+def _marked(text: str, asked: _Asked) -> tuple[str, list[_Mention]]:
+    """Return a text with a mark in place of each mention, and the mentions."""
+    found = _text_mentions(text, asked)
+    taken = bytearray(len(text))
+    for one in found:
+        taken[one.start : one.end] = b"\1" * (one.end - one.start)
+    for match in list(asked.symbol.finditer(text))[-_MOST_LETTERS:]:
+        if not taken[match.start()]:
+            item = _LISTED.match(text, match.end())
+            is_listed = item is not None and any(taken[item.end() : item.end() + 1])
+            found += _symbol_mention(text, match, asked.by_symbol[match[0]], is_listed)
+    mentions = sorted(one for one in found if one.option is not None)[-_MOST_MARKS:]
+    parts, at = [], 0
+    for number, one in enumerate(mentions):
+        parts += [text[at : max(at, one.start)], chr(_FIRST_MARK + number)]
+        at = max(at, one.end)
+    return "".join([*parts, text[at:]]), mentions
 
-    def __init__(self, text: str, mentions: list[Mention], texts: OptionTexts) -> None:
-        self.text, self.mentions, self._texts = text, mentions, texts
-        self._ends = [found.end() for found in SENTENCE_END.finditer(text)] + [len(text)]
-        self._starts = [0, *self._ends]
-        for one in mentions:
-            one.sentence = bisect_right(self._ends, one.start)
-            self._find_denial(one)
-        self._spread_denials()
-        self._find_list()
-        for one in mentions:
-            if not one.denied:
-                self._find_statement(one)
 
-    def decide(self) -> Reading:
-        """Return what the sentences state together."""
-        if any(self._contradicts(*pair) for pair in pairwise(self.mentions)):
-            return Reading(None, "contradictory")
-        found = self._decide()
-        if found.option is not None and any(
-            self._equates(*pair, found.option) for pair in pairwise(self.mentions)
-        ):
-            return Reading(None, "contradictory")
-        return found
+def _text_mentions(text: str, asked: _Asked) -> list[_Mention]:
+    """Return where the texts of options are; a longer option wins over one inside it."""
+    # Lower case must keep the length of the text, so that places remain places.
+    flat = text.lower() if text.isascii() else "".join(c.lower()[:1] for c in text)
+    flat = flat.replace("\n", " ")
+    found: list[_Mention] = []
+    for key, option in asked.by_text.items():
+        at = flat.find(key)
+        while at >= 0:
+            end = at + len(key)
+            is_free = not any(m.start < end and at < m.end for m in found[-_MOST_MARKS:])
+            if (
+                is_free
+                and _is_whole(flat, at, end)
+                and not (key.isdigit() and _is_label(text, at, end))
+            ):
+                found.append(_Mention(at, end, option, "text"))
+            at = flat.find(key, end)
+    return found
 
-    def _decide(self) -> Reading:
-        positive = [one for one in self.mentions if not one.denied]
-        stated = [one for one in positive if one.stated]
-        if stated:
-            return self._decide_stated(stated, positive)
-        if not positive:
-            return Reading(None, "denied")
-        if ABSTAINS.search(self._without_mentions()):
-            return Reading(None, "abstains")
-        if len({one.option for one in positive}) > 1:
-            return Reading(None, "several options")
-        if all(self._sentence(one).rstrip().endswith("?") or one.loose for one in positive):
-            return Reading(None, "no option")
-        return Reading(positive[0].option, "mention")
 
-    def _decide_stated(self, stated: list[Mention], positive: list[Mention]) -> Reading:
-        several = Reading(None, "several options")
+def _is_whole(text: str, start: int, end: int) -> bool:
+    """Return whether a part of a text is no part of a word or number."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    first, last = text[start], text[end - 1]
+    if first.isalnum() and before:
+        is_number = before[-1] in ".,-" and (first.isdigit() or before[0].isalnum())
+        if is_number or _touches(before[-1], first):
+            return False
+    if not (last.isalnum() and after):
+        return True
+    is_longer = re.fullmatch(r"-\w|\.\d", after) is not None
+    return not (is_longer or _touches(after[0], last))
+
+
+def _is_label(text: str, start: int, end: int) -> bool:
+    """Return whether a number numbers something, such as a frame or the items of a list."""
+    before = text[max(0, start - 40) : start]
+    is_item = _ITEM.match(text, end) and not before.rpartition("\n")[2].strip(_BULLETS)
+    return bool(phrases.LABELLED.search(before) or (is_item and "\n" in text))
+
+
+def _touches(one: str, other: str) -> bool:
+    # Scripts without spaces put words next to one another.
+    return (one.isalnum() or one == "_") and (one.isascii() or other.isascii() or one.isdigit())
+
+
+def _symbol_mention(
+    text: str, match: re.Match[str], option: int, is_listed: bool
+) -> list[_Mention]:
+    """Return the mention with its brackets; none if a letter is a word, a name or an initial.
+
+    `is_listed` says that the text of an option follows, as in "B. Candles".
+    """
+    symbol, (start, end) = match[0], match.span()
+    before, after = text[max(0, start - 40) : start], text[end : end + 20]
+    stem = before.rstrip(" \"'([")
+    named = next((name for name in _NAMES if stem.lower().endswith(name)), "")
+    left = len(before) - len(before.rstrip("\"'([{"))
+    if named:
+        left = len(before) - len(stem[: -len(named)].rstrip("("))
+    right = len(after) - len(after.lstrip("\"')]}"))
+    enclosed = right and (left or (after[0] == ")" and not before.rstrip()[-1:].isalnum()))
+    if named or enclosed or is_listed:
+        is_symbol = (
+            not symbol.islower() or enclosed or is_listed or phrases.FOLLOWS_SYMBOL.match(after)
+        )
+    elif symbol.islower():  # an article, nearly always
+        is_lead = not before.strip() or _concludes(before)
+        is_symbol = is_lead and _ENDS.match(after)
+    elif phrases.FOLLOWS_SYMBOL.match(after):
+        is_symbol = phrases.LEADS_TO_SYMBOL.search(before[-16:]) and not _TITLE.search(before)
+    else:
+        is_symbol = symbol not in "AI" and phrases.CONCLUDES_AFTER.match(after)
+    kind: _Kind = "symbol" if named or enclosed else "bare"
+    return [_Mention(start - left, end + right, option, kind)] if is_symbol else []
+
+
+def _with_own_text(marked: str, mentions: list[_Mention]) -> str | None:
+    """Make a symbol and its own text beside it one mark; None if it is another option's text."""
+    is_contradictory = False
+
+    def merged(found: re.Match[str]) -> str:
+        nonlocal is_contradictory
+        one, other = (mentions[ord(found[name]) - _FIRST_MARK] for name in ("one", "other"))
+        between, is_text = found["between"], one.kind == "text"
+        is_apart = is_text and len(between) < 5 and between.strip(" (")
+        if is_text == (other.kind == "text") or is_apart:
+            return found[0]
+        is_contradictory = is_contradictory or one.option != other.option
+        mentions[ord(found["one"]) - _FIRST_MARK] = one._replace(kind="symbol")
+        return found["one"]
+
+    result = _BESIDE_TEXT.sub(merged, marked)
+    return None if is_contradictory else result
+
+
+# ---- What is said of them ----------------------------------------------------------------------
+
+
+def _claims(marked: str, mentions: Sequence[_Mention]) -> list[_Claim]:
+    """Judge the mentions; options that are named together are judged together."""
+    claims = []
+    for numbers, how, sentence, start in _judgments(marked):
+        named = frozenset(option for n in numbers if (option := mentions[n].option) is not None)
+        claims.append(_Claim(named, how, mentions[numbers[0]].kind, sentence, start))
+    return claims
+
+
+# Marks have no options, so that most replies of a model have one of a few marked forms.
+@lru_cache(maxsize=4_096)
+def _judgments(marked: str) -> list[tuple[list[int], _How, int, int]]:
+    """Return the numbers of the marks that are named together, and what is said of them where."""
+    ends = [found.end() for found in _SENTENCE_END.finditer(marked)] + [len(marked)]
+    found: list[tuple[list[int], _How, int, int]] = []
+    for group in _GROUP.finditer(marked):
+        numbers = [ord(c) - _FIRST_MARK for c in group[0] if ord(c) >= _FIRST_MARK]
+        at = bisect_right(ends, group.start())
+        begin, end = ends[at - 1] if at else 0, ends[bisect_right(ends, group.end() - 1)]
+        before, after = marked[begin : group.start()][-_BESIDE:], marked[group.end() : end]
+        how = _judged(before, after, marked[: group.start()], marked[group.end() :][:_BESIDE])
+        found.append((numbers, how, at, group.start()))
+    return found
+
+
+def _judged(before: str, after: str, earlier: str, later: str) -> _How:
+    """Judge a mention: by its sentence before and after it, and by all that is before and after."""
+    clause, rest = _CLAUSE_END.split(before)[-1], _CLAUSE_END.split(after)[0]
+    if phrases.DENIES_BEFORE.search(clause) or phrases.DENIES_AFTER.match(later):
+        return "denied"
+    is_asked = after.rstrip().endswith("?") or phrases.POSSIBLE_BEFORE.search(clause)
+    if is_asked or phrases.CONDITION.search(before.rpartition("but ")[2]):
+        return "supposed"
+    if _concludes(earlier[-60:]):
+        return "concluded"
+    if phrases.POSSIBLE_AFTER.match(later):
+        return "supposed"
+    if phrases.CONCLUDES_AFTER.match(later):
+        return "concluded"
+    is_first = not earlier.strip(_BULLETS) and _BEGINS.match(later)
+    if is_first or not (clause + rest).strip(_BULLETS):
+        return "alone"
+    return "mentioned" if before.strip(_BULLETS) else "item"
+
+
+@lru_cache(maxsize=4_096)
+def _concludes(before: str) -> bool:
+    return phrases.CONCLUDES_BEFORE.search(before) is not None
+
+
+def _decided(marked: str, claims: Sequence[_Claim]) -> Reading:
+    """Return what all claims state together."""
+    several = Reading(None, "several options")
+    positive = [one for one in claims if one.how != "denied"]
+    if not positive:
+        return Reading(None, "denied")
+    alone = [one for one in positive if one.how == "alone"]
+    is_list = _differ(alone)
+    stated = [
+        one for one in positive if one.how == "concluded" or (one.how == "alone" and not is_list)
+    ]
+    if stated:
         last = stated[-1]
-        if any(
-            one.option != last.option
-            and one.sentence == last.sentence
-            and (self._joined(one, last) if one.start < last.start else self._joined(last, one))
-            for one in positive
+        others = [one for one in positive if one.options != last.options]
+        if last.how == "alone" and any(
+            (one.how == "item" and one.kind != "text") or one.sentence == last.sentence
+            for one in others
         ):
             return several
-        # "No, I am not sure": an option that abstains takes back what was stated before it.
-        if any(
-            one.option != last.option and one.by_text and self._abstains(one) for one in positive
-        ):
-            return several
-        if all(one.option == last.option for one in stated):
-            return Reading(last.option, "statement")
-        before = self.text[: last.start]
-        corrected = max((found.start() for found in CORRECTS.finditer(before)), default=-1)
-        in_sentence = corrected >= self._starts[last.sentence]
-        for one in stated:
-            if one.option == last.option:
-                continue
-            if one.sentence == last.sentence and not in_sentence:
-                return several
-            if corrected < one.end and not self._begins_line(one):
-                return several
-        return Reading(last.option, "statement")
-
-    # ---- what is said about one mention ------------------------------------------------------
-
-    def _find_denial(self, one: Mention) -> None:
-        start, end = self._starts[one.sentence], self._ends[one.sentence]
-        before = self.text[max(start, one.start - _CLAUSE) : one.start]
-        after = self.text[one.end : min(end, one.end + _CLAUSE)]
-        if _may_except(before) and (found := ALL_EXCEPT.search(before)):
-            # What is said of all others is not true of this one.
-            says_wrong = WRONG.search(after) is not None
-            all_others = found["subject"].lower() in ("all", "everything", "every", "each")
-            one.denied, one.stated = says_wrong != all_others, says_wrong == all_others
-            return
-        ends = CLAUSE_END if one.by_text else CLAUSE_END_BEFORE_SYMBOL
-        clause = ends.split(before)[-1]
-        # "A. No.": the sentence of a list's item begins behind its symbol.
-        if not one.by_text and after in (".", ""):
-            after = self.text[one.end : one.end + _AFTER_ITEM]
-        one.denied = bool(DENIED_BEFORE.search(clause) or DENIED_AFTER.match(after))
-        if not one.by_text and "than" in before:
-            one.denied = one.denied or COMPARED.search(before) is not None
-
-    def _spread_denials(self) -> None:
-        """Deny what is joined to a denied option: "not B or C", "A and B are wrong"."""
-        pairs = list(pairwise(self.mentions))
-        for one, other in pairs:
-            if one.denied and not other.denied and self._joined(one, other):
-                other.denied = True
-        is_list = False
-        for one, other in reversed(pairs):
-            word = self._joined(one, other)
-            # "A, B is wrong" may state A.
-            is_list = bool(word) and (is_list or word != ",")
-            if is_list and other.denied and not one.denied:
-                one.denied = True
-
-    def _find_list(self) -> None:
-        """Mark the items of a list of options: to list them states none of them."""
-        if len({one.option for one in self.mentions if not one.by_text}) < 2:
-            return
-        items = [
-            one
-            for one in self.mentions
-            if not one.by_text
-            and not one.denied
-            and (self._begins_line(one) or one.end - one.start > 3)
-            and not self._is_concluded(one)
-        ]
-        if len({one.option for one in items}) > 1:
-            for one in items:
-                one.listed = True
-
-    def _find_statement(self, one: Mention) -> None:
-        if one.stated or one.numbered:
-            one.stated = True
-            return
-        start, end = self._starts[one.sentence], self._ends[one.sentence]
-        before = self.text[max(start, one.start - _CLAUSE) : one.start]
-        after = self.text[one.end : max(one.end, min(end, one.end + _CLAUSE))]
-        if not one.by_text and after in (".", ""):
-            after = self.text[one.end : one.end + _AFTER_ITEM]
-        cue = self._is_concluded(one) or CUE_AFTER.match(after)
-        if not cue and (one.listed or not self._is_alone(one, before, end)):
-            return
-        since_but = before[before.rfind("but ") + 1 :]
-        if " if" in after and not self._is_concluded(one) and _WOULD_IF.match(after):
-            one.loose = True
-            return
-        asks = self._sentence(one).rstrip().endswith("?")
-        supposes = HYPOTHESIS.search(since_but) and HYPOTHESIS.search(
-            _MUST_GUESS.sub("", since_but)
+        settled = all(
+            one.options == other.options or phrases.CORRECTS.search(marked, one.start, other.start)
+            for one, other in pairwise(stated)
         )
-        one.stated = not asks and not supposes
-
-    def _is_concluded(self, one: Mention) -> bool:
-        # The words that conclude can be in the line above: "Answer:".
-        return concludes(self.text[max(0, one.start - _CUE) : one.start])
-
-    def _is_alone(self, one: Mention, before: str, end: int) -> bool:
-        """Return whether a sentence, or the beginning of the reply, is this option alone."""
-        rest = self.text[one.end : min(max(end, one.end), one.end + _CLAUSE)]
-        if not before.strip(" \t\"'([{*•->") and not rest.strip(" \t\"')]}.!*"):
-            return True
-        if one.loose or one.start > _AFTER_ITEM or self.text[: one.start].strip(" \t\"'([{*"):
-            return False
-        return _FIRST.match(self.text, one.end) is not None
-
-    # ---- mentions together -------------------------------------------------------------------
-
-    def _contradicts(self, one: Mention, other: Mention) -> bool:
-        """Return whether a symbol is directly beside another option's text."""
         return (
-            not one.by_text
-            and other.by_text
-            and one.option != other.option
-            and beside(self.text, one, other)
+            Reading(min(last.options), "statement") if settled and not _differ([last]) else several
         )
-
-    def _equates(self, one: Mention, other: Mention, option: int | None) -> bool:
-        """Return whether a text "corresponds to" the symbol of another option, and one is chosen.
-
-        "The number is 3, which is B" has no answer where 3 is the text of C.
-        """
-        return (
-            one.by_text
-            and not other.by_text
-            and one.option != other.option
-            and option in (one.option, other.option)
-            and not one.denied
-            and not other.denied
-            and other.start - one.end < _CLAUSE
-            and _EQUALS.fullmatch(self.text, one.end, other.start) is not None
-        )
-
-    def _joined(self, one: Mention, other: Mention) -> str:
-        """Return the conjunction or comma that joins two mentions; empty if nothing does."""
-        between = self.text[one.end : other.start]
-        found = JOINED.fullmatch(between) if len(between) < _CLAUSE else None
-        if found is None:
-            return ""
-        if found["word"]:
-            return found["word"].lower()
-        marks = between.strip(" \n\t)]([\"'")
-        return marks[:1] if marks[:1] in (",", "/", "&", "+") else ("" if marks else ",")
-
-    def _abstains(self, one: Mention) -> bool:
-        return ABSTAINS.search(self.text[one.start : one.end]) is not None
-
-    def _begins_line(self, one: Mention) -> bool:
-        line = self.text[max(0, one.start - _AFTER_ITEM) : one.start].rpartition("\n")
-        if line[0] == "" and line[1] == "" and one.start > _AFTER_ITEM:
-            return False
-        is_item = one.end - one.start > 1 or self.text[one.end : one.end + 1] in (".", ")", ":")
-        return is_item and not line[2].strip(" \t(-•*")
-
-    def _sentence(self, one: Mention) -> str:
-        return self.text[self._starts[one.sentence] : self._ends[one.sentence]]
-
-    def _without_mentions(self) -> str:
-        parts, at = [], 0
-        for one in self.mentions:
-            parts.append(self.text[at : one.start])
-            at = max(at, one.end)
-        return " … ".join([*parts, self.text[at:]])
+    if phrases.ABSTAINS.search(marked):
+        return Reading(None, "abstains")
+    if _differ(positive):
+        return several
+    if all(one.how == "supposed" or one.kind == "bare" for one in positive):
+        return Reading(None, "no option")
+    return Reading(min(positive[0].options), "mention")
 
 
-_AFTER_ITEM = 30
-# Between a text and its symbol: "3, which corresponds to option (B)".
-_EQUALS = re.compile(
-    r"[\s\"')\].]*(?:is\s+(?:the\s+)?(?:correct|right|best)(?:\s+(?:answer|option|choice))?)?,?\s*"
-    r"(?:(?:which|that|this)\s+(?:is|was|matches|means|corresponds\s+to|would\s+be)\s+|i\.e\.,?\s*|\()"
-    r"(?:the\s+)?(?:(?:option|choice|answer|letter)\s+)?[\"'(\[]*",
-    re.IGNORECASE,
-)
-# "A would be correct if the car were red" supposes; "if I had to guess, A" does not.
-_WOULD_IF = re.compile(r"\W*(?:would|might|could)\s+(?:\w+\s+){1,4}?if\b", re.IGNORECASE)
-_MUST_GUESS = re.compile(
-    r"\bif\s+(?:i\s+)?(?:had|have|am\s+forced|were\s+forced|forced|must)(?:\s+to)?\s+"
-    r"(?:guess|choose|pick|answer|select)\b",
-    re.IGNORECASE,
-)
-# What may follow an option that begins a reply: "C, because", "A) Apples are", "B\n\nThe video".
-_FIRST = re.compile(r"[)\]]?\s*(?:[,:(—–-]|\n|because|since|as\b)")
+def _differ(claims: Sequence[_Claim]) -> bool:
+    return len({option for one in claims for option in one.options}) > 1

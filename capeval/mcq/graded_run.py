@@ -1,20 +1,20 @@
-"""A graded run as later steps read it: `grades.json`, and what its responses say of the frames."""
+"""A graded run as later steps read it: `grades.json`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat
 
 from capeval.errors import InputError
-from capeval.files.reading import json_lines, parse_json, read_text
+from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
-from capeval.mcq.find_run import GRADES, RESPONSES
+from capeval.mcq.find_run import GRADES
 from capeval.schema.question import Tag
-from capeval.text import shown
+from capeval.text import counted, cut, shown
 
 
 class GradedAnswer(BaseModel):
@@ -108,13 +108,21 @@ class GradedRun:
         return found if isinstance(found, str) else None
 
     @property
+    def read_by(self) -> str:
+        """How the replies became answers: the strategy, and the benchmark's convention."""
+        strategy, convention = self.settings.get("strategy"), self.settings.get("as")
+        if strategy is None:
+            return self.signature
+        return f"{strategy}, as {convention}" if convention else str(strategy)
+
+    @property
     def benchmark(self) -> str:
         """The benchmark's name; several are joined."""
         return "+".join(dict.fromkeys(one.benchmark for one in self.answers if one.benchmark))
 
 
 def read_graded_run(path: Path) -> GradedRun:
-    """Read one grades.json, with frames and tags of the responses.jsonl next to it.
+    """Read one grades.json.
 
     Raises
     ------
@@ -123,9 +131,6 @@ def read_graded_run(path: Path) -> GradedRun:
     """
     grades = validated(_Grades, parse_json(read_text(path), file=path), file=path, where="")
     answers = [one for one in grades.items if not one.rotation]
-    beside = path.with_name(RESPONSES)
-    if beside.is_file() and not any(one.frames or one.tags for one in answers):
-        answers = _with_responses(answers, beside)
     seen: set[tuple[str, str]] = set()
     for one in answers:
         if (one.benchmark, one.id) in seen:
@@ -145,22 +150,45 @@ def read_graded_run(path: Path) -> GradedRun:
     )
 
 
-def _with_responses(answers: Iterable[GradedAnswer], file: Path) -> list[GradedAnswer]:
-    """Return answers with the frames and tags of the last line of each question."""
-    known = {*GradedAnswer.model_fields, "question", "options", "reply", "reason", "likelihood"}
-    found: dict[tuple[Any, Any], dict[str, Any]] = {}
-    for _, line in json_lines(read_text(file), file=file):
-        if isinstance(line, dict) and not line.get("rotation"):
-            found[line.get("benchmark", ""), line.get("id")] = line
-    whole = []
-    for one in answers:
-        line = found.get((one.benchmark, one.id), {})
-        tags = {name: value for name, value in line.items() if name not in known}
-        parts = one.model_dump() | {"frames": line.get("frames") or {}, "tags": tags}
-        whole.append(validated(GradedAnswer, parts, file=file, where=f"id {shown(one.id)}"))
-    return whole
-
-
 def _accuracy(group: _Group) -> GroupAccuracy:
     found = group.accuracy
     return GroupAccuracy(found.value, found.low, found.high, group.n, group.baselines)
+
+
+class Shown(NamedTuple):
+    """What a model saw of a video: multi, single, picked, shuffled or blind, and its label."""
+
+    role: str
+    label: str
+
+
+def shown_by(frames: Mapping[str, Any]) -> Shown | None:
+    """Return what the frames of a response say; None if they say nothing.
+
+    >>> shown_by({"policy": "16", "indices": [0, 9, 18]})
+    Shown(role='multi', label='16 frames')
+    >>> shown_by({"policy": "16", "order": "shuffled", "indices": [9, 0, 18]})
+    Shown(role='shuffled', label='16 shuffled')
+    >>> shown_by({"single": "random", "indices": [9]})
+    Shown(role='single', label='random frame')
+    >>> shown_by({"single": "column:best_frame", "indices": [9]})
+    Shown(role='picked', label='picked frame')
+    """
+    policy, single = frames.get("policy"), frames.get("single")
+    indices = frames.get("indices")
+    if frames.get("blind") or policy in ("none", "blind"):
+        return Shown("blind", "no frame")
+    if isinstance(single, str | int) and not isinstance(single, bool):
+        if str(single).startswith("column:"):
+            return Shown("picked", "picked frame")
+        return Shown("single", f"frame {single}" if str(single).isdecimal() else f"{single} frame")
+    count = len(indices) if isinstance(indices, list) else None
+    if count == 1 and policy in (None, "1", 1):
+        return Shown("single", "middle frame" if policy else "1 frame")
+    if policy is None and count is None:
+        return None
+    number = str(policy)
+    many = counted(int(number), "frame") if number.isdecimal() else str(policy or "frames")
+    if frames.get("order") == "shuffled":
+        return Shown("shuffled", f"{many.removesuffix(' frames')} shuffled")
+    return Shown("multi", cut(many, 20))

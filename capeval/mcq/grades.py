@@ -33,7 +33,7 @@ class Group(_Part):
     accuracy_answered : right answers among those
     by_chance : answers that were drawn
     videos : how many different videos there are
-    baselines : accuracy of chance, of the frequent choice, and of others where they are known
+    baselines : accuracy of chance and of the frequent choice
     """
 
     accuracy: Accuracy
@@ -129,9 +129,6 @@ class Grades(_Part):
     ----------
     signature : one line that says how the accuracy was made
     settings : the strategy, the convention and what they were set to
-    over_all : accuracy over all scored replies, where a convention counts fewer
-    over_questions : accuracy over all questions, with those without a reply as wrong, where some
-        have none
     by : the same for each group of questions, by way and group
     changes : by flag, accuracy where it is true divided by accuracy where it is false, minus 1
     decided_by : how many replies each rule decided
@@ -146,8 +143,6 @@ class Grades(_Part):
     settings: dict[str, Any]
     counts: Counts
     overall: Group
-    over_all: Accuracy | None = None
-    over_questions: Accuracy | None = None
     by: dict[str, dict[str, Group]]
     changes: dict[str, Accuracy] = Field(default_factory=dict)
     decided_by: dict[str, int]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from math import fsum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,23 +33,6 @@ DRAWS = 10_000
 
 
 @dataclass(frozen=True)
-class Blind:
-    """The decisions on the responses of a run that saw no video."""
-
-    asked: Sequence[Asked]
-    decisions: Sequence[Decision]
-
-    def correct(self) -> dict[Key, list[bool]]:
-        """Return whether each question was answered correctly, for each rotation."""
-        found: dict[Key, list[bool]] = {}
-        for one, decision in zip(self.asked, self.decisions, strict=True):
-            if not decision.unscored:
-                key = (one.response.benchmark, one.response.id)
-                found.setdefault(key, []).append(decision.option == one.right)
-        return found
-
-
-@dataclass(frozen=True)
 class Graded:
     """What was decided, before it is counted.
 
@@ -66,7 +47,6 @@ class Graded:
     strategy: Strategy
     convention: Convention | None = None
     questions: Sequence[Question] | None = None
-    blind: Blind | None = None
     by: Sequence[str] = ()
     draws: int = DRAWS
     seed: int = 0
@@ -87,8 +67,6 @@ def count_grades(
         settings=dict(settings),
         counts=count.counts,
         overall=count.groups[_ALL],
-        over_all=count.over_all(),
-        over_questions=count.over_questions(),
         by={
             way: {bucket: count.groups[way, bucket] for bucket in buckets}
             for way, buckets in count.places.items()
@@ -132,9 +110,7 @@ class _Counter:
         self._video = np.array([names[name] for name in videos], dtype=np.intp)
         self._chance = np.array([1 / len(r.options) for r in self._responses])
         self._frequent_letter, self._frequent = self._most_common()
-        self._blind = graded.blind.correct() if graded.blind else None
         self.places = grouped(self._responses, graded.by)
-        self._human = self._published_human()
         self._set_groups()
 
     def _most_common(self) -> tuple[str, np.ndarray[Any, Any]]:
@@ -198,31 +174,16 @@ class _Counter:
             accuracy_answered=right_answered / answered if answered else None,
             by_chance=int(self._drawn[at].sum()),
             videos=len(np.unique(self._video[at])),
-            baselines=self._baselines_at(name, at),
+            baselines=self._baselines_at(at),
         )
 
-    def _baselines_at(
-        self, name: tuple[str, str], at: np.ndarray[Any, Any]
-    ) -> dict[str, float | None]:
+    def _baselines_at(self, at: np.ndarray[Any, Any]) -> dict[str, float | None]:
         n = len(at)
-        found: dict[str, float | None] = {
+        return {
             # Summed exactly, whatever the order of the responses is.
             "chance": fsum(self._chance[at]) / n if n else None,
             "frequent": float(self._frequent[at].mean()) if n else None,
         }
-        if self._blind is not None:
-            keys = {(self._responses[i].benchmark, self._responses[i].id) for i in at}
-            values = [right for key in keys for right in self._blind.get(key, ())]
-            found["blind"] = sum(values) / len(values) if values else None
-        for human, accuracies in self._human.items():
-            of_group = accuracies.get("overall" if name == _ALL else name[1])
-            if name == _ALL or name[0] == "reasoning_type":
-                found[human] = None if of_group is None else of_group / 100
-        return found
-
-    def _published_human(self) -> Mapping[str, Mapping[str, float]]:
-        benchmarks = {r.benchmark for r in self._responses}
-        return _published_human().get(benchmarks.pop(), {}) if len(benchmarks) == 1 else {}
 
     # ---- the parts of the result -------------------------------------------------------------
 
@@ -247,21 +208,6 @@ class _Counter:
             counted=int(self._counted.sum()),
             unlike_exact=_unlike_exact(self._asked, self._decisions),
         )
-
-    def over_all(self) -> Accuracy | None:
-        """Return the accuracy over all scored replies, where the convention counts fewer."""
-        if int(self._counted.sum()) == int(self._scored.sum()):
-            return None
-        at = np.flatnonzero(self._scored)
-        return self._one(at)
-
-    def over_questions(self) -> Accuracy | None:
-        """Return the accuracy over all questions, those without a reply as wrong."""
-        counts = self.counts
-        total = len(self._responses) + counts.missing
-        if total == counts.scored:
-            return None
-        return Accuracy(value=int((self._right & self._scored).sum()) / total if total else None)
 
     def _one(self, at: np.ndarray[Any, Any], right: np.ndarray[Any, Any] | None = None) -> Accuracy:
         right = self._right if right is None else right
@@ -391,9 +337,3 @@ def _unlike_exact(asked: Sequence[Asked], decisions: Sequence[Decision]) -> int:
         not decision.unscored and one.failure is None and decision.option != one.exact.option
         for one, decision in zip(asked, decisions, strict=True)
     )
-
-
-@cache
-def _published_human() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    text = Path(__file__).with_name("published_human.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.errors import UsageError
 from capeval.files.packaged import filled, template
 from capeval.mcq.asked import SYMBOLS
 from capeval.schema.question import Question, option_lines
@@ -15,7 +14,7 @@ from capeval.text import counted, storable
 
 PROMPTS = "mcq-v1"
 
-_WORDS = {"letters": "letter", "numbers": "number", "kana": "kana character"}
+_WORDS = {"letters": "letter", "numbers": "number"}
 # A sampling policy that takes frames by the clock.
 _BY_RATE = re.compile(r"fps|auto")
 # What opens a tag or a chat template's marker: "<question>", "</question>", "<|im_end|>",
@@ -57,7 +56,7 @@ def question_prompt(
     options : in the order in which they are shown
     frames : how many are shown; None if the question is asked without the video
     policy : how they were sampled, as `--frames` says it
-    symbols : letters, numbers or kana
+    symbols : letters or numbers
     subtitles : those at the frames; without any, the prompt does not mention subtitles
     """
     name = _template_name(question, frames is None, policy, has_subtitles=bool(subtitles))
@@ -89,13 +88,6 @@ def _template_name(question: Question, blind: bool, policy: str, *, has_subtitle
 def takes_subtitles(benchmark: str) -> bool:
     """Return whether there is a prompt with subtitles for a benchmark."""
     return benchmark not in ("tuna", "tomato")
-
-
-def symbols_named(name: str) -> tuple[str, ...]:
-    """Return a set of symbols; raises `UsageError`."""
-    if name not in SYMBOLS:
-        raise UsageError(f"--symbols {name}: must be one of {', '.join(SYMBOLS)}")
-    return SYMBOLS[name]
 
 
 def inert(text: str) -> str:

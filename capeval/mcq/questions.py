@@ -13,9 +13,7 @@ from capeval.files.annotations import split_format
 from capeval.files.jsonl import dumps
 from capeval.files.reading import why_missing
 from capeval.files.validation import validated
-from capeval.mcq.formats.layout import Layout, Notices
-from capeval.mcq.formats.own import NEEDED
-from capeval.mcq.formats.records import Source, read_source
+from capeval.mcq.layouts import Layout, Notices, Source, read_source
 from capeval.plugins import Registry, blaming
 from capeval.schema.question import Question, Response, Tag
 from capeval.text import describe, listed, nearest, shown
@@ -29,6 +27,7 @@ its fields.
 
 _Tagged = TypeVar("_Tagged", Question, Response)
 
+_NEEDED = ("id", "video", "question", "options", "answer")
 _MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user can read.
 
 
@@ -38,11 +37,11 @@ def _problem(reader: Any) -> str | None:
 
 
 _PACKAGED = {
-    "tuna": "capeval.mcq.formats.tuna:LAYOUT",
-    "tomato": "capeval.mcq.formats.tomato:LAYOUT",
-    "tomato-harness": "capeval.mcq.formats.tomato:HARNESS",
-    "video-mme": "capeval.mcq.formats.video_mme:LAYOUT",
-    "own": "capeval.mcq.formats.own:LAYOUT",
+    "tuna": "capeval.mcq.layouts:TUNA",
+    "tomato": "capeval.mcq.layouts:TOMATO",
+    "tomato-harness": "capeval.mcq.layouts:HARNESS",
+    "video-mme": "capeval.mcq.layouts:VIDEO_MME",
+    "own": "capeval.mcq.layouts:OWN",
 }
 FORMATS: Registry[QuestionReader] = Registry(
     "capeval.questions", "layout of questions", _PACKAGED, _problem
@@ -85,14 +84,14 @@ def _recognised(file: Path, on_notice: Notices) -> Iterator[tuple[str, Question]
 
 def _unknown(source: Source) -> InputError:
     columns = sorted(source.columns())
-    if len(lacking := [name for name in NEEDED if name not in columns]) <= 2:
+    if len(lacking := [name for name in _NEEDED if name not in columns]) <= 2:
         what = listed([f"{shown(one)}{nearest(one, columns)}" for one in lacking])
-        message = f"lacks {what}; questions need {', '.join(NEEDED)}"
+        message = f"lacks {what}; questions need {', '.join(_NEEDED)}"
     else:
         has = listed(columns, _MOST_NAMED) or "no fields"
         message = (
             f"has no known layout of questions ({has}); give your own as JSON lines with "
-            f"{', '.join(NEEDED)}, or name the layout as in tuna:{source.file.name} "
+            f"{', '.join(_NEEDED)}, or name the layout as in tuna:{source.file.name} "
             f"({', '.join(FORMATS.names())})"
         )
     place = source.records[0].place if source.records else ""

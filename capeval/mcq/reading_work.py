@@ -13,7 +13,7 @@ from capeval.errors import CacheMiss, CapevalError
 from capeval.llm.meter import Meter
 from capeval.mcq.asked import Asked
 from capeval.mcq.model_reader import ModelReader
-from capeval.mcq.strategies import AskModel, Decision, Settings, Strategy
+from capeval.mcq.strategies import AskModel, Decision, Strategy
 from capeval.runs.engine import Labels, Plan, Spent
 from capeval.schema.usage import Usage
 
@@ -31,14 +31,14 @@ class Undecided:
     index: str
     asked: Asked
     strategy: Strategy
-    settings: Settings
+    seed: int
     asks: AskModel
 
     def end(self) -> Decision:
         """Return the decision where the model found no option."""
         if self.strategy.last is None:
             return Decision(None, "model: none")
-        return self.strategy.end(self.asked, self.settings)
+        return self.strategy.end(self.asked, self.seed)
 
 
 @dataclass(frozen=True)

@@ -12,32 +12,29 @@ _LOOKALIKE = str.maketrans("АВСЕНІЈКМОРТХΑΒΕΗΙΚΜΝΟΡΤΧ",
 _ALONE = re.compile(r"(?<!\w)[АВСЕНІЈКМОРТХΑΒΕΗΙΚΜΝΟΡΤΧ](?!\w)")
 
 _TEMPLATE = re.compile(r"</s>|<\|[^<>|]{1,40}\|>|<(?:end_of_turn|eos|pad|bos)>")
-_COMMAND = re.compile(
-    r"\\(?:text|textbf|textit|textrm|textsf|texttt|emph|underline|mathrm|mathbf|mathsf|mathit|mathbb|"
-    r"rm|bf|(?:text)?color\s*\{\w*\})\s*\{([^{}]*)\}"
-)
-_NESTED = re.compile(r"\{\s*\{([^{}]*)\}\s*\}")
-_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{([^{}]*)\}")
-_TAGGED = re.compile(
-    r"<((?:\w{1,12}_)?(?:answer|choice|option)(?:_\w{1,12})?)>([^<]*)</\1>", re.IGNORECASE
-)
 _INLINE = re.compile(
-    r"</?(?:b|i|u|em|strong|span|font|code|mark|small|sub|sup)(?:\s[^<>]{0,200})?>", re.IGNORECASE
+    r"</?(?:b|i|u|em|strong|span|font|code|mark)(?:\s[^<>]{0,200})?>", re.IGNORECASE
 )
-_BLOCK = re.compile(
-    r"</?(?:p|br|div|h[1-6]|ul|ol|li|pre|center|hr)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
+_BLOCK = re.compile(r"</?(?:p|br|div|h[1-6]|ul|ol|li|pre)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE)
+_COMMAND = re.compile(
+    r"\\(?:text\w{0,2}|emph|underline|math\w{2,3}|(?:text)?color\s*\{\w*\})\s*\{([^{}]*)\}"
+    r"|\{\s*\{([^{}]*)\}\s*\}"
+)
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{(?P<value>[^{}]*)\}")
+_TAGGED = re.compile(
+    r"<((?:\w{1,12}_)?(?:answer|choice|option))>(?P<value>[^<]*)</\1>", re.IGNORECASE
 )
 # A key of JSON, or of a printed dict, that says what its value is.
 _KEYED = re.compile(
     r"""(["'])(?:(?:final|correct|best|selected|chosen|predicted|my)[_ ]?)?
     (?:answer|choice|option|prediction|letter)\1\s*:\s*
-    (?:"(?P<double>[^"\\\n]{0,1000})"|'(?P<single>[^'\\\n]{0,1000})'|(?P<bare>\w{1,20})(?=\s*[,}\n]))""",
+    (?P<quote>["']?)(?P<value>[^\\\n{}\[\]]{0,1000}?)(?P=quote)(?=\s*[,}\n])""",
     re.IGNORECASE | re.VERBOSE,
 )
 # Dollars around LaTeX or around one word; the others are amounts of money.
 _DOLLARS = re.compile(r"\$([^$\n]{0,200}\\[^$\n]{0,200}|\s?\(?\w{1,20}\)?\s?)\$")
 _MATH = re.compile(r"\\[()\[\],;! ]")
-_EMPHASIS = re.compile(r"\*+|_{2,}|`+|~{2,}|^[ \t]*#+[ \t]*|^[ \t]*>[ \t]*", re.MULTILINE)
+_EMPHASIS = re.compile(r"\*+|_{2,}|`+|~{2,}|^[ \t]*[#>]+[ \t]*", re.MULTILINE)
 _MARKS = frozenset("*_`~#>")
 _BLANKS = re.compile(r"[^\S\n]+")
 # Patterns try each mark of a run as a beginning: without long runs, that takes no time.
@@ -61,14 +58,11 @@ def answer_text(reply: str) -> tuple[str, list[str]] | None:
     >>> answer_text("It costs $5 or $10.")
     ('It costs $5 or $10.', [])
     """
-    text: str | None = reply
-    if "<" in reply or "[" in reply or "◁" in reply or reply.startswith("analysis"):
-        text = after_thinking(reply)
-    if text is None:
+    may_think = "<" in reply or "[" in reply or "◁" in reply or reply.startswith("analysis")
+    whole = after_thinking(reply) if may_think else reply
+    if whole is None:
         return None
-    text = text[-LONGEST:]
-    if "  " in text or not text.isprintable():
-        text = _BLANKS.sub(" ", text)
+    text = _BLANKS.sub(" ", whole[-LONGEST:])
     if not text.isascii():
         text = normal_form(text)
         text = _ALONE.sub(lambda found: found[0].translate(_LOOKALIKE), text)
@@ -77,26 +71,20 @@ def answer_text(reply: str) -> tuple[str, list[str]] | None:
         text = _BLOCK.sub("\n", _INLINE.sub("", _TEMPLATE.sub(" ", text)))
     if "$" in text:
         text = _DOLLARS.sub(r"\1", text.replace("$$", "$"))
-    boxes: list[str] = []
     if "\\" in text:
         for _ in range(3):  # commands within commands
-            text = _NESTED.sub(r"{\1}", _COMMAND.sub(r"\1", text))
-        boxes = [found[1] for found in _BOXED.finditer(text)]
-        text = _MATH.sub("", _BOXED.sub(r"\1", text))
-    if "<" in text and not boxes:
-        boxes = [found[2] for found in _TAGGED.finditer(text)]
-        text = _TAGGED.sub(r"\2", text)
-    if "{" in text and not boxes:
-        boxes = [
-            found["double"] or found["single"] or found["bare"] or ""
-            for found in _KEYED.finditer(text)
-        ]
-    return _plain(text), [_plain(_MATH.sub("", box)) for box in boxes]
+            text = _COMMAND.sub(lambda found: found[1] or f"{{{found[2] or ''}}}", text)
+    boxes: list[str] = []
+    for opening, pattern in (("\\", _BOXED), ("<", _TAGGED), ("{", _KEYED)):
+        if opening in text and not boxes:
+            boxes = [found["value"] for found in pattern.finditer(text)]
+            text = pattern.sub(r"\g<value>", text)
+    return _plain(text), [_plain(box) for box in boxes]
 
 
 def _plain(text: str) -> str:
+    if "\\" in text:
+        text = _MATH.sub("", text)
     if not _MARKS.isdisjoint(text):
         text = _EMPHASIS.sub("", text)
-    if len(text) > _SHORT:
-        text = _LONG_RUN.sub(lambda found: found[1] + found[2], text)
-    return text.strip()
+    return (_LONG_RUN.sub(r"\1\2", text) if len(text) > _SHORT else text).strip()

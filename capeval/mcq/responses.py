@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ from pydantic import ValidationError
 from capeval.errors import InputError
 from capeval.files.reading import first_line, parse_json, read_text
 from capeval.files.tables import is_binary_table
-from capeval.mcq.exchange.tomato import is_tomato_line, tomato_responses
+from capeval.mcq.benchmark_files import filled_template, is_tomato_line, tomato_responses
 from capeval.mcq.find_run import RESPONSES
-from capeval.mcq.formats.video_mme import filled_template
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.text import complaint, shown
 
@@ -43,7 +41,7 @@ def load_responses(
     """
     file = path / RESPONSES if path.is_dir() and (path / RESPONSES).exists() else path
     if file.is_dir():
-        found: Sequence[Response] = tomato_responses([file], questions, on_notice)
+        found: Sequence[Response] = tomato_responses(file, questions, on_notice)
     elif file.suffix.lower() == ".jsonl" or _is_lines(file):
         found = _lines(file, questions, on_notice)
     else:
@@ -76,32 +74,14 @@ def _lines(
             continue
         value = _value(line, file, number)
         if not result and is_tomato_line(value):
-            return tomato_responses([file], questions, on_notice)
+            return tomato_responses(file, questions, on_notice)
         result.append(_response(value, file, number))
     return result
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError
-    return found
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError
-    return number
-
-
-# As strict as `parse_json`, which makes a decoder for every line.
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
-
-
 def _value(line: str, file: Path, number: int) -> Any:
     try:
-        value = _DECODER.decode(line)
+        value = json.loads(line)
     except (ValueError, RecursionError):
         value = parse_json(line, file=file, line=number)  # which says what is wrong
     if not isinstance(value, dict):

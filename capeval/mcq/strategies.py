@@ -38,16 +38,8 @@ class Decision:
         return self.rule == CHANCE
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What strategies can be set to."""
-
-    seed: int = 0
-    per_token: bool = False
-
-
-Step = Callable[[Asked, Settings], Decision | None]
-"""Decides, or returns None where it does not."""
+Step = Callable[[Asked, int], Decision | None]
+"""Decides with the seed of draws, or returns None where it does not."""
 
 AskModel = Literal["choice", "tomato"]
 """What a model is asked: to choose an option or none, or TOMATO's question."""
@@ -76,62 +68,58 @@ class Strategy:
     published: bool = False
     needs_likelihood: bool = False
 
-    def decide(self, asked: Asked, settings: Settings) -> Decision | None:
+    def decide(self, asked: Asked, seed: int) -> Decision | None:
         """Return the decision; None if a model must be asked."""
         if self.reads_reply and asked.failure is not None:
             return Decision(None, "failed call", unscored=asked.failure)
         for step in self.steps:
-            decision = step(asked, settings)
+            decision = step(asked, seed)
             if decision is not None:
                 return decision
         if self.asks is not None and not (self.asks == "choice" and asked.is_empty):
             return None
-        return self.end(asked, settings)
+        return self.end(asked, seed)
 
-    def end(self, asked: Asked, settings: Settings) -> Decision:
+    def end(self, asked: Asked, seed: int) -> Decision:
         """Return the decision if neither a step nor the model has decided."""
-        decision = self.last(asked, settings) if self.last else None
+        decision = self.last(asked, seed) if self.last else None
         return decision or Decision(None, asked.exact.rule)
 
 
-def drawn(asked: Asked, settings: Settings) -> Decision:
+def drawn(asked: Asked, seed: int) -> Decision:
     """Draw an option by the seed and the question, whatever the order of the responses is."""
     response = asked.response
-    name = f"{settings.seed}\0{response.benchmark}\0{response.id}\0{response.rotation}"
+    name = f"{seed}\0{response.benchmark}\0{response.id}\0{response.rotation}"
     number = int.from_bytes(hashlib.sha256(name.encode("utf-8", "replace")).digest()[:8], "big")
     return Decision(number % len(response.options), CHANCE)
 
 
-def _exact(asked: Asked, _: Settings) -> Decision | None:
+def _exact(asked: Asked, _: int) -> Decision | None:
     found = asked.exact
     return None if found.option is None else Decision(found.option, found.rule)
 
 
-def _unread(asked: Asked, _: Settings) -> Decision:
+def _unread(asked: Asked, _: int) -> Decision:
     return Decision(None, asked.exact.rule)
 
 
-def _last(asked: Asked, _: Settings) -> Decision | None:
-    return None if asked.last is None else Decision(asked.last, "last mention")
-
-
 def _likely(what: Scored) -> Step:
-    def step(asked: Asked, settings: Settings) -> Decision | None:
+    def step(asked: Asked, _: int) -> Decision | None:
         found = asked.response.likelihood
         if found is None:
             return Decision(None, "no likelihood", unscored="the response has no likelihoods")
         count = len(asked.options)
-        problem = fault(found, what, count, per_token=settings.per_token)
+        problem = fault(found, what, count)
         if problem is not None:
             return Decision(None, "no likelihood", unscored=problem)
-        option = most_likely(found, what, per_token=settings.per_token)
+        option = most_likely(found, what)
         return Decision(option, "tie" if option is None else "likelihood")
 
     return step
 
 
 def _first_capital(version: str | None) -> Step:
-    def step(asked: Asked, _: Settings) -> Decision:
+    def step(asked: Asked, _: int) -> Decision:
         used = version or ("video-mme" if asked.response.benchmark == "video-mme" else "tuna")
         option = asked.of_prompt(first_capital(asked.reply, used))
         return Decision(option, "no capital A to D" if option is None else "first capital")
@@ -139,7 +127,7 @@ def _first_capital(version: str | None) -> Step:
     return step
 
 
-def _tomato(asked: Asked, _: Settings) -> Decision | None:
+def _tomato(asked: Asked, _: int) -> Decision | None:
     option = asked.of_prompt(tomato_patterns(asked.reply, asked.options))
     return None if option is None else Decision(option, "pattern")
 
@@ -148,7 +136,6 @@ def _made() -> dict[str, Strategy]:
     made = [
         Strategy("exact", "the option that a reply states; no guess", [_exact], last=_unread),
         Strategy("exact+random", "exact, otherwise a seeded draw", [_exact, drawn]),
-        Strategy("exact+last", "exact, otherwise the option mentioned last", [_exact, _last]),
     ]
     kinds: dict[str, tuple[Scored, str]] = {
         "likelihood-symbol": ("symbol", "the most likely symbol"),

@@ -7,24 +7,19 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from zipfile import BadZipFile, LargeZipFile, ZipFile, ZipInfo
 
-from capeval.errors import InputError
+from capeval.errors import InputError, MissingExtra
 from capeval.files.reading import read_bytes, reading, why_missing
 from capeval.files.videos import SUFFIXES
 from capeval.text import describe, listed, shown
 
-# An hour of dense subtitles is some 100 KB.
-_LARGEST = 8 << 20
 _FORMATS = (".srt", ".vtt")
 
-_TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?"
-_CUE = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?", re.ASCII)
-# A number in angle brackets is a time of karaoke; "I <3 you > me" is text.
-_MARKUP = re.compile(r"<[/!?a-zA-Z.][^<>]*>|<\d[\d:.,]*>|\{\\[^{}]*\}", re.ASCII)
-_BREAK = re.compile(r"<br\s*/?>|\\[Nn]", re.IGNORECASE)
-_NUMBER = re.compile(r"\s*\d+\s*", re.ASCII)
+# A time of karaoke, and a line break; pysubs2 keeps the one and joins words at the other.
+_INSIDE = re.compile(r"<\d[\d:.,]*>|(<br\s*/?>)", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -39,48 +34,33 @@ class Cue:
 def parse_subtitles(text: str) -> tuple[Cue, ...]:
     """Return the subtitles of SRT or VTT text in the order of time, without markup.
 
-    Whatever has no time is left out: numbers, comments, styles. A cue whose end is not behind its
-    start is left out, too, and so is one without text.
+    A cue whose end is not behind its start is left out, and so is one without text.
+
+    Raises
+    ------
+    MissingExtra
+        pysubs2 is not installed.
 
     >>> parse_subtitles("1\\n00:00:01,000 --> 00:00:02,500\\n<font color='red'>Hello</font> you")
     (Cue(start=1.0, end=2.5, text='Hello you'),)
     """
+    try:
+        from pysubs2 import SSAFile
+    except ImportError:
+        raise MissingExtra("reading subtitles needs pysubs2", "frames") from None
     # Files that were converted twice have an empty line, as it seems, after every line.
-    lines = text.removeprefix("\ufeff").replace("\r\r\n", "\n").splitlines()
+    text = text.removeprefix("\ufeff").replace("\r\r\n", "\n")
+    text = _INSIDE.sub(lambda found: " " if found[1] else "", text)
+    form = "vtt" if text.lstrip().startswith("WEBVTT") else "srt"
     cues = []
-    at = 0
-    while at < len(lines):
-        found = _CUE.fullmatch(lines[at])
-        at += 1
-        if not found:
-            continue
-        words = []
-        while at < len(lines) and lines[at].strip() and not _begins(lines, at):
-            words.append(lines[at])
-            at += 1
-        start, end = _seconds(*found.groups()[:4]), _seconds(*found.groups()[4:])
-        spoken = _plain(" ".join(words))
-        if end > start and spoken:
-            cues.append(Cue(start, end, spoken))
+    for event in SSAFile.from_string(text, format_=form).events:
+        # Behind an empty line are comments, and the name of the next cue.
+        spoken = event.plaintext.partition("\n\n")[0]
+        # Without markup already: an escaped "&lt;b&gt;" is meant as text.
+        spoken = " ".join(html.unescape(spoken).split())
+        if event.end > event.start and spoken:
+            cues.append(Cue(event.start / 1000, event.end / 1000, spoken))
     return tuple(sorted(cues, key=lambda cue: (cue.start, cue.end)))
-
-
-def _begins(lines: Sequence[str], at: int) -> bool:
-    """Return whether a cue begins at a line: some files have no empty line before it."""
-    if _CUE.fullmatch(lines[at]):
-        return True
-    follows = at + 1 < len(lines) and _CUE.fullmatch(lines[at + 1])
-    return bool(_NUMBER.fullmatch(lines[at]) and follows)
-
-
-def _seconds(hours: str | None, minutes: str, seconds: str, part: str | None) -> float:
-    return int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds) + float(f"0.{part or 0}")
-
-
-def _plain(text: str) -> str:
-    text = _MARKUP.sub("", _BREAK.sub(" ", text))
-    # Only then: an escaped "&lt;b&gt;" is meant as text.
-    return " ".join(html.unescape(text).split())
 
 
 def subtitles_at(cues: Sequence[Cue], times: Sequence[float]) -> tuple[str, ...]:
@@ -105,8 +85,7 @@ class SubtitleFiles:
     A damaged file raises `InputError` when it is read; so does a video whose name several files
     have in different folders.
 
-    Nothing of a zip file is unpacked to the disk, and an entry whose path leads out of its folder
-    is ignored.
+    Nothing of a zip file is unpacked to the disk.
     """
 
     def __init__(self, path: Path) -> None:
@@ -119,7 +98,7 @@ class SubtitleFiles:
             if path.is_dir():
                 for file in sorted(path.rglob("*")):
                     if file.suffix.lower() in _FORMATS and file.is_file():
-                        self._add(file.relative_to(path).as_posix(), _of_file(file))
+                        self._add(file.relative_to(path).as_posix(), partial(read_bytes, file))
             elif path.is_file():
                 self._open_zip()
             else:
@@ -139,9 +118,8 @@ class SubtitleFiles:
             ) from None
         for entry in sorted(entries, key=lambda entry: entry.filename):
             name = PurePosixPath(entry.filename.replace("\\", "/"))
-            unsafe = name.is_absolute() or ".." in name.parts or "__MACOSX" in name.parts
-            if not unsafe and name.suffix.lower() in _FORMATS and not entry.is_dir():
-                self._add(str(name), self._of_entry(archive, entry))
+            if "__MACOSX" not in name.parts and name.suffix.lower() in _FORMATS:
+                self._add(str(name), partial(self._entry, archive, entry))
 
     def _add(self, name: str, read: Callable[[], bytes]) -> None:
         path = PurePosixPath(name)
@@ -153,19 +131,13 @@ class SubtitleFiles:
             self._read[key] = read
             self._paths.setdefault(path.stem, []).append(key)
 
-    def _of_entry(self, archive: ZipFile, entry: ZipInfo) -> Callable[[], bytes]:
-        def read() -> bytes:
-            try:
-                with archive.open(entry) as file:
-                    # The stated size can be a lie.
-                    data = file.read(_LARGEST + 1)
-            except Exception as error:  # zipfile raises anything on damaged entries
-                raise InputError(
-                    f"cannot be read: {describe(error, 120)}", file=self.path, where=entry.filename
-                ) from None
-            return _small_enough(data, self.path, entry.filename)
-
-        return read
+    def _entry(self, archive: ZipFile, entry: ZipInfo) -> bytes:
+        try:
+            return archive.read(entry)
+        except Exception as error:  # zipfile raises anything on damaged entries
+            raise InputError(
+                f"cannot be read: {describe(error, 120)}", file=self.path, where=entry.filename
+            ) from None
 
     def of(self, video: str) -> tuple[Cue, ...] | None:
         """Return the subtitles of a video (its name, with or without suffix); None if none.
@@ -198,17 +170,6 @@ class SubtitleFiles:
     def __repr__(self) -> str:
         """Return what messages call it."""
         return f"{shown(str(self.path))} ({listed(sorted(self._read), 3)})"
-
-
-def _of_file(file: Path) -> Callable[[], bytes]:
-    return lambda: _small_enough(read_bytes(file), file, "")
-
-
-def _small_enough(data: bytes, file: Path, where: str) -> bytes:
-    if len(data) > _LARGEST:
-        message = f"is larger than {_LARGEST >> 20} MB, which no subtitles are"
-        raise InputError(message, file=file, where=where)
-    return data
 
 
 def _decoded(data: bytes) -> str:

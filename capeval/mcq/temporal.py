@@ -8,21 +8,36 @@ answered correctly with many frames and wrongly with one, by which TUNA-MCQ chos
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
+from capeval.errors import InputError, UsageError
+from capeval.mcq.breakdown import MAIN_WAYS, ORDERS
+from capeval.mcq.graded_run import GradedAnswer, GradedRun, shown_by
+from capeval.mcq.questions import texts_of
+from capeval.schema.question import Tag
 from capeval.stats.values import Floats, Interval, Mask, Missing, Value
 from capeval.stats.video_ratios import VideoRatios
+from capeval.text import counted, listed, nearest
 
-Role = Literal["multi", "single", "picked", "shuffled", "blind"]
+Role = Literal["multi", "single", "picked", "shuffled"]
 """What a run shows of each video: many frames in order, one frame, one frame picked for the
-question, the same many frames out of order, or nothing."""
+question, or the same many frames out of order."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
+
+SHOWN: Mapping[Role, str] = {
+    "multi": "all frames",
+    "single": "one frame",
+    "picked": "the hand-picked frame",
+    "shuffled": "the shuffled frames",
+}
+"""What each run shows, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +63,27 @@ MEASURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """A measure of some questions, as a fraction.
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MeasureResult(_Part):
+    """One measure of some questions, as a fraction.
 
     Attributes
     ----------
-    value : the relative change or the share
-    interval : of 95%
-    upper, lower : how many questions each of the two runs answers correctly
-    questions : how many both runs answer, correctly or not
+    value : a relative change, or a share; None for the reason in `reason`
+    low, high : the 95% interval over videos; None for the reason in `interval_reason`
+    upper, lower : how many of `questions` the two runs answer correctly
+    questions : how many are scored in both runs
     videos : how many videos these are about
     """
 
-    value: Value
-    interval: Interval | Missing
+    value: float | None
+    reason: str | None = None
+    low: float | None = None
+    high: float | None = None
+    interval_reason: str | None = None
     upper: int
     lower: int
     questions: int
@@ -80,18 +101,6 @@ def relative_change(upper: float, lower: float) -> Value:
     return upper / lower - 1 if lower else Missing("the denominator is 0")
 
 
-def mean_change(changes: Sequence[Value]) -> Value:
-    """Return the mean of several models' changes, not the change of their mean accuracies.
-
-    >>> mean_change([0.2, 0.4])
-    0.30000000000000004
-    """
-    there = [change for change in changes if not isinstance(change, Missing)]
-    if len(there) < len(changes):
-        return Missing(f"{len(changes) - len(there)} of {len(changes)} models have no value")
-    return float(np.mean(there)) if there else Missing("there is no model")
-
-
 def diagnose(
     correct: Mapping[Role, Floats],
     video: NDArray[np.int64],
@@ -99,7 +108,7 @@ def diagnose(
     *,
     draws: int = 10_000,
     seed: int = 0,
-) -> list[dict[str, Diagnostic]]:
+) -> list[dict[str, MeasureResult]]:
     """Return the diagnostics of every bucket of questions that the runs at hand allow.
 
     Parameters
@@ -126,9 +135,9 @@ def diagnose(
         ratios.share(at) if measure.share else ratios.ratio(at, table[:, 3] > 0)
         for at, (_, measure, table) in enumerate(tables)
     ]
-    found: list[dict[str, Diagnostic]] = [{} for _ in buckets]
+    found: list[dict[str, MeasureResult]] = [{} for _ in buckets]
     for (at, measure, table), interval in zip(tables, intervals, strict=True):
-        found[at][measure.name] = _diagnostic(measure, table, interval)
+        found[at][measure.name] = _result(measure, table, interval)
     return found
 
 
@@ -141,7 +150,7 @@ def _sums(
     return np.stack([np.bincount(video[both], one, videos) for one in columns], axis=1)
 
 
-def _diagnostic(measure: Measure, table: Floats, interval: Interval | Missing) -> Diagnostic:
+def _result(measure: Measure, table: Floats, interval: Interval | Missing) -> MeasureResult:
     upper, lower, only, questions = (int(total) for total in table.sum(axis=0).round())
     value: Value
     if not questions:
@@ -154,17 +163,193 @@ def _diagnostic(measure: Measure, table: Floats, interval: Interval | Missing) -
         value = relative_change(upper, lower)
     if isinstance(value, Missing):
         interval = value
-    elif isinstance(interval, Interval) and not measure.share:
-        interval = Interval(interval.low - 1, interval.high - 1, interval.method)
-    videos = int((table[:, 3] > 0).sum())
-    return Diagnostic(value, interval, upper, lower, questions, videos)
+    base = 0 if measure.share else 1
+    ends = (
+        {"interval_reason": interval.reason}
+        if isinstance(interval, Missing)
+        else {"low": interval.low - base, "high": interval.high - base}
+    )
+    return MeasureResult.model_validate(
+        {
+            "value": None if isinstance(value, Missing) else value,
+            "reason": value.reason if isinstance(value, Missing) else None,
+            **ends,
+            "upper": upper,
+            "lower": lower,
+            "questions": questions,
+            "videos": int((table[:, 3] > 0).sum()),
+        }
+    )
 
 
-SHOWN: Mapping[Role, str] = {
-    "multi": "all frames",
-    "single": "one frame",
-    "picked": "the hand-picked frame",
-    "shuffled": "the shuffled frames",
-    "blind": "no frame",
-}
-"""What each run shows, in words."""
+# ---- Graded runs in their roles ----------------------------------------------------------------
+
+
+class RoleRun(_Part):
+    """A run in its role; `label` is what it shows of a video, `questions` how many it scores."""
+
+    name: str
+    path: str
+    label: str
+    signature: str
+    questions: int
+
+
+class TemporalResult(_Part):
+    """The contents of `capeval mcq temporal --json`.
+
+    Attributes
+    ----------
+    way : the tag that questions are grouped by; None without groups
+    overall : the measures of all questions, by name
+    by : the same for each value of the tag
+    unpaired : the questions that not all of the runs asked
+    """
+
+    benchmark: str
+    model: str
+    runs: dict[Role, RoleRun]
+    way: str | None
+    overall: dict[str, MeasureResult]
+    by: dict[str, dict[str, MeasureResult]]
+    unpaired: int
+    resamples: int
+    seed: int
+    notes: tuple[str, ...]
+
+
+_Key = tuple[str, str]
+
+
+def temporal_result(
+    runs: Mapping[Role, GradedRun], *, way: str | None = None, draws: int = 10_000, seed: int = 0
+) -> TemporalResult:
+    """Return the diagnostics of one model's runs.
+
+    Parameters
+    ----------
+    runs : by what they show
+    way : the tag to group questions by; by default that of the benchmark
+
+    Raises
+    ------
+    InputError, UsageError
+        There is nothing to compare, or runs differ in their model or in their questions.
+    """
+    if not any(one.upper in runs and one.lower in runs for one in MEASURES):
+        raise UsageError(
+            "nothing can be compared: name a run of many frames (--multi) and one of a single "
+            "frame (--single, --picked) or of shuffled frames (--shuffled)"
+        )
+    for about, names in (
+        ("models", dict.fromkeys(run.model for run in runs.values() if run.model)),
+        ("benchmarks", dict.fromkeys(run.benchmark for run in runs.values())),
+    ):
+        if len(names) > 1:
+            raise UsageError(f"the runs are of several {about}: {listed(names)}")
+    answers = {
+        role: {(one.benchmark, one.id): one for one in run.answers} for role, run in runs.items()
+    }
+    questions = _questions(runs, answers)
+    first = next(iter(runs.values()))
+    used = way or MAIN_WAYS.get(first.benchmark)
+    groups = _groups([one.tags for one in questions.values()], used) if used else {}
+    if way and not groups:
+        tags = sorted({name for one in questions.values() for name in one.tags})
+        raise UsageError(
+            f"--by {way}: no question has this tag; there are {listed(tags) or 'none'}"
+            f"{nearest(way, tags)}"
+        )
+    # Sorted, so that the resamples do not depend on the order of the responses.
+    videos = {name: at for at, name in enumerate(sorted({q.video for q in questions.values()}))}
+    video = np.array([videos[one.video] for one in questions.values()], dtype=np.int64)
+    correct = {role: _correct(of, questions) for role, of in answers.items()}
+    masks = [np.ones(len(video), dtype=np.bool_), *groups.values()]
+    overall, *by = diagnose(correct, video, masks, draws=draws, seed=seed)
+    asked_everywhere = set.intersection(*({*of} for of in answers.values()))
+    return TemporalResult(
+        benchmark=first.benchmark,
+        model=first.model or first.name,
+        runs={
+            role: RoleRun(
+                name=run.name,
+                path=str(run.path),
+                label=_label(role, run),
+                signature=run.signature,
+                questions=int((~np.isnan(correct[role])).sum()),
+            )
+            for role, run in runs.items()
+        },
+        way=used if groups else None,
+        overall=overall,
+        by=dict(zip(groups, by, strict=True)),
+        unpaired=len(questions) - len(asked_everywhere),
+        resamples=draws,
+        seed=seed,
+        notes=tuple(_notes(runs, answers)),
+    )
+
+
+def _label(role: Role, run: GradedRun) -> str:
+    labels = {shows.label for one in run.answers if (shows := shown_by(one.frames))}
+    return labels.pop() if len(labels) == 1 else SHOWN[role]
+
+
+def _questions(
+    runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[_Key, GradedAnswer]]
+) -> dict[_Key, GradedAnswer]:
+    """Return every question once; those of one id must be the same in all runs."""
+    found: dict[_Key, GradedAnswer] = {}
+    for role, of in answers.items():
+        for key, one in of.items():
+            known = found.setdefault(key, one)
+            if (known.video, known.answer) != (one.video, one.answer):
+                raise InputError(
+                    f"question {one.id} has another video or answer than in the other runs",
+                    file=runs[role].path,
+                )
+    return found
+
+
+def _notes(
+    runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[_Key, GradedAnswer]]
+) -> Iterator[str]:
+    strategies = dict.fromkeys(run.read_by for run in runs.values())
+    if len(strategies) > 1:
+        yield (
+            f"the replies were read by different strategies ({listed(strategies)}); grade all runs "
+            "with one --select"
+        )
+    shuffled = answers.get("shuffled", {})
+    differ = sum(
+        key in shuffled and _frame_set(one) != _frame_set(shuffled[key])
+        for key, one in answers.get("multi", {}).items()
+    )
+    if differ:
+        yield (
+            f"{counted(differ, 'question')} had other frames in the shuffled run than in the "
+            "ordered one, so that more than the order differs"
+        )
+    label = _label("single", runs["single"]) if "single" in runs else "random frame"
+    if label != "random frame":
+        yield f"the single frame is the {label}; the TOMATO paper's measures are of a random one"
+
+
+def _frame_set(one: GradedAnswer) -> object:
+    indices = one.frames.get("indices")
+    return sorted(map(str, indices)) if isinstance(indices, list) else None
+
+
+def _correct(of: Mapping[_Key, GradedAnswer], questions: Iterable[_Key]) -> Floats:
+    values = ((of[key].correct if key in of else None) for key in questions)
+    return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
+
+
+def _groups(tags: Sequence[Mapping[str, Tag]], way: str) -> dict[str, Mask]:
+    """Return which questions have each value of a tag, in the order of the benchmark's tables."""
+    places: dict[str, Mask] = {}
+    for at, one in enumerate(tags):
+        for name in texts_of(one[way]) if way in one else ():
+            places.setdefault(name, np.zeros(len(tags), dtype=np.bool_))[at] = True
+    order = {name: at for at, name in enumerate(ORDERS.get(way, ()))}
+    return {name: places[name] for name in sorted(places, key=lambda n: (order.get(n, 99), n))}

@@ -1,41 +1,90 @@
 """AutoDQ, the metric of DREAM-1K (Wang et al. 2024, "Tarsier"): precision and recall of events.
 
 Recall is the share of the reference's events that the caption entails, precision the share of the
-caption's events that the reference entails. docs/metrics-autodq.md lists what differs from the
+caption's events that the reference entails. docs/metrics-chat.md lists what differs from the
 authors' code.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from typing import Annotated, Literal
 
-from capeval.files.packaged import prompts_label
-from capeval.llm.types import ReplyBroken, ReplyRefused
-from capeval.metrics.autodq_replies import (
-    ANSWER_TOKENS,
-    EVENT_TOKENS,
-    PROMPTS,
-    Label,
-    extracting,
-    judging,
-    read_events,
-    read_relations,
+from pydantic import AfterValidator
+
+from capeval.files.packaged import prompts_label, tag_free_json
+from capeval.llm.replies import Number, ReplyForm, each_once
+from capeval.metrics.chat_metric import Asked, ChatMetric, Question
+from capeval.metrics.protocol import (
+    Context,
+    Item,
+    Output,
+    Scored,
+    Settings,
+    Summary,
+    mean_of,
+    means_by_group,
 )
-from capeval.metrics.chat_metric import Asked, ChatMetric
-from capeval.metrics.protocol import Context, Item, Output, Scored, Summary
-from capeval.schema import Usage
+from capeval.text import counted, normal_form, storable
 
 PRECISION, RECALL, F1 = "autodq-precision", "autodq-recall", "autodq-f1"
+PROMPTS = "autodq-v1"
 
-# DREAM-1K's references have 6.3 events on average.
-_EXPECTED_EVENTS = 6
+Label = Literal["entailment", "neutral", "contradiction"]
 _UNSAID: Label = "neutral"
 """What an empty caption is to every event."""
 
 _NO_EVENTS = {PRECISION: "the caption has no events", RECALL: "the reference has no events"}
 UNGROUPED = "(no group)"
 """Where only some videos have a group, the group of the others."""
+
+# As many events the prompt asks for; more are counted, and noted.
+_MOST_EVENTS = 10
+# Far more than ten events: a model in a loop is cut off.
+_MOST_EXTRACTED_TOKENS = 1024
+# DREAM-1K's references have 6.3 events on average.
+_EXPECTED_EVENTS = 6
+# Of an event of ten words with its quotes, and of an answer with its keys.
+_EVENT_TOKENS, _ANSWER_TOKENS = 14, 14
+
+_WORD = re.compile(r"[^\W_]")
+
+
+def _with_words(event: str) -> str:
+    if not _WORD.search(event):
+        raise ValueError("every event must be a sentence")
+    return event
+
+
+class Events(ReplyForm):
+    """The events of a text."""
+
+    events: list[Annotated[str, AfterValidator(_with_words)]]
+
+
+class Relation(ReplyForm):
+    """Whether a text entails the event of a number, from 1."""
+
+    id: Number
+    relation: Label
+
+
+class Relations(ReplyForm):
+    """The relations of all events that were asked about."""
+
+    events: list[Relation]
+
+
+_GUESSED_EVENTS = Events(
+    events=[f"person {n} in the video does something" for n in range(_EXPECTED_EVENTS)]
+)
+
+
+class AutoDQSettings(Settings):
+    """Whether a text without events counts 1.0, as in the authors' code, or is undefined."""
+
+    upstream_empties: bool = False
 
 
 class AutoDQ(ChatMetric):
@@ -52,7 +101,7 @@ class AutoDQ(ChatMetric):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._one_if_none = context.options.upstream_empties
+        self._one_if_none = context.settings(self.name, AutoDQSettings).upstream_empties
         self.settings = {
             "version": "1",
             "prompts": prompts_label(PROMPTS),
@@ -64,20 +113,18 @@ class AutoDQ(ChatMetric):
             "failures": "unscored",
             "judge": self.chat.identity,
         }
-        self._failed: dict[str, ReplyBroken | ReplyRefused] = {}
-        self._first: dict[str, str] = {}
 
     async def ask_about(self, item: Item, asked: Asked) -> Scored:
         """Return precision, recall and F1, with the events and their relations in the details."""
         reference, caption = _text(item.references), _text([item.caption])
-        listed = listed_events(item)
+        # TUNA's annotated events are passages with camera and scene, and not what AutoDQ calls so.
+        listed = None if item.annotation is not None else item.events
         if listed is None:
-            listed = await self._reference_events(reference, asked)
+            listed = await self._events("reference's events", reference, asked)
         events: tuple[str, ...] = ()
         recalled = (_UNSAID,) * len(listed)
         if not item.is_empty:
-            question = extracting("caption's events", caption)
-            events = await self.ask(question, partial(read_events, stage=question.stage), asked)
+            events = await self._events("caption's events", caption, asked)
             recalled = await self._relations("recall", listed, caption, asked)
         precise = await self._relations("precision", events, reference, asked)
         values, undefined = self._values(precise, recalled, is_empty=item.is_empty)
@@ -87,25 +134,56 @@ class AutoDQ(ChatMetric):
         }
         return Scored(values, undefined, details)
 
-    async def _reference_events(self, reference: str, asked: Asked) -> tuple[str, ...]:
-        # The same request for every caption of the video: it is paid for once. A failure is no
-        # stored reply, and would be paid for again with each of them.
-        if reference in self._failed:
-            raise self._failed[reference]
-        question = extracting("reference's events", reference)
-        try:
-            return await self.ask(question, partial(read_events, stage=question.stage), asked)
-        except (ReplyBroken, ReplyRefused) as failure:
-            self._failed[reference] = failure
-            raise
+    async def _events(self, stage: str, text: str, asked: Asked) -> tuple[str, ...]:
+        """Return the events of a text, each once."""
+        question = Question(
+            stage,
+            PROMPTS,
+            "extract",
+            {"description": tag_free_json(text)},
+            _GUESSED_EVENTS,
+            _EVENT_TOKENS * _EXPECTED_EVENTS,
+            _MOST_EXTRACTED_TOKENS,
+            (text,),
+        )
+        items = await self.ask(question, asked, lambda reply: reply.events)
+        found: dict[str, str] = {}
+        for item in items:
+            found.setdefault(" ".join(normal_form(item).casefold().split()), storable(item.strip()))
+        if len(found) < len(items):
+            repeated = counted(len(items) - len(found), "repeated event")
+            asked.notes.append(f"{stage}: {repeated} left out")
+        if len(found) > _MOST_EVENTS:
+            asked.notes.append(
+                f"{stage}: {len(found)} events, where at most {_MOST_EVENTS} were asked for"
+            )
+        return tuple(found.values())
 
     async def _relations(
         self, stage: str, events: Sequence[str], text: str, asked: Asked
     ) -> tuple[Label, ...]:
+        """Return the relation of each event to a text: all of them are one question."""
         if not events:
             return ()
-        read = partial(read_relations, stage=stage, events=len(events))
-        return await self.ask(judging(stage, events, text), read, asked)
+        count = len(events)
+        lines = (tag_free_json({"id": n, "event": one}) for n, one in enumerate(events, start=1))
+        guess = [Relation(id=n, relation=_UNSAID) for n in range(1, count + 1)]
+        question = Question(
+            stage,
+            PROMPTS,
+            "entail",
+            {"description": tag_free_json(text), "events": "\n".join(lines)},
+            Relations(events=guess),
+            _ANSWER_TOKENS * count,
+            256 + 3 * _ANSWER_TOKENS * count,
+            (text, *events),
+        )
+
+        def in_order(reply: Relations) -> tuple[Label, ...]:
+            answers = [(one.id, one.relation) for one in reply.events]
+            return tuple(each_once(answers, count, "event"))
+
+        return await self.ask(question, asked, in_order)
 
     def _values(
         self, precise: Sequence[Label], recalled: Sequence[Label], *, is_empty: bool
@@ -132,30 +210,6 @@ class AutoDQ(ChatMetric):
         precision, recall = (_averaged(name, scored) for name in (PRECISION, RECALL))
         return {PRECISION: precision, RECALL: recall, F1: _f1_of(precision, recall, scored)}
 
-    def expected(self, item: Item) -> Usage:
-        """Return the calls and tokens, with the reference's events once for all its captions."""
-        reference, caption = _text(item.references), _text([item.caption])
-        listed, usage = listed_events(item), Usage()
-        if listed is None:
-            listed = _guessed()
-            if self._first.setdefault(reference, item.key) == item.key:
-                usage += extracting("", reference).expected(EVENT_TOKENS * len(listed))
-        if item.is_empty:
-            return usage
-        usage += extracting("", caption).expected(EVENT_TOKENS * _EXPECTED_EVENTS)
-        for events, text in ((listed, caption), (_guessed(), reference)):
-            if events:
-                usage += judging("", events, text).expected(ANSWER_TOKENS * len(events))
-        return usage
-
-
-def listed_events(item: Item) -> tuple[str, ...] | None:
-    """Return the events that the data list, or None where they are to be extracted.
-
-    TUNA's annotated events are passages with camera and scene, and not what AutoDQ calls events.
-    """
-    return None if item.annotation is not None else item.events
-
 
 def harmonic_mean(precision: float, recall: float) -> float:
     """Return F1, 0 where both are 0.
@@ -172,31 +226,15 @@ def _text(texts: Sequence[str]) -> str:
     return "\n".join(texts).lower()
 
 
-def _guessed() -> tuple[str, ...]:
-    return ("a person in the video does something",) * _EXPECTED_EVENTS
-
-
 def _averaged(name: str, scored: Sequence[tuple[Item, Scored]]) -> Summary:
-    groups: dict[str | None, list[float]] = {}
-    for item, one in scored:
-        if name in one.values:
-            groups.setdefault(item.group, []).append(one.values[name])
-    undefined = sum(name in one.undefined for _, one in scored)
-    if not groups:
-        return Summary(None, 0, undefined, "no caption has a value")
-    means = {group: sum(values) / len(values) for group, values in groups.items()}
-    shown = {UNGROUPED if group is None else group: mean for group, mean in sorted_by_name(means)}
-    return Summary(
-        sum(means.values()) / len(means),
-        sum(map(len, groups.values())),
-        undefined,
-        groups={} if [*means] == [None] else shown,
-    )
-
-
-def sorted_by_name(means: Mapping[str | None, float]) -> list[tuple[str | None, float]]:
-    """Return means by the name of their group; those without a group are last."""
-    return sorted(means.items(), key=lambda pair: (pair[0] is None, pair[0] or ""))
+    """Return an output averaged within groups, and then over them."""
+    whole, means = mean_of(name, scored), means_by_group(name, scored)
+    if not any(means):
+        return whole
+    value = sum(means.values()) / len(means)
+    named = sorted((group or UNGROUPED, mean) for group, mean in means.items())
+    named.sort(key=lambda pair: pair[0] == UNGROUPED)
+    return Summary(value, whole.n, whole.undefined, groups=dict(named))
 
 
 def _f1_of(precision: Summary, recall: Summary, scored: Sequence[tuple[Item, Scored]]) -> Summary:
@@ -210,4 +248,4 @@ def _f1_of(precision: Summary, recall: Summary, scored: Sequence[tuple[Item, Sco
     return Summary(value, n, len(scored) - n, groups=groups)
 
 
-__all__ = ["F1", "PRECISION", "RECALL", "AutoDQ", "harmonic_mean", "listed_events"]
+__all__ = ["F1", "PRECISION", "RECALL", "AutoDQ", "harmonic_mean"]

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capeval.errors import UsageError
+from pydantic import Field
+
+from capeval.errors import InputError, UsageError
 from capeval.files.judgments import short_hash
+from capeval.files.reading import read_text
 from capeval.local_models.devices import require_packages
-from capeval.local_models.weights_identity import folder_state
-from capeval.metrics.bertscore_baseline import Baseline, find_baseline
-from capeval.metrics.bertscore_layers import known_layer
+from capeval.metrics.bertscore_matching import Values, best, equal_weights, idf_weights, match
 from capeval.metrics.protocol import (
     Context,
     HasRoom,
@@ -26,16 +30,15 @@ from capeval.metrics.protocol import (
     Output,
     Record,
     Scored,
+    Settings,
     Summary,
     Unscored,
 )
 from capeval.runs.concurrency import in_thread
-from capeval.schema import Caption
-from capeval.text import counted
+from capeval.text import counted, shown
 
 if TYPE_CHECKING:
     from capeval.metrics.bertscore_encoder import Encoder, Tokens
-    from capeval.metrics.bertscore_matching import Matched, TokenWeights
 
 F1, PRECISION, RECALL = "bertscore-f1", "bertscore-precision", "bertscore-recall"
 _IN_ORDER = (PRECISION, RECALL, F1)
@@ -44,9 +47,85 @@ _IN_ORDER = (PRECISION, RECALL, F1)
 _AT_ONCE = 32
 _CAPTION, _REFERENCE = "caption", "reference"
 
-
 # What computes: another version may round otherwise.
 _LIBRARIES = ("torch", "transformers", "tokenizers")
+
+# Folders of the hub into which models have moved since the authors' tables were made.
+_MOVED_TO = frozenset(
+    {"FacebookAI", "albert", "distilbert", "google-bert", "google-t5", "openai-community", "xlnet"}
+)
+
+
+class BERTScoreSettings(Settings):
+    """How texts are compared.
+
+    Attributes
+    ----------
+    model : a name of the hub, or a folder such as ./mine
+    layer : how many of its layers to use; by default as the authors chose for the model
+    idf : whether tokens weigh by their inverse document frequency in the references
+    rescale : "en" for the authors' baseline of the model, "en:NAME" for that of another name, or
+        a file
+    fast_tokenizer : put no space before texts for RoBERTa, as bert-score does with its option of
+        this name, or with transformers 5
+    """
+
+    model: str = "roberta-large"
+    layer: int | None = Field(default=None, ge=0)
+    idf: bool = False
+    rescale: str | None = None
+    fast_tokenizer: bool = False
+
+
+def authors_name(model: str) -> str:
+    """Return the name that the authors' tables have for a model of the hub.
+
+    >>> authors_name("FacebookAI/roberta-large")
+    'roberta-large'
+    """
+    owner, _, name = model.partition("/")
+    return name if owner in _MOVED_TO else model
+
+
+def read_baseline(file: Path, layer: int) -> tuple[float, ...]:
+    """Return precision, recall and F1 of unrelated sentences for a layer; raises `InputError`.
+
+    The file has lines of LAYER,P,R,F, as those of the package bert-score.
+    """
+    rows = csv.DictReader(read_text(file).replace("\t", ",").splitlines())
+    try:
+        row = next(row for row in rows if row["LAYER"] == str(layer))
+        values = tuple(float(row[name]) for name in "PRF")
+    except (StopIteration, KeyError, TypeError, ValueError):
+        values = ()
+    # At 1 the scale would have no width; above it, better texts would get lower values.
+    if not values or not all(-1 <= value < 1 for value in values):
+        raise InputError(
+            f"must have a line LAYER,P,R,F for layer {layer}, with numbers from -1 to below 1",
+            file=file,
+        )
+    return values
+
+
+def find_baseline(wanted: str, model: str, layer: int) -> tuple[tuple[float, ...], str]:
+    """Return the baseline that `rescale` names, and what identifies it.
+
+    Raises `InputError`, and `UsageError` where the authors measured none.
+    """
+    file, identity = Path(wanted), "file"
+    if file.suffix not in {".tsv", ".csv"}:
+        language, _, name = wanted.partition(":")
+        name = authors_name(name or model)
+        package = Path(str(import_module("bert_score").__file__)).parent
+        file = package / "rescale_baseline" / language / f"{name}.tsv"
+        identity = f"{language}:{name}@bert-score-{version('bert-score')}"
+        if not file.is_file():
+            raise UsageError(
+                f"rescale in [metrics.bertscore]: bert-score has no baseline {shown(language)} of "
+                f"{shown(name)}; name a file, such as ./baseline.tsv"
+            )
+    values = read_baseline(file, layer)
+    return values, f"{identity}#{hashlib.sha256(read_text(file).encode()).hexdigest()[:6]}"
 
 
 @dataclass(frozen=True)
@@ -69,33 +148,32 @@ class _Pair:
 
 
 class _LocalModel:
-    """The model that the options name: known before it is loaded, and loaded once."""
+    """The model that the settings name: known before it is loaded, and loaded once."""
 
-    def __init__(self, context: Context) -> None:
-        o = context.options
-        model = o.bertscore_model.removeprefix("hf:")
+    def __init__(self, context: Context, settings: BERTScoreSettings) -> None:
+        model = settings.model
         # Imported first: the modules below import them.
-        require_packages(("torch", "transformers"), "bertscore")
+        require_packages(("torch", "transformers", "bert_score"), "bertscore")
         from capeval.local_models.checkpoint import find_checkpoint
         from capeval.local_models.loading import one_line_errors
         from capeval.metrics.bertscore_encoder import begins_with_space
 
         if not Path(model).is_dir() and model.startswith((".", "/", "~")):
-            raise UsageError(f"--bertscore-model {model}: there is no such folder")
+            raise UsageError(f"model in [metrics.bertscore]: there is no folder {shown(model)}")
         with one_line_errors(model):
             self.source = find_checkpoint(model, None)
-        layer = o.bertscore_layer
+        layer = settings.layer
         if layer is None and not self.source.is_local:
-            layer = known_layer(model)
+            layers: Mapping[str, int] = import_module("bert_score.utils").model2layers
+            layer = layers.get(authors_name(model))
         if layer is None:
             raise UsageError(
-                f"{model}: the authors of BERTScore chose no layer for it; choose one with "
-                "--bertscore-layer"
+                f"{model}: the authors of BERTScore chose no layer for it; choose one as layer in "
+                "[metrics.bertscore] of capeval.toml"
             )
         self.name, self.layer = model, layer
-        self.is_spaced = not o.bertscore_fast_tokenizer and begins_with_space(self.source)
-        self._device = o.device or "auto"
-        self._state = folder_state(self.source.folder) if self.source.is_local else None
+        self.is_spaced = not settings.fast_tokenizer and begins_with_space(self.source)
+        self._device = context.options.device or "auto"
         found = self.source.identity(context.on_notice)
         if isinstance(found, str):
             self.identity = f"{found}@{(self.source.revision or 'unknown')[:12]}"
@@ -108,13 +186,9 @@ class _LocalModel:
         if self._encoder is None:
             from capeval.metrics.bertscore_encoder import Encoder
 
-            loaded = Encoder(
+            self._encoder = Encoder(
                 self.source, self.layer, device=self._device, leading_space=self.is_spaced
             )
-            if self._state is not None and folder_state(self.source.folder) != self._state:
-                # The signature may then name other weights.
-                raise UsageError(f"{self.name}: was changed meanwhile; run the same command again")
-            self._encoder = loaded
         return self._encoder
 
 
@@ -135,20 +209,19 @@ class BERTScore(Metric):
         corpus: Sequence[str] | None = None,
     ) -> None:
         super().__init__(context)
-        o = context.options
-        self._model = model or _LocalModel(context)
-        self._baseline: Baseline | None = None
-        if o.bertscore_rescale is not None:
-            self._baseline = find_baseline(
-                o.bertscore_rescale, model=self._model.name, layer=self._model.layer
-            )
-        self._corpus = corpus
+        self._chosen = chosen = context.settings(self.name, BERTScoreSettings)
+        self._model = model or _LocalModel(context, chosen)
+        baseline: tuple[float, ...] = (0.0, 0.0, 0.0)
+        rescale = "none"
+        if chosen.rescale is not None:
+            baseline, rescale = find_baseline(chosen.rescale, self._model.name, self._model.layer)
+        self._baseline, self._corpus = baseline, corpus
         idf = "none" if corpus is None else f"references@{len(corpus)}#{short_hash(corpus)[:6]}"
         self.settings = {
             "model": self._model.identity,
             "layer": str(self._model.layer),
             "idf": idf,
-            "rescale": "none" if self._baseline is None else self._baseline.identity,
+            "rescale": rescale,
             "space": "leading" if self._model.is_spaced else "none",
             "references": "max",
             "empty": "0",
@@ -158,7 +231,7 @@ class BERTScore(Metric):
 
     def for_captions(self, items: Sequence[Item]) -> BERTScore:
         """Return the metric with the captions' references as the texts that idf is counted in."""
-        if not self.context.options.bertscore_idf:
+        if not self._chosen.idf:
             return self
         by_video = {item.index: item.references for item in items}
         corpus = [text for texts in by_video.values() for text in texts]
@@ -173,7 +246,7 @@ class BERTScore(Metric):
         del has_room  # nothing is spent
         todo = []
         for item in items:
-            if Caption(index=item.index, caption=item.caption).is_empty:
+            if item.is_empty:
                 record(item, Scored({output.name: 0.0 for output in self.outputs}))
             else:
                 todo.append(item)
@@ -182,13 +255,11 @@ class BERTScore(Metric):
         pairs, weights = await in_thread(lambda: self._prepared(todo))
         for first in range(0, len(pairs), _AT_ONCE):
             group = pairs[first : first + _AT_ONCE]
-            matched = await in_thread(partial(_matched, self._model, group, weights))
+            matched = await in_thread(partial(_matched, self._model.encoder(), group, weights))
             for pair, matches in zip(group, matched, strict=True):
                 record(pair.item, self._outcome(pair, matches))
 
-    def _prepared(self, items: Sequence[Item]) -> tuple[list[_Pair], TokenWeights]:
-        from capeval.metrics.bertscore_matching import equal_weights, idf_weights
-
+    def _prepared(self, items: Sequence[Item]) -> tuple[list[_Pair], Mapping[int, float]]:
         encoder = self._model.encoder()
         if self._corpus is None:
             weights = equal_weights(encoder.delimiters)
@@ -204,22 +275,20 @@ class BERTScore(Metric):
         ]
         return sorted(pairs, key=lambda pair: -pair.length), weights
 
-    def _outcome(self, pair: _Pair, matches: Sequence[Matched]) -> Outcome:
-        from capeval.metrics.bertscore_matching import best
-
+    def _outcome(self, pair: _Pair, matches: Sequence[Values]) -> Outcome:
         tokens = {_CAPTION: pair.caption.content, _REFERENCE: [r.content for r in pair.references]}
         details = {"tokens": tokens, **({"cut": pair.cut} if pair.cut else {})}
+        values: dict[str, float] = {}
+        undefined: dict[str, str] = {}
         raw = best(matches)
-        if not all(value is None or math.isfinite(value) for value in raw):
-            return Unscored("the model's output is not a number", details)
-        values = raw if self._baseline is None else self._baseline.rescale(raw)
-        found = dict(zip(_IN_ORDER, values, strict=True))
-        reason = _why_undefined(pair, raw[0] is None)
-        return Scored(
-            {name: value for name, value in found.items() if value is not None},
-            {name: reason for name, value in found.items() if value is None},
-            details,
-        )
+        for name, value, base in zip(_IN_ORDER, raw, self._baseline, strict=True):
+            if value is None:
+                undefined[name] = _why_undefined(pair, raw[0] is None)
+            elif math.isfinite(value):
+                values[name] = (value - base) / (1 - base)
+            else:
+                return Unscored("the model's output is not a number", details)
+        return Scored(values, undefined, details)
 
     def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
         """Return the means; how many texts were cut is a notice."""
@@ -233,22 +302,24 @@ class BERTScore(Metric):
 
 
 def _matched(
-    model: _LocalModel, pairs: Sequence[_Pair], weights: TokenWeights
-) -> list[list[Matched]]:
+    encoder: Encoder, pairs: Sequence[_Pair], weights: Mapping[int, float]
+) -> list[list[Values]]:
     """Return how each pair's caption matches each of its references."""
     import torch
 
-    from capeval.metrics.bertscore_matching import EmbeddedText, match
-
     used = [pair for pair in pairs if pair.caption.content and pair.references]
     distinct = dict.fromkeys(text.ids for pair in used for text in (pair.caption, *pair.references))
-    encoder = model.encoder()
-    embedded = {
-        ids: EmbeddedText(found, torch.tensor(weights.of(ids), device=found.device))
-        for ids, found in zip(distinct, encoder.embed([*distinct]), strict=True)
+    embedded = dict(zip(distinct, encoder.embed([*distinct]), strict=True))
+    weighed = {
+        ids: torch.tensor([weights[token] for token in ids], device=encoder.device)
+        for ids in distinct
     }
+
+    def matched(one: tuple[int, ...], other: tuple[int, ...]) -> Values:
+        return match(embedded[one], embedded[other], weighed[one], weighed[other])
+
     return [
-        [match(embedded[pair.caption.ids], embedded[one.ids]) for one in pair.references]
+        [matched(pair.caption.ids, one.ids) for one in pair.references]
         if pair.caption.content
         else []
         for pair in pairs

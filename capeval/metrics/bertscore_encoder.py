@@ -1,16 +1,16 @@
-"""The model behind BERTScore: its layers up to one, its tokens, and its embeddings of texts."""
+"""The model behind BERTScore: its first layers, its tokens, and its embeddings of texts."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import transformers
-from torch.nn import Embedding, ModuleList
+from torch.nn import Embedding
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from capeval.errors import UsageError
@@ -19,11 +19,6 @@ from capeval.local_models.devices import place
 from capeval.local_models.loading import check_complete, check_vocabulary, one_line_errors
 from capeval.text import storable
 
-# Where architectures have their layers; the first that exists is cut.
-_LAYER_LISTS = (
-    *("layer", "encoder.layer", "encoder.block", "block", "encoder.layers"),
-    *("transformer.layer", "layers"),
-)
 # Position embeddings are of learned positions; those beyond the last do not exist.
 _POSITIONS = ("position_embeddings", "embed_positions")
 # For models and tokenizers that state no length: what nearly all encoders were trained with.
@@ -60,7 +55,7 @@ class Encoder:
     Parameters
     ----------
     source : the checkpoint
-    layer : how many of its layers are kept
+    layer : how many of its layers are loaded
     device : as `capeval.local_models.devices.place` takes it
     leading_space : whether a space is put before texts
     """
@@ -79,6 +74,13 @@ class Encoder:
             tokenizer: Any = AutoTokenizer.from_pretrained(model, **source.arguments)
             check_vocabulary(model, tokenizer)
             config = AutoConfig.from_pretrained(model, **source.arguments)
+            if layer > config.num_hidden_layers:
+                raise UsageError(
+                    f"{model}: it has {config.num_hidden_layers} layers; layer in "
+                    f"[metrics.bertscore] is {layer}"
+                )
+            # What the model applies after its last layer stays.
+            config.num_hidden_layers = layer
             with torch.device("meta"):
                 meta = AutoModel.from_config(config)
         self.device = place(model, source.size(meta), device=device, dtype="float32").device
@@ -93,14 +95,14 @@ class Encoder:
             )
         is_pair = hasattr(loaded, "decoder") and hasattr(loaded, "encoder")
         encoder = loaded.encoder if is_pair else loaded
-        _keep_layers(encoder, layer, model)
-        check_complete(model, {"missing_keys": _missing(info, encoder, loaded)})
+        # Of a pair the decoder may be missing, and a pooler reads what BERTScore does not use.
+        used = {f"encoder.{name}" if is_pair else name for name, _ in encoder.named_parameters()}
+        missing = [name for name in used & {*info["missing_keys"]} if "pooler" not in name]
+        check_complete(model, {"missing_keys": missing})
         self._model = encoder.eval().to(self.device)
         self._tokenizer = tokenizer
         self.length = _length(tokenizer, encoder)
         self._space = leading_space
-        self._known = int(encoder.get_input_embeddings().num_embeddings)
-        self._name = model
         with one_line_errors(f"{model} with {layer} layers"):
             frame = tokenizer.encode("", add_special_tokens=True)
             self._frame = len(frame)
@@ -123,11 +125,6 @@ class Encoder:
         is_cut = len(ids) > self.length
         if is_cut:
             ids = self._tokenizer.encode(stripped, max_length=self.length, truncation=True, **given)
-        if max(ids, default=0) >= self._known:
-            raise UsageError(
-                f"{self._name}: its tokenizer has a token {max(ids)}, and the model only "
-                f"{self._known}: they are not of one model"
-            )
         return Tokens(tuple(ids), is_cut, len(ids) - self._frame)
 
     def embed(self, texts: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:
@@ -160,46 +157,6 @@ class Encoder:
         return [output[row, : len(text)] for row, text in enumerate(texts)]
 
 
-def _keep_layers(encoder: Any, layer: int, model: str) -> None:
-    """Remove the layers above, so that what the model applies after its last one stays."""
-    if hasattr(encoder, "n_layers"):  # XLM
-        _check_layer(model, layer, int(encoder.n_layers))
-        encoder.n_layers = layer
-        return
-    if hasattr(getattr(encoder, "encoder", None), "albert_layer_groups"):  # shared weights
-        _check_layer(model, layer, int(encoder.config.num_hidden_layers))
-        encoder.encoder.config.num_hidden_layers = layer
-        return
-    for path in _LAYER_LISTS:
-        parent, _, name = path.rpartition(".")
-        try:
-            owner = encoder.get_submodule(parent)
-        except AttributeError:
-            continue
-        layers = getattr(owner, name, None)
-        if isinstance(layers, ModuleList):
-            _check_layer(model, layer, len(layers))
-            setattr(owner, name, layers[:layer])
-            return
-    raise UsageError(
-        f"{model}: BERTScore cannot use {type(encoder).__name__}, whose layers it does not find"
-    )
-
-
-def _check_layer(model: str, layer: int, count: int) -> None:
-    if not 0 <= layer <= count:
-        raise UsageError(f"{model}: it has {count} layers; --bertscore-layer is {layer}")
-
-
-def _missing(info: Mapping[str, Any], encoder: Any, loaded: Any) -> list[str]:
-    """Return the missing tensors that are used; what reads the encoder's output is not."""
-    prefix = "" if encoder is loaded else "encoder."
-    used = {f"{prefix}{name}" for name, _ in encoder.named_parameters()}
-    return [
-        name for name in info.get("missing_keys") or () if name in used and "pooler" not in name
-    ]
-
-
 def _length(tokenizer: Any, encoder: Any) -> int:
     """Return how many tokens a text may have, those that begin and end it among them."""
     limits = []
@@ -212,10 +169,8 @@ def _length(tokenizer: Any, encoder: Any) -> int:
             if first is None:
                 first = 0 if module.padding_idx is None else module.padding_idx + 1
             limits.append(module.num_embeddings - int(first))
-    if not limits:
-        stated = getattr(encoder.config, "max_position_embeddings", None)
-        limits.append(stated if isinstance(stated, int) and stated > 0 else _USUAL_LENGTH)
-    return min(limits)
+    stated = getattr(encoder.config, "max_position_embeddings", None) or _USUAL_LENGTH
+    return min(limits, default=stated)
 
 
 def begins_with_space(source: Checkpoint) -> bool:

@@ -1,15 +1,22 @@
-"""What the metrics that ask a chat model share: a request, its check, and what is kept of it."""
+"""A metric that asks a chat model: a request, the form of its reply, and what is kept of both."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar
 
-from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
+from capeval.errors import (
+    CacheMiss,
+    CapevalError,
+    ReplyError,
+    RequestRefused,
+    RetriesExhausted,
+)
 from capeval.files.packaged import filled, template
-from capeval.llm.replies import read_reply
+from capeval.llm.replies import ReplyForm, in_form, read_reply, schema_of
 from capeval.llm.types import (
     Answer,
     ChatReply,
@@ -22,13 +29,17 @@ from capeval.metrics.protocol import CaptionMetric, Context, Item, Outcome, Scor
 from capeval.schema import Usage
 
 T = TypeVar("T")
+FormT = TypeVar("FormT", bound=ReplyForm)
 
 # Characters per token of an English prompt.
 _CHARACTERS = 4
 
+OF_ONE_QUESTION = (ReplyError, RequestRefused, RetriesExhausted)
+"""Failures that say nothing about other questions."""
+
 
 @dataclass(frozen=True)
-class Question:
+class Question(Generic[FormT]):
     """One question of a metric.
 
     Attributes
@@ -36,6 +47,9 @@ class Question:
     stage : what begins its notes
     prompts, name : the packaged set and its template
     values : what fills the template, already quoted
+    guess : a reply of the usual length, which an estimate goes on with
+    guess_tokens : what such a reply takes
+    max_tokens : the most that a reply may take
     material : the texts as they are; a reply that only repeats an answer from one is none
     """
 
@@ -43,7 +57,8 @@ class Question:
     prompts: str
     name: str
     values: Mapping[str, str]
-    schema: ReplySchema
+    guess: FormT
+    guess_tokens: int
     max_tokens: int
     material: tuple[str, ...] = ()
 
@@ -52,16 +67,39 @@ class Question:
         """The text that is sent."""
         return filled(template(self.prompts, self.name), self.values)
 
-    def expected(self, reply_tokens: int) -> Usage:
-        """Return what one call is expected to take."""
-        asked = len(self.prompt) // _CHARACTERS
-        return Usage(calls=1, input_tokens=asked, output_tokens=reply_tokens)
+
+@dataclass
+class Estimate:
+    """The calls that are not in the cache; equal prompts are one call.
+
+    Attributes
+    ----------
+    certain : prompts that will be sent
+    guessed : those with guesses in them, which are as good as equal only within a caption
+    """
+
+    certain: set[str] = field(default_factory=set)
+    guessed: set[str] = field(default_factory=set)
+    usage: Usage = field(default_factory=Usage)
+
+    def add(self, question: Question[Any], *, is_guessed: bool) -> None:
+        """Count a question that will be asked."""
+        prompt, known = question.prompt, self.guessed if is_guessed else self.certain
+        if prompt not in known:
+            known.add(prompt)
+            asked = len(prompt) // _CHARACTERS
+            self.usage += Usage(calls=1, input_tokens=asked, output_tokens=question.guess_tokens)
 
 
 @dataclass
 class Asked:
-    """What the questions about one caption took, and what was noted about the replies."""
+    """What the questions about one caption took, and what was noted about the replies.
 
+    With an `estimate`, nothing is asked: what is not in the cache is counted and guessed.
+    """
+
+    estimate: Estimate | None = None
+    has_guessed: bool = False
     usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list)
     models: set[str] = field(default_factory=set)
@@ -75,6 +113,13 @@ class Asked:
             self.left_off.update(reply.left_off)
         if isinstance(answer, Answer):
             self.notes += [f"{stage}: asked again: {why}" for why in answer.complaints]
+
+    def add(self, other: Asked) -> None:
+        """Add what other questions about the caption took."""
+        self.usage += other.usage
+        self.notes += other.notes
+        self.models |= other.models
+        self.left_off |= other.left_off
 
     @property
     def details(self) -> dict[str, Any]:
@@ -96,47 +141,84 @@ class ChatMetric(CaptionMetric):
         super().__init__(context)
         self.chat = context.the_chat
         self.concurrency = self.chat.concurrency
+        self._failed: dict[str, ReplyBroken | ReplyRefused] = {}
 
     @abstractmethod
-    async def ask_about(self, item: Item, asked: Asked) -> Scored:
-        """Return the values of one caption; `asked` collects usage and notes."""
+    async def ask_about(self, item: Item, asked: Asked) -> Outcome:
+        """Return the values of one caption; every question goes through `ask`, with `asked`."""
 
     async def score_caption(self, item: Item) -> Outcome:
         """Return the values of one caption; a failed question leaves it unscored."""
         asked = Asked()
         try:
             found = await self.ask_about(item, asked)
-        except (ReplyError, RequestRefused, RetriesExhausted) as failure:
-            return Unscored(str(failure), asked.details, asked.usage)
+        except OF_ONE_QUESTION as failure:
+            found = Unscored(str(failure))
         details = {**found.details, **asked.details}
+        if isinstance(found, Unscored):
+            return Unscored(found.reason, details, asked.usage)
         return Scored(found.values, found.undefined, details, asked.usage)
 
-    async def ask(self, question: Question, read: Callable[[Any, list[str]], T], asked: Asked) -> T:
-        """Return what `read` makes of the reply's JSON, which is asked for up to three times.
+    async def expected(self, items: Sequence[Item]) -> Usage:
+        """Go through the questions with what is in the cache, and guess the other replies."""
+        estimate = Estimate()
+        for item in items:
+            estimate.guessed.clear()
+            try:
+                await self.ask_about(item, Asked(estimate))
+            except CapevalError:
+                continue  # a stored failure: what asking again will take is unknown
+        return estimate.usage
+
+    async def ask(
+        self,
+        question: Question[FormT],
+        asked: Asked,
+        read: Callable[[FormT], T],
+    ) -> T:
+        """Return what `read` makes of the reply in its form; it is asked for up to three times.
+
+        A question that failed is not asked again in this run.
 
         Raises
         ------
         ReplyBroken
-            The last reply was not in the form either.
+            The last reply was not in the form either, or `read` refused it with `ReplyError`.
         """
-        chat, prompt, stage = self.chat, question.prompt, question.stage
+        chat, prompt, form = self.chat, question.prompt, type(question.guess)
         request = ChatRequest(
             chat.model,
             ({"role": "user", "content": prompt},),
             question.max_tokens,
-            schema=question.schema,
+            schema=_schema(form),
             reasoning=chat.reasoning,
         )
 
-        def check(reply: ChatReply) -> tuple[T, list[str]]:
-            return read_reply(reply.text, read, question.material)
+        def check(reply: ChatReply) -> T:
+            found, _ = read_reply(
+                reply.text, lambda value, _: read(in_form(form, value)), question.material
+            )
+            return found
 
+        if asked.estimate is not None:
+            try:
+                return (await chat.offline.ask(request, check)).value
+            except CacheMiss:
+                asked.estimate.add(question, is_guessed=asked.has_guessed)
+                asked.has_guessed = True
+                return read(question.guess)
+        if prompt in self._failed:
+            raise self._failed[prompt]
         try:
             answer = await chat.asker.ask(request, check)
         except (ReplyBroken, ReplyRefused) as failure:
-            asked.count(stage, failure)
+            self._failed[prompt] = failure
+            asked.count(question.stage, failure)
             raise
-        asked.count(stage, answer)
-        value, notes = answer.value
-        asked.notes += notes
-        return value
+        asked.count(question.stage, answer)
+        return answer.value
+
+
+@cache
+def _schema(form: type[ReplyForm]) -> ReplySchema:
+    return ReplySchema(form.__name__.lower(), schema_of(form))

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from capeval.errors import InputError, UsageError
+from capeval.errors import UsageError
+from capeval.files.captions import check_known
 from capeval.files.references import load_candidates, load_references
 from capeval.files.validation import validated
 from capeval.metrics.protocol import Item, joined_events
@@ -15,7 +16,7 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.sources import Source
 from capeval.schema import Caption
 from capeval.schema.reference import Reference
-from capeval.text import counted, nearest, shown
+from capeval.text import counted, shown
 
 FILE = "metrics.jsonl"
 
@@ -154,23 +155,8 @@ def _items(
 ) -> list[Item]:
     if place is None:
         return [Item(one.index, system, one.caption, ()) for one in captions]
-    unknown = [caption.index for caption in captions if caption.index not in known]
-    if captions and len(unknown) == len(captions):
-        raise InputError(
-            "no caption has a reference (captions: "
-            f"{shown(unknown[0])}…; references: {shown(next(iter(known)))}…); name the matching "
-            "--references",
-            file=file,
-        )
-    if unknown and not ignore_unknown:
-        more = f" ({len(unknown)} captions)" if len(unknown) > 1 else ""
-        raise InputError(
-            f"has no reference in {place}{nearest(unknown[0], list(known))}{more}; correct it, or "
-            "skip such captions with --ignore-unknown",
-            file=file,
-            where=f"index {shown(unknown[0])}",
-            field="index",
-        )
+    indexes = [caption.index for caption in captions]
+    check_known(indexes, known, "references", file=file, ignore_unknown=ignore_unknown)
     return [
         Item(
             index=caption.index,

@@ -1,29 +1,23 @@
 """METEOR 1.5 (Denkowski and Lavie 2014) by its authors' own Java program.
 
+`SCORE ||| reference ||| ... ||| candidate` on its stdin is answered with 23 statistics, and
+`EVAL ||| statistics ||| ...` with the score of each and, on a last line, that of all together.
+
 nltk's `meteor_score` is another metric: it has other matchers, parameters and no paraphrases.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+import subprocess
+import unicodedata
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from capeval.errors import InputError, MissingExtra, ModelDown, UsageError
-from capeval.metrics.meteor_program import (
-    STATISTICS,
-    VERSION,
-    Program,
-    ProgramError,
-    ProgramTimeout,
-    Reply,
-    RequestError,
-    version_of,
-)
+from capeval.errors import InputError, MissingExtra, UsageError
 from capeval.metrics.protocol import (
     Context,
     HasRoom,
@@ -33,28 +27,95 @@ from capeval.metrics.protocol import (
     Output,
     Record,
     Scored,
+    Settings,
     Summary,
     Unscored,
 )
-from capeval.runs.concurrency import in_thread, work_through
+from capeval.runs.concurrency import in_thread
+from capeval.text import one_line, shown
 
 NAME = "meteor"
 PARAPHRASES = Path("data") / "paraphrase-en.gz"
 _PACKAGED = Path("pycocoevalcap") / "meteor" / "meteor-1.5.jar"
+_STATISTICS = 23
+_FLAGS = (
+    "-Xmx2G",
+    # The program reads its own numbers by the rules of the locale, and fails where the decimal
+    # separator is a comma.
+    "-Duser.language=en",
+    "-Duser.country=US",
+)
+_ARGUMENTS = ("-", "-", "-stdio", "-l", "en", "-norm")
 
-# Captions for which another process pays: one scores so many of them while another starts.
-_CAPTIONS_EACH = 50
-_MEMORY_EACH = 1_500_000_000
-"""Bytes of one process: 1.1 to 1.4 GB were measured."""
 
-# A caption of which one process dies may kill another; a third in a row is no accident.
-_FAILURES = 3
+class Program:
+    """The running program. Calls block; what it does not answer is a `ValueError` or `OSError`."""
 
-# Of the program, for English and its default task, "rank".
-_ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75
-_WEIGHTS = (1.0, 0.6, 0.8, 0.6)
-_CHUNKS = 20
-"""The place of the chunks among the statistics."""
+    def __init__(self, java: str, jar: Path) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 - the user's own Java
+            [java, *_FLAGS, "-jar", str(jar.absolute()), *_ARGUMENTS],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            # Ctrl-C is for this process; without it, the program ends at the end of its input.
+            start_new_session=True,
+        )
+
+    def statistics(self, references: Sequence[str], candidate: str) -> list[float]:
+        """Return the statistics of a candidate; texts are cleaned first."""
+        texts = [text for reference in references if (text := cleaned(reference))]
+        if not texts:
+            raise ValueError("no reference has a visible character")
+        # A last field without any character would not count as one.
+        (found,) = self._ask(["SCORE", *texts, cleaned(candidate) + " "], 1)
+        if len(found) != _STATISTICS:
+            raise ValueError(f"it answered SCORE with {len(found)} numbers")
+        return found
+
+    def scores(self, statistics: Sequence[Sequence[float]]) -> list[float]:
+        """Return the score of each caption's statistics, and of all together, from 0 to 1."""
+        lines = [" ".join(map(str, one)) for one in statistics]
+        found = [score for (score,) in self._ask(["EVAL", *lines], len(lines) + 1)]
+        if not all(0 <= score <= 1 for score in found):
+            raise ValueError(f"it answered EVAL with {found[0]}")
+        return found
+
+    def _ask(self, fields: Sequence[str], lines: int) -> list[list[float]]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None  # noqa: S101, PT018 - pipes
+        try:
+            stdin.write(" ||| ".join(fields) + "\n")
+            stdin.flush()
+            answers = [stdout.readline() for _ in range(lines)]
+        except OSError:
+            answers = [""]
+        if not answers[-1]:
+            raise ValueError(self._last_words())
+        try:
+            return [[float(number) for number in answer.split()] for answer in answers]
+        except ValueError:
+            raise ValueError(f"it answered {shown(answers[0].strip())}") from None
+
+    def _last_words(self) -> str:
+        """Return what the ended program said: the exception of a stack trace, else the end."""
+        self._process.kill()
+        said = self._process.stderr.read() if self._process.stderr else ""
+        lines = [line for line in said.splitlines() if line.strip() and not line.startswith("\t")]
+        return f"the program ended: {one_line(lines[-1])}" if lines else "the program ended"
+
+    def close(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.communicate()
+
+
+class MeteorSettings(Settings):
+    """The Java, and the meteor-1.5.jar, if it is not that of the package pycocoevalcap."""
+
+    java: str = "java"
+    jar: Path | None = None
 
 
 class Meteor(Metric):
@@ -69,200 +130,103 @@ class Meteor(Metric):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        options = context.options
-        java = shutil.which(str(options.java))
+        settings = context.settings(NAME, MeteorSettings)
+        java = shutil.which(settings.java)
         if java is None:
             raise UsageError(
-                f"METEOR needs Java, and there is no {options.java}: install a Java runtime "
-                "(Debian: apt-get install default-jre-headless), or name it with --java"
+                f"METEOR needs Java, and there is no {settings.java}: install a Java runtime "
+                "(Debian: apt-get install default-jre-headless), or name it as java in "
+                "[metrics.meteor] of capeval.toml"
             )
-        self._java = java
-        self._jar = jar = _jar(options.meteor_jar)
-        table = jar.parent / PARAPHRASES
-        if not table.is_file():
-            raise InputError(
-                f"METEOR's table of paraphrases is missing: it must be {PARAPHRASES} next to the "
-                "jar",
-                file=table,
-            )
+        self._java, self._jar = java, settings.jar or _packaged_jar()
+        table = self._jar.parent / PARAPHRASES
+        for file in (self._jar, table):
+            if not file.is_file():
+                raise InputError(
+                    f"is missing: METEOR needs meteor-1.5.jar, and {PARAPHRASES} next to it",
+                    file=file,
+                )
         self.settings = {
-            "version": VERSION,
+            "version": "1.5",
             "lang": "en",
             "norm": "yes",
-            "jar": _digest(jar),
+            "jar": _digest(self._jar),
             "paraphrases": _digest(table),
             "references": "max",
         }
-        self._idle: list[Program] = []
-        self._programs: set[Program] = set()
-        self._failures = 0
-        self._is_closed = False
+        self._running: Program | None = None
 
     async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
-        """Score all captions, in several processes."""
-        options = self.context.options
-        most = options.meteor_processes or _processes(len(items))
-        if not self._programs:
-            await in_thread(self._check_version)
-
-        async def outcome(item: Item) -> Outcome:
-            return await in_thread(partial(self._outcome, item))
-
-        await work_through(items, outcome, concurrency=most, record=record, has_room=has_room)
-
-    def _check_version(self) -> None:
-        try:
-            found = version_of(self._java, self._jar)
-        except ProgramError as error:
-            raise UsageError(f"METEOR cannot be run: {error}") from None
-        if found != f"Meteor version {VERSION}":
-            raise InputError(f"is {found}; METEOR {VERSION} is needed", file=self._jar)
+        """Score one caption after the other."""
+        del has_room  # nothing is spent
+        for item in items:
+            record(item, await in_thread(partial(self._outcome, item)))
 
     def _outcome(self, item: Item) -> Outcome:
-        """Score one caption; where the process dies of it, once more in a new one."""
+        program = self._program()
         try:
+            statistics = program.statistics(item.references, item.caption)
+            score = program.scores([statistics])[0]
+        except (OSError, ValueError) as error:
+            # The next caption gets another program: this one may have ended, or be out of step.
+            self.close()
+            return Unscored(f"METEOR: {error}")
+        return Scored({NAME: score}, details={"statistics": statistics})
+
+    def _program(self) -> Program:
+        """Return the running program; a new one is tried out first."""
+        if self._running is None:
             try:
-                reply = self._reply(item)
-            except ProgramTimeout:
-                raise  # It would take as long again.
-            except ProgramError:
-                reply = self._reply(item)
-        except RequestError as error:
-            self._failures = 0
-            return Unscored(f"METEOR: {error}")
-        except ProgramError as error:
-            self._failures += 1
-            if self._failures >= _FAILURES:
-                raise ModelDown(
-                    f"METEOR fails on one caption after another, the last time with: {error}"
-                ) from None
-            return Unscored(f"METEOR: {error}")
-        self._failures = 0
-        return Scored({NAME: reply.score}, details={"statistics": reply.statistics})
-
-    def _reply(self, item: Item) -> Reply:
-        try:
-            program = self._idle.pop()
-        except IndexError:
-            program = self._start()
-        try:
-            reply = program.score(item.references, item.caption)
-        except RequestError:
-            self._idle.append(program)
-            raise
-        except BaseException:
-            self._programs.discard(program)
-            program.close()
-            raise
-        self._idle.append(program)
-        return reply
-
-    def _start(self) -> Program:
-        try:
-            program = Program(self._java, self._jar, self.context.options.timeout)
-        except ProgramError as error:
-            raise UsageError(f"METEOR does not work: {error}") from None
-        self._programs.add(program)
-        if self._is_closed:  # Ctrl-C came while it started
-            program.close()
-        return program
+                self._running = Program(self._java, self._jar)
+                self._running.statistics(["a dog runs"], "a dog runs")
+            except (OSError, ValueError) as error:
+                self.close()
+                raise UsageError(f"METEOR cannot be run: {one_line(str(error))}") from None
+        return self._running
 
     def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
         """Return the program's own score of all captions together."""
         if not scored:
             return {NAME: Summary(None, 0, reason="no caption has a value")}
-        lines = [one.details["statistics"] for _, one in scored]
-        return {NAME: Summary(score_of(summed(lines)), len(lines))}
+        statistics = [one.details["statistics"] for _, one in scored]
+        try:
+            return {NAME: Summary(self._program().scores(statistics)[-1], len(scored))}
+        except (OSError, ValueError) as error:
+            raise UsageError(f"METEOR cannot sum up: {error}") from None
 
     def close(self) -> None:
-        """End all processes."""
-        self._is_closed = True
-        for program in [*self._programs]:
-            program.close()
-        self._programs.clear()
-        self._idle.clear()
+        """End the program."""
+        if self._running is not None:
+            self._running.close()
+        self._running = None
 
 
-def summed(lines: Iterable[Sequence[float]]) -> list[float]:
-    """Return statistics of several captions in one, as the program adds them up.
+def cleaned(text: str) -> str:
+    r"""Return a text as it can be sent: what would end a line or a field becomes a space.
 
-    A caption that equals its reference adds no chunk.
+    These are `|||`, line breaks, other control characters and unpaired surrogates.
+
+    >>> cleaned("one\ntwo ||| three\x00 ")
+    'one two   three'
     """
-    total = [0.0] * STATISTICS
-    for line in lines:
-        total = [one + other for one, other in zip(total, line, strict=True)]
-        if _is_whole(line):
-            total[_CHUNKS] -= 1
-    return total
+    return "".join(
+        " " if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") else character
+        for character in text.replace("|||", " ")
+    ).strip()
 
 
-def _is_whole(statistics: Sequence[float]) -> bool:
-    """Return whether all words are matched, in one chunk."""
-    return statistics[21:23] == statistics[0:2] and statistics[_CHUNKS] == 1
-
-
-def score_of(statistics: Sequence[float]) -> float:
-    """Return METEOR's score of statistics, or of their sums: what the program answers to EVAL.
-
-    Statistics are, for candidate and reference: words (2), function words (2); for each of the
-    matchers exact, stem, synonym and paraphrase the matched content words (2) and function words
-    (2); chunks; all matched words (2).
-
-    >>> score_of([2, 3, 1, 1, 0, 0, 1, 1, *[0] * 12, 1, 1, 1])
-    0.06106870229007633
-    """
-    lengths, functions = statistics[0:2], statistics[2:4]
-    chunks, *matched = statistics[_CHUNKS:]
-    shares = []
-    for side in (0, 1):
-        content = sum(w * statistics[4 + 4 * n + side] for n, w in enumerate(_WEIGHTS))
-        function = sum(w * statistics[6 + 4 * n + side] for n, w in enumerate(_WEIGHTS))
-        total = _DELTA * (lengths[side] - functions[side]) + (1 - _DELTA) * functions[side]
-        shares.append((_DELTA * content + (1 - _DELTA) * function) / total if total else 0.0)
-    precision, recall = shares
-    if not precision or not recall:
-        return 0.0
-    mean = 1 / ((1 - _ALPHA) / precision + _ALPHA / recall)
-    fragmentation = 0.0 if _is_whole(statistics) else chunks / (sum(matched) / 2)
-    penalty: float = _GAMMA * fragmentation**_BETA
-    return mean * (1 - penalty)
-
-
-def _jar(named: str | Path | None) -> Path:
-    """Return the jar that is named, or that of the installed package, which is never imported."""
-    if named is not None:
-        if not Path(named).is_file():
-            raise InputError("does not exist; name meteor-1.5.jar", file=named)
-        return Path(named)
+def _packaged_jar() -> Path:
+    """Return the jar of the installed package, which is never imported."""
     try:
-        jar = Path(str(distribution("pycocoevalcap").locate_file(_PACKAGED)))
+        return Path(str(distribution("pycocoevalcap").locate_file(_PACKAGED)))
     except PackageNotFoundError:
         raise MissingExtra(
-            "METEOR needs the jar of pycocoevalcap", "meteor", ", or name one with --meteor-jar"
+            "METEOR needs the jar of pycocoevalcap",
+            "meteor",
+            ", or name one as jar in [metrics.meteor] of capeval.toml",
         ) from None
-    if not jar.is_file():
-        raise InputError(
-            "is missing from the installed pycocoevalcap; name the jar with --meteor-jar", file=jar
-        )
-    return jar
 
 
 def _digest(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()[:6]
-
-
-def _processes(captions: int) -> int:
-    """Return how many processes suit so many captions, the cores and the free memory."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    by_memory = _available_memory() // _MEMORY_EACH
-    return max(1, min(cores or 1, by_memory, -(-captions // _CAPTIONS_EACH)))
-
-
-def _available_memory() -> int:
-    """Return the bytes that new processes can use; without limit where that is not known."""
-    try:
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-        return 1024 * int(text.partition("MemAvailable:")[2].split()[0])
-    except (OSError, ValueError, IndexError):
-        return 1 << 62

@@ -1,24 +1,16 @@
-"""The options of `capeval metrics`.
-
-A metric with options of its own declares them in a class beside it, which becomes a base of
-`MetricsOptions`.
-"""
+"""The options of `capeval metrics`; what concerns one metric alone is in `capeval.toml`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from capeval.metrics.autodq_options import AutodqOptions
-from capeval.metrics.bertscore_options import BERTScoreOptions
-from capeval.metrics.clair_options import ClairOptions
-from capeval.metrics.meteor_options import MeteorOptions
-from capeval.metrics.vdcscore_options import VdcscoreOptions
 from capeval.options import (
     FRACTION,
     INPUTS,
     JUDGE,
     LIMITS,
+    MODEL,
     OUTPUT,
     ModelOptions,
     declares,
@@ -36,14 +28,7 @@ def _ignore(_notice: str) -> None:
 
 
 @declares
-class MetricsOptions(
-    VdcscoreOptions,
-    ClairOptions,
-    AutodqOptions,
-    MeteorOptions,
-    BERTScoreOptions,
-    ModelOptions,
-):
+class MetricsOptions(ModelOptions):
     """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
 
     Parameters
@@ -58,6 +43,8 @@ class MetricsOptions(
     references : Reference captions, one or more for each video; with --candidates.
     system : The name of the system that wrote the candidates. By default the file's stem, or the
         model that its lines name.
+    qa : VDCscore: the questions about each video with their correct answers, as VDC publishes them,
+        or JSON lines of index and questions.
     out : The file to write. By default metrics.jsonl in the run; with --candidates, in the working
         folder.
     judge : The chat model that metrics such as clair ask. By default gpt-4o-2024-08-06, or the
@@ -65,6 +52,8 @@ class MetricsOptions(
     base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. By default
         OPENAI_BASE_URL.
     reasoning : How much the chat model reasons, as in `capeval judge`.
+    device : Where local models run: cuda, one GPU such as cuda:1, mps or cpu. By default the best
+        available.
     max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
         the command exits with 3.
     client : Replaces the network, for tests and recordings.
@@ -94,12 +83,20 @@ class MetricsOptions(
     ignore_unknown: bool = option(
         False, "Skip captions of videos without an annotation or reference.", panel=INPUTS
     )
+    qa: "str | Path | Mapping[str, Sequence[Mapping[str, Any]]] | None" = option(
+        None,
+        note="Or a dict of lists of questions, by index.",
+        kind=str | None,
+        panel=INPUTS,
+        metavar="FILE",
+    )
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
     judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
     base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     reasoning: (
         Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ) = option(None, panel=JUDGE, metavar="EFFORT")
+    device: str | None = option(None, panel=MODEL, metavar="NAME")
     max_unscored: str | int | float = option("0", note=FRACTION, panel=LIMITS, metavar="SHARE")
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)

@@ -7,8 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
+from pydantic import AllowInfNan, BaseModel, ConfigDict, Strict, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from capeval.config import CONFIG, read_config
 from capeval.errors import (
     ReplyError,
     RequestRefused,
@@ -16,12 +20,25 @@ from capeval.errors import (
     UsageError,
 )
 from capeval.files.judgments import short_hash
+from capeval.files.validation import validated
 from capeval.llm.asker import Asker
 from capeval.metrics.options import MetricsOptions
 from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Usage
-from capeval.text import one_line
+from capeval.text import complaint, one_line
 from capeval.version import __version__
+
+Number = Annotated[float, Strict(), AllowInfNan(False)]
+"""A value: neither infinite nor a text of digits."""
+
+
+class Settings(BaseModel):
+    """What `[metrics.NAME]` of `capeval.toml` may set; a metric derives its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
 
 
 @dataclass(frozen=True)
@@ -67,7 +84,7 @@ class Item:
         return short_hash([self.caption, self.references, self.events, *more])
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class Scored:
     """The values of one caption, by the names of the metric's outputs.
 
@@ -78,13 +95,13 @@ class Scored:
     details : what explains the values, as JSON; kept beside them
     """
 
-    values: Mapping[str, float]
+    values: Mapping[str, Number]
     undefined: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class Unscored:
     """A caption that could not be scored; the next run tries it again."""
 
@@ -98,7 +115,7 @@ Record = Callable[[Item, Outcome], None]
 HasRoom = Callable[[int], bool]
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class Output:
     """One of the metric's numbers.
 
@@ -116,7 +133,7 @@ class Output:
     scale: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class Summary:
     """An output over all captions: a mean, or what the metric defines in its place.
 
@@ -128,7 +145,7 @@ class Summary:
     groups : the same by group, where the metric averages over groups
     """
 
-    value: float | None
+    value: Number | None
     n: int
     undefined: int = 0
     reason: str | None = None
@@ -142,12 +159,14 @@ class Chat:
     Attributes
     ----------
     asker : asks with retries, through the cache, within the cost cap; see `Asker.ask`
+    offline : the same without the model: it only knows what is in the cache, for estimates
     reasoning : the effort to put into each `ChatRequest`
     identity : what names the model in a signature
     concurrency : how many captions to work on at the same time
     """
 
     asker: Asker
+    offline: Asker
     model: str
     reasoning: str | None
     identity: str
@@ -166,6 +185,11 @@ class Context:
     options: MetricsOptions
     chat: Chat | None = None
     on_notice: Callable[[str], None] = lambda _: None
+
+    def settings(self, metric: str, kind: type[SettingsT]) -> SettingsT:
+        """Return what the user's configuration says about a metric; raises `InputError`."""
+        table = read_config(CONFIG, "metrics").get(metric, {})
+        return validated(kind, table, file=CONFIG, where=f"metrics.{metric}")
 
     @property
     def the_chat(self) -> Chat:
@@ -236,9 +260,9 @@ class Metric(ABC):
             No caption can be scored any more.
         """
 
-    def expected(self, item: Item) -> Usage:
-        """Return the calls and tokens that a caption is expected to take, without any cache."""
-        del item
+    async def expected(self, items: Sequence[Item]) -> Usage:
+        """Return the calls and tokens that captions are expected to take beside the cache."""
+        del items
         return Usage()
 
     def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
@@ -286,6 +310,10 @@ class CaptionMetric(Metric):
     async def _outcome(self, item: Item) -> Outcome:
         try:
             return await self.score_caption(item)
+        except ValidationError as fault:
+            field, message = complaint(fault)
+            name = field.rpartition(".")[2]
+            return Unscored(f"the metric returned no usable value for {name}: {message}")
         except (ReplyError, RequestRefused, RetriesExhausted) as failure:
             return Unscored(str(failure))
 
@@ -297,6 +325,15 @@ def mean_of(output: str, scored: Sequence[tuple[Item, Scored]]) -> Summary:
     if not values:
         return Summary(None, 0, undefined, "no caption has a value")
     return Summary(sum(values) / len(values), len(values), undefined)
+
+
+def means_by_group(output: str, scored: Sequence[tuple[Item, Scored]]) -> dict[str | None, float]:
+    """Return the mean of an output in each group in which it is defined, None for no group."""
+    groups: dict[str | None, list[tuple[Item, Scored]]] = {}
+    for item, one in scored:
+        groups.setdefault(item.group, []).append((item, one))
+    means = {group: mean_of(output, of).value for group, of in groups.items()}
+    return {group: mean for group, mean in means.items() if mean is not None}
 
 
 def joined_events(annotation: Annotation) -> str:
@@ -315,8 +352,10 @@ __all__ = [
     "Output",
     "Record",
     "Scored",
+    "Settings",
     "Summary",
     "Unscored",
     "joined_events",
     "mean_of",
+    "means_by_group",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,10 @@ from capeval.files.jsonl import write_jsonl
 from capeval.llm.meter import Meter
 from capeval.metrics.inputs import Target
 from capeval.metrics.protocol import Item, Metric, Outcome, Scored, Summary
-from capeval.metrics.registry import checked, described, fault_of, is_finite
+from capeval.metrics.registry import described
 from capeval.metrics.store import (
     Line,
     by_key,
-    check_outputs,
     details_file,
     line_of,
     read_lines,
@@ -50,13 +49,9 @@ class KeptLine:
 
 @dataclass(frozen=True)
 class MetricPlan(Plan[KeptLine]):
-    """`todo` are items; `stale` counts stored values that no longer hold, by what changed.
-
-    `removed` of them are of captions that are not to be measured now.
-    """
+    """`todo` are items; `stale` counts stored values that no longer hold, by what changed."""
 
     stale: Mapping[str, int]
-    removed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -127,10 +122,7 @@ class MetricWork:
         self.target, self.each = target, each
         self.metric = metric
         with blaming(self._failed):
-            made: Any = metric.for_captions(target.items)
-        if not isinstance(made, Metric) or made.name != metric.name:
-            raise UsageError(f"the metric {shown(metric.name)} failed: for_captions: no metric")
-        self.metric = made
+            self.metric = metric.for_captions(target.items)
         self._meter, self._only, self._limit = meter, only, limit
         folder = target.details
         self._file = None if folder is None else details_file(folder, metric.name)
@@ -148,23 +140,21 @@ class MetricWork:
         if self._file is not None and target.out is not None:
             # They are written at the end: what is wrong with them is said before.
             read_rows(target.out)
-            check_outputs(self._file, self._outputs)
             lines = read_lines(self._file)
-        valid = [line for line in lines if self._holds(line)]
+        mine = (self.metric.identity, self._outputs)
+        valid = [line for line in lines if (line.inputs.get("metric"), line.outputs) == mine]
         same, before = by_key(valid), by_key(lines)
         kept: dict[str, KeptLine] = {}
         stale: Counter[str] = Counter()
-        removed: Counter[str] = Counter()
         chosen = self.chosen()
-        keys = {item.key for item in chosen}
         for item in target.items:
             line = same.get(item.key)
             if line is not None and line.inputs.get("item") == item.hash:
                 kept[item.key] = KeptLine(item.key, line)
             elif (old := before.get(item.key)) is not None and old.reason is None:
-                changed = self._changed(old, item)
+                same_text = old.inputs.get("item") == item.hash
+                changed = "metric's settings" if same_text else "caption or reference"
                 stale[changed] += 1
-                removed[changed] += item.key not in keys
         with blaming(self._failed, passing=(CapevalError, OSError)):
             metric.check(chosen)
         todo = [
@@ -172,26 +162,11 @@ class MetricWork:
         ]
         # What failed before may fail again, and stop the work before it reaches the others.
         todo.sort(key=lambda item: item.key in kept)
-        return MetricPlan(f"{target.name} {metric.name}", kept, todo, stale, removed)
+        return MetricPlan(f"{target.name} {metric.name}", kept, todo, stale)
 
     @property
     def _outputs(self) -> tuple[str, ...]:
         return tuple(output.name for output in self.metric.outputs)
-
-    def _holds(self, line: Line) -> bool:
-        """Return whether a stored line is one that this metric would write."""
-        metric = self.metric
-        return (
-            line.inputs.get("metric") == metric.identity
-            and line.outputs == self._outputs
-            and fault_of(metric, line.outcome) is None
-        )
-
-    def _changed(self, old: Line, item: Item) -> str:
-        if old.inputs.get("item") != item.hash:
-            return "caption or reference"
-        is_same = old.inputs.get("metric") == self.metric.identity
-        return "content of the file" if is_same else "metric's settings"
 
     def chosen(self) -> list[Item]:
         """Return the captions that --only and --limit leave: all of the videos that they name."""
@@ -219,7 +194,12 @@ class MetricWork:
                     f"the metric {metric.name} scored {shown(item.index)} twice, or without being "
                     "asked to"
                 )
-            outcome = checked(metric, outcome)
+            given = {**outcome.values, **outcome.undefined} if isinstance(outcome, Scored) else None
+            if given is not None and given.keys() != {*self._outputs}:
+                raise UsageError(
+                    f"the metric {metric.name} returned {', '.join(given) or 'nothing'}, not one "
+                    f"value for each of {', '.join(self._outputs)}"
+                )
             record(KeptLine(own.key, line_of(metric, own, outcome)))
 
         def has_room(begun: int) -> bool:
@@ -292,13 +272,7 @@ class MetricWork:
                 unscored[item.index] = outcome.reason
         with blaming(self._failed):
             found = self.metric.summarise(scored)
-            summaries: dict[str, Any] = {name: found[name] for name in self._outputs}
-        for name, one in summaries.items():
-            if not isinstance(one, Summary) or not (one.value is None or is_finite(one.value)):
-                raise UsageError(
-                    f"the metric {shown(self.metric.name)} failed: its summary of {name} is no "
-                    "Summary of a number"
-                )
+            summaries = {name: found[name] for name in self._outputs}
         return MetricResult(
             metric=self.metric,
             summaries=summaries,

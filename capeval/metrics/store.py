@@ -15,12 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from capeval.errors import InputError
 from capeval.files.jsonl import whole_lines, write_jsonl
 from capeval.files.judgments import short_hash
-from capeval.files.reading import first_line, parse_json
 from capeval.files.validation import validated
 from capeval.metrics.protocol import Item, Metric, Outcome, Scored, Unscored
 from capeval.runs.folder import safe_name
 from capeval.schema import Usage
-from capeval.text import shown, storable
+from capeval.text import storable
 
 
 class Line(BaseModel):
@@ -83,10 +82,9 @@ def line_of(metric: Metric, item: Item, outcome: Outcome) -> Line:
         usage=outcome.usage,
     )
     if isinstance(outcome, Unscored):
-        reason = storable(outcome.reason) or "no reason was given"
-        return line.model_copy(update={"reason": reason})
-    values = {name: float(value) for name, value in outcome.values.items()}
-    return line.model_copy(update={"values": values, "undefined": dict(outcome.undefined)})
+        return line.model_copy(update={"reason": storable(outcome.reason)})
+    scored = {"values": dict(outcome.values), "undefined": dict(outcome.undefined)}
+    return line.model_copy(update=scored)
 
 
 def details_file(folder: Path, metric: str) -> Path:
@@ -100,23 +98,6 @@ def read_lines(file: Path) -> list[Line]:
         validated(Line, value, file=file, where=f"line {number}")
         for number, value in enumerate(whole_lines(file), start=1)
     ]
-
-
-def check_outputs(file: Path, outputs: Collection[str]) -> None:
-    """Raise `InputError` if the details of another metric have one of these outputs.
-
-    Both would have a row of the same name for a caption.
-    """
-    for other in sorted(file.parent.glob("*.jsonl")):
-        if other.name == file.name or not (first := first_line(other)):
-            continue
-        line = validated(Line, parse_json(first, file=other), file=other, where="line 1")
-        if common := sorted({*outputs} & {*line.outputs}):
-            raise InputError(
-                f"has values of {shown(common[0])} too, of the metric {shown(line.metric)}; remove "
-                "this file, or choose another --out",
-                file=other,
-            )
 
 
 def read_rows(file: Path) -> list[dict[str, Any]]:

@@ -9,10 +9,19 @@ from itertools import combinations
 
 import numpy as np
 
+from capeval.files.ratings import Keys
 from capeval.rating.merging import KeyedItem, Place, RatedFile
 from capeval.schema import ELEMENT_TYPES, RELATIONS, Annotation, ElementType
-from capeval.stats.agreement import coefficients, confusion_matrix, krippendorff_alpha
-from capeval.stats.values import Missing, Value
+from capeval.stats.agreement import (
+    Coefficient,
+    Estimate,
+    coefficients,
+    confusion_by_video,
+    krippendorff_alpha,
+)
+from capeval.stats.values import Ints
+
+Key = Mapping[str, KeyedItem]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +31,24 @@ class PairAgreement:
     first: str
     second: str
     n: int
-    accuracy: Value
-    kappa: Value
-    ac1: Value
+    coefficients: Mapping[Coefficient, Estimate]
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Inter-rater agreement: Krippendorff's alpha (nominal), and each pair of raters."""
+    """Inter-rater agreement: Krippendorff's alpha (nominal), and each pair of raters.
 
-    alpha: Value
+    `n` is the number of elements that at least two raters labelled.
+    """
+
+    alpha: Estimate
     n: int
-    """Elements that at least two raters labelled."""
     pairs: tuple[PairAgreement, ...]
 
 
-def agreement(files: Sequence[RatedFile]) -> Agreement:
+def agreement(files: Sequence[RatedFile], key: Key) -> Agreement:
     """Return the agreement of raters on the elements that they labelled."""
-    given: Counter[Place] = Counter(place for file in files for place in file.labels)
+    given = Counter(place for file in files for place in file.labels)
     shared = sorted(place for place, n in given.items() if n > 1)
     codes = {label: float(n) for n, label in enumerate(RELATIONS)}
     table = np.full((len(files), len(shared)), np.nan)
@@ -48,16 +57,14 @@ def agreement(files: Sequence[RatedFile]) -> Agreement:
             if place in file.labels:
                 table[row, column] = codes[file.labels[place]]
     return Agreement(
-        krippendorff_alpha(table) if len(files) > 1 else Missing("one rater alone"),
+        krippendorff_alpha(table, _videos(shared, key)),
         len(shared),
-        tuple(_pair(one, two) for one, two in combinations(files, 2)),
+        tuple(_pair(one, two, key) for one, two in combinations(files, 2)),
     )
 
 
 def agreement_by_type(
-    files: Sequence[RatedFile],
-    key: Mapping[str, KeyedItem],
-    annotations: Sequence[Annotation],
+    files: Sequence[RatedFile], key: Key, annotations: Sequence[Annotation]
 ) -> dict[ElementType, Agreement]:
     """Return the agreement of raters on elements of each type that has labels."""
     elements = {annotation.index: annotation.elements for annotation in annotations}
@@ -73,15 +80,16 @@ def agreement_by_type(
             for file in files
         ]
         if any(part.labels for part in parts):
-            found[of] = agreement(parts)
+            found[of] = agreement(parts, key)
     return found
 
 
-def _pair(one: RatedFile, two: RatedFile) -> PairAgreement:
+def _pair(one: RatedFile, two: RatedFile, key: Key) -> PairAgreement:
     both = [place for place in one.labels if place in two.labels]
-    found = coefficients(
-        confusion_matrix([one.labels[p] for p in both], [two.labels[p] for p in both], RELATIONS)
-    )
-    return PairAgreement(
-        one.rater, two.rater, len(both), found["accuracy"], found["kappa"], found["ac1"]
-    )
+    first, second = ([file.labels[place] for place in both] for file in (one, two))
+    matrices = confusion_by_video(first, second, RELATIONS, _videos(both, key))
+    return PairAgreement(one.rater, two.rater, len(both), coefficients(matrices))
+
+
+def _videos(places: Sequence[Place], key: Key) -> Ints:
+    return Keys([key[item].video_id for item, _ in places], None).video

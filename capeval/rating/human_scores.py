@@ -12,7 +12,7 @@ from capeval.errors import InputError
 from capeval.files.ratings import Key, Keys, LabelTable, RatingTable, caption_name
 from capeval.schema import Annotation, Relation, VisualElement
 from capeval.scoring import AnnotationArrays, measures
-from capeval.text import counted, listed, nearest, shown
+from capeval.text import nearest, shown
 
 
 def is_comparable(human: str, measure: str | None) -> bool:
@@ -44,32 +44,26 @@ def as_relation(label: str) -> Relation:
     return "contradiction" if label == "contradiction" else "lack"
 
 
-def annotated(table: LabelTable, annotations: Collection[str]) -> tuple[LabelTable, list[str]]:
-    """Return the labels of annotated videos, and a warning about the others."""
+def annotated(table: LabelTable, annotations: Collection[str]) -> LabelTable:
+    """Return the labels of annotated videos."""
     rows = [row for row, video in enumerate(table.keys.videos) if video in annotations]
-    if len(rows) == len(table.places):
-        return table, []
     if not rows:
         raise InputError(
             "none of its videos has an annotation; name theirs with --annotations", file=table.file
         )
-    videos = sorted(set(table.keys.videos).difference(annotations))
-    warning = (
-        f"{len(table.places) - len(rows)} labels are of videos without an annotation, and are left "
-        f"out: {listed(videos)}"
-    )
-    return table.take(rows), [warning]
+    return table.take(rows)
 
 
 def from_labels(
-    table: LabelTable, annotations: Mapping[str, Annotation], *, binary: bool = False
-) -> tuple[list[RatingTable], list[str]]:
-    """Return the scores computed from labels with the judge's formula, and warnings.
+    table: LabelTable, annotations: Mapping[str, Annotation]
+) -> tuple[list[RatingTable], int]:
+    """Return the scores computed from labels with the judge's formula.
 
-    Binary labels (covered or not) give the weighted share of covered elements, and with `binary` so
-    do three-way labels (entailed or not). Otherwise three-way labels give precision, recall (the
-    weighted share of entailed elements) and F1. A rater's labels of a caption give a score only if
-    they are complete.
+    Also return how many captions a rater has labelled in part.
+
+    Binary labels (covered or not) give the weighted share of covered elements, three-way labels
+    precision, recall (the weighted share of entailed elements) and F1. A rater's labels of a
+    caption give a score only if they are complete.
     """
     known = {index: annotation.elements for index, annotation in annotations.items()}
     captions: dict[Key, int] = {}
@@ -100,21 +94,15 @@ def from_labels(
         found = measures(reference.counts(rows, relations)[:, 0]).round(12)
         values[tuple(zip(*whole, strict=True))] = found
     scored = ~np.isnan(values[:, :, 1]).all(axis=0)
-    warnings = []
-    if partial:
-        warnings.append(
-            f"{counted(partial, 'caption')} {'is' if partial == 1 else 'are'} not fully labelled "
-            "by a rater; these labels count for elements but give no score of the caption"
-        )
     if not scored.any():
-        return [], warnings
+        return [], partial
     kept = Keys.of(key for key, is_scored in zip(keys, scored, strict=True) if is_scored)
-    names = ("covered",) if binary or table.scale == "binary" else ("f1", "recall", "precision")
+    names = ("covered",) if table.scale == "binary" else ("f1", "recall", "precision")
     column = {"precision": 0, "recall": 1, "covered": 1, "f1": 2}
     return [
         RatingTable(table.file, kept, table.raters, values[:, scored, column[name]], name=name)
         for name in names
-    ], warnings
+    ], partial
 
 
 def unknown_element(
@@ -122,29 +110,20 @@ def unknown_element(
 ) -> InputError:
     """Return the error of a label whose video or element is not in the annotations."""
     video, element = table.keys[row][0], table.elements[row]
-    where = table.places[row]
     if video not in known:
-        labelled = set(table.keys.videos)
         # A video that has labels of its own is not a misspelling of this one.
-        near = nearest(video, [name for name in known if name not in labelled])
-        others = len(labelled - known.keys()) - 1
-        plural = "" if others == 1 else "s"
-        also = f" (and {others} other labelled video{plural})" if others > 0 else ""
-        action = (
-            "; name a file that has it with --annotations, "
-            "or leave such captions out with --missing drop"
+        near = nearest(video, [name for name in known if name not in {*table.keys.videos}])
+        message = f"{shown(video)} has no annotation" + (
+            near
+            or "; name a file that has it with --annotations, or leave such captions out with "
+            "--missing drop"
         )
-        return InputError(
-            f"{shown(video)} has no annotation{also}{near or action}",
-            file=table.file,
-            where=where,
-            field="video_id",
-        )
+        return InputError(message, file=table.file, where=table.places[row], field="video_id")
     names = list(known[video])
     return InputError(
         f"{video} has no element {shown(element)}; they are EVENT.ELEMENT, "
         f"from {names[0]} to {names[-1]}",
         file=table.file,
-        where=where,
+        where=table.places[row],
         field="element_id",
     )

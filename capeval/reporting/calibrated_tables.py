@@ -1,4 +1,4 @@
-"""Scores and differences calibrated with human labels, beside those of the judge alone."""
+"""Scores and differences calibrated with labels, beside those of the judge alone."""
 
 from __future__ import annotations
 
@@ -13,32 +13,37 @@ from capeval.reporting.numbers import (
     points,
     points_interval,
     share,
-    thousands,
 )
 from capeval.reporting.table import Page, Table, columns
+from capeval.schema import LabelOrigin
 from capeval.scoring import GROUPS, MEASURES, Bucket, Scores
 from capeval.scoring.comparison_result import BucketDifference, CalibratedDifferences
 from capeval.scoring.result import Calibrated, CalibratedBucket, CalibratedEstimate
 from capeval.text import one_line
 
 _NOTE = (
-    "Human alone: the labelled videos without the judge; worth: how many labelled videos would be "
-    "as precise without it."
+    "Labels alone: the labelled videos without the judge. The labelled videos must be a random "
+    "sample of those judged."
 )
 _FULL_NOTE = (
-    f"{_NOTE} these videos: the interval for the mean human score of these same videos; r²: the "
-    "share of the variance of human scores that the judge explains, %."
+    f"{_NOTE} these videos: the interval for the mean label of these same videos; r²: the share of "
+    "the variance of labels that the judge explains, %."
 )
 
 
-def measure_of(calibrated: Calibrated) -> str:
+def labels_by(origin: LabelOrigin) -> str:
+    """Return what labels of some origin are called."""
+    return "human labels" if origin == "human" else f"labels by {one_line(origin.judge)}"
+
+
+def measure_of(scale: str) -> str:
     """Return the measure that is shown first: F1, or recall where labels give nothing else."""
-    return "recall" if calibrated.labels.scale == "binary" else "f1"
+    return "recall" if scale == "binary" else "f1"
 
 
 def main_estimate(calibrated: Calibrated) -> CalibratedEstimate:
     """Return the estimate of that measure over all videos and elements."""
-    found: CalibratedEstimate = getattr(calibrated.overall.all, measure_of(calibrated))
+    found: CalibratedEstimate = getattr(calibrated.overall.all, measure_of(calibrated.labels.scale))
     return found
 
 
@@ -47,16 +52,16 @@ def calibrated_sentence(calibrated: Calibrated) -> str:
 
     It names the number of labels, since that decides how far it can be trusted.
     """
-    name = _name(measure_of(calibrated))
+    name = _name(measure_of(calibrated.labels.scale))
     of = calibrated.overall.all
     return (
-        f"Calibrated with human labels of {share(of.labelled, of.n)} videos: "
-        f"{name} {interval(main_estimate(calibrated))}."
+        f"Calibrated with {labels_by(calibrated.labels.origin)} of {share(of.labelled, of.n)} "
+        f"videos: {name} {interval(main_estimate(calibrated))}."
     )
 
 
 def calibrated_tables(results: Mapping[str, Scores], *, full: bool = False) -> list[Table]:
-    """Return a table for each run with human labels.
+    """Return a table for each run with labels.
 
     Parameters
     ----------
@@ -74,6 +79,9 @@ def with_calibrated(page: Page, results: Mapping[str, Calibrated]) -> Page:
     warnings = [
         line for name, of in results.items() for line in calibrated_warnings(name, of.warnings)
     ]
+    if len({of.labels.origin for of in results.values()}) > 1:
+        each = (f"{one_line(name)} ({labels_by(of.labels.origin)})" for name, of in results.items())
+        warnings.append(f"calibrated scores are on different scales: {', '.join(each)}")
     signatures = [one_line(of.signature, 600) for of in results.values()]
     return replace(
         page,
@@ -88,60 +96,45 @@ def calibrated_warnings(name: str, warnings: Sequence[str]) -> list[str]:
 
 
 def _table(name: str, plain: Bucket, calibrated: Calibrated, *, full: bool) -> Table:
-    first = measure_of(calibrated)
-    title = f"{name}, calibrated with human labels{'' if full else ': ' + _name(first)}, %"
-    headings = ["Elements", "Judge", "Calibrated [95%]", "Human alone [95%]", "Labelled", "worth"]
-    table = Table(title, columns(*headings))
-    if full:
-        table.columns = columns(
-            *("Elements", "Measure", "n", "Judge", "Calibrated [95%]", "these videos"),
-            *("Human alone [95%]", "r²", "worth"),
+    measures = MEASURES if full else (measure_of(calibrated.labels.scale),)
+    table = Table(
+        f"{name}, calibrated with {labels_by(calibrated.labels.origin)}, %",
+        columns(
+            *("Elements", "Measure", "Labelled", "Judge", "Calibrated [95%]"),
+            *("Labels alone [95%]", *(("these videos", "r²") if full else ())),
             words=2,
-        )
+        ),
+    )
     for group in GROUPS:
         of = getattr(calibrated.overall, group)
-        for measure in MEASURES if full else (first,):
+        for measure in measures:
             one: CalibratedEstimate = getattr(of, measure)
             judge = percent(getattr(getattr(plain, group), measure).value)
-            labelled = share(of.labelled, of.n)
-            worth = NOTHING if one.worth is None else thousands(one.worth)
-            both = interval(one), interval(one.human)
+            row = [group, _name(measure), share(of.labelled, of.n), judge]
+            row += [interval(one), interval(one.labels_alone)]
             table.rows.append(
-                [
-                    *(group, _name(measure), labelled, judge, both[0]),
-                    *(interval_ends(one.same_videos), both[1], percent(one.r2), worth),
-                ]
-                if full
-                else [group, judge, *both, labelled, worth]
+                [*row, interval_ends(one.same_videos), percent(one.r2)] if full else row
             )
-    reasons = _reasons(calibrated.overall, MEASURES if full else (first,))
-    table.note = f"{reasons}{_FULL_NOTE if full else _NOTE}"
+    table.note = _reasons(calibrated.overall, measures) + (_FULL_NOTE if full else _NOTE)
     return table
 
 
 def calibrated_differences(
     plain: BucketDifference, calibrated: CalibratedDifferences, *, full: bool = False
 ) -> Table:
-    """Return the differences between two runs, calibrated with the human labels of both."""
-    first = "f1" if calibrated.scale == "three-way" else "recall"
+    """Return the differences between two runs, calibrated with the labels of both."""
+    first, groups = measure_of(calibrated.scale), GROUPS if full else ("all",)
     table = Table(
-        f"Calibrated with human labels of both: B − A, in points, {_name(first)}",
-        columns("Elements", "Judge", "Calibrated [95%]", "Human alone [95%]", "Labelled", "worth"),
+        f"Calibrated with {labels_by(calibrated.origin)} of both: B − A, in points, {_name(first)}",
+        columns("Elements", "Labelled", "Judge", "Calibrated [95%]", "Labels alone [95%]"),
     )
-    for group in GROUPS if full else ("all",):
+    for group in groups:
         of = getattr(calibrated.overall, group)
         one: CalibratedEstimate = getattr(of, first)
-        table.rows.append(
-            [
-                group,
-                points(getattr(getattr(plain, group), first).value),
-                points_interval(one),
-                points_interval(one.human),
-                share(of.labelled, of.n),
-                NOTHING if one.worth is None else thousands(one.worth),
-            ]
-        )
-    table.note = _reasons(calibrated.overall, (first,), GROUPS if full else ("all",))
+        judge = points(getattr(getattr(plain, group), first).value)
+        both = points_interval(one), points_interval(one.labels_alone)
+        table.rows.append([group, share(of.labelled, of.n), judge, *both])
+    table.note = _reasons(calibrated.overall, (first,), groups)
     return table
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from capeval.correlation.element_level import element_tables, human_labels
 from capeval.correlation.from_files import CorrelationInputs
 from capeval.correlation.joining import join
+from capeval.correlation.notices import notice_lines
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings, analyse
 from capeval.files.metrics import MetricScores
@@ -46,7 +47,7 @@ def scatters_of(
         A judge scored none of the rated captions.
     """
     found: list[Scatter] = []
-    warnings = list(sides.warnings)
+    warnings = notice_lines(sides.warnings)
     for human in sides.scores:
         if human.name not in _MEASURES:
             continue
@@ -67,16 +68,13 @@ def _scatter(
     metric = sides.sources.metrics[name]
     mine, others = _of_these_systems(human, metric)
     joined = join(mine, [metric], "drop")
-    warnings = [*joined.warnings]
+    warnings = notice_lines(joined.warnings)
     if others:
         warnings.append(
             f"{human.file}: {others:,} of {len(human.keys):,} rated captions are of other systems "
             "and left out"
         )
-    # The same statistic as in `capeval correlate`, without its p and interval.
-    settings = Settings(
-        protocol=protocol(None, ["kendall_b"], ["pooled"]), ci="none", resamples=99, seed=seed
-    )
+    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]), seed=seed)
     (result, *_), _, _ = analyse(joined, settings)
     scale = 1 if human.name == "score" else 100
     rated = combine(joined.ratings, "mean")
@@ -123,12 +121,11 @@ def confusions_of(sides: CorrelationInputs) -> list[Confusion]:
         table
         for table in element_tables(
             human,
-            list(sides.sources.judges.values()),
+            sides.sources.judges,
             {annotation.index: annotation.elements for annotation in annotations},
             sides.table.scale,
-            Settings(protocol=protocol(None), ci="none"),
         )
-        if table.truth in human.truths and table.by == "all" and not table.weighted
+        if table.by == "all"
     ]
     return [
         Confusion(

@@ -42,10 +42,10 @@ def print_grades(
 ) -> None:
     """Print a headline, the tables and how the replies were decided."""
     if form != "table":
-        print_line(rendered([grades_page(found, full=True)], form), console)
+        print_line(rendered([grades_page(found)], form), console)
         return
     headline = grades_headline(found)
-    pages = [grades_page(found, full=True)] if full else _one_screen(found, console.width)
+    pages = [grades_page(found)] if full else _one_screen(found, console.width)
     print_pages(pages, console, headline=headline)
 
 
@@ -54,10 +54,10 @@ def _one_screen(found: Grades, width: int) -> list[Page]:
     headline = grades_headline(found)
     ways = [way for way in found.by if _is_shown(found, way)]
     for most in range(len(ways), 0, -1):
-        page = grades_page(found, full=False, ways=ways[:most])
+        page = grades_page(found, ways[:most])
         if fits_screen([page], width, headline=headline):
             return [page]
-    return one_screen([grades_page(found, full=False, ways=ways[:1])], width, headline=headline)
+    return one_screen([grades_page(found, ways[:1])], width, headline=headline)
 
 
 def _is_shown(found: Grades, way: str) -> bool:
@@ -93,12 +93,12 @@ def grades_headline(found: Grades) -> str:
     )
 
 
-def grades_page(found: Grades, *, full: bool, ways: Sequence[str] | None = None) -> Page:
+def grades_page(found: Grades, ways: Sequence[str] | None = None) -> Page:
     """Return all tables with their notes; `ways` are the groupings to show, by default all."""
     tables = []
     if found.strategies:
         tables.append(_strategies(found))
-    tables.append(_groups(found, full=full, ways=[*found.by] if ways is None else ways))
+    tables.append(_groups(found, ways=[*found.by] if ways is None else ways))
     if found.changes:
         tables.append(_changes(found))
     if found.circular is not None:
@@ -150,56 +150,35 @@ def _strategies(found: Grades) -> Table:
     return Table("Strategies", columns, rows, note)
 
 
-def _groups(found: Grades, *, full: bool, ways: Sequence[str]) -> Table:
-    baselines = list(found.overall.baselines)
-    humans = [name for name in baselines if name.startswith("human")]
-    if not full:  # one column of them leaves room for all columns in 80
-        baselines = [name for name in baselines if name not in humans[1:]]
-    if not any(g.baselines.get(name) is not None for g in _all(found) for name in baselines[2:]):
-        baselines = baselines[:2]
+def _groups(found: Grades, *, ways: Sequence[str]) -> Table:
     columns = [
         Column("Questions", words=True),
         *(Column(name) for name in ("Right", "Accuracy [95% CI]", "Of answered")),
-        *(Column(_heading(name, full=full)) for name in baselines),
+        *(Column(name) for name in ("Chance", "Frequent")),
     ]
     captions = found.captioning["f1"] if found.captioning else {}
     if captions:
         columns.append(Column("TUNA-CAP F1"))
-    rows = [_row("all", found.overall, baselines, captions, "all")]
+    rows = [_row("all", found.overall, captions, "all")]
     for way in ways:
         groups = found.by[way]
         rows.append([way_name(way)])
         rows += [
-            _row(name, group, baselines, captions, _SKILLS.get(name, "") if way == "skill" else "")
+            _row(name, group, captions, _SKILLS.get(name, "") if way == "skill" else "")
             for name, group in groups.items()
         ]
     notes = ["Accuracy in percent; intervals by bootstrap over videos"]
-    if "frequent" in baselines:
-        letter = found.baselines["frequent"]["letter"]
-        notes.append(f"Frequent: always {letter}, the most common right answer")
+    letter = found.baselines["frequent"]["letter"]
+    notes.append(f"Frequent: always {letter}, the most common right answer")
     hidden = [way_name(way) for way in found.by if way not in ways]
-    if not full and (shown := [name for name in baselines if name in humans]):
-        about = shown[0].partition("(")[2].rstrip(")")
-        notes.append(f"Human: as published, with {about}")
-        hidden += [name for name in humans if name not in shown]
     if hidden:
         notes.append(f"With --full: {', '.join(hidden)}")
     return Table("Accuracy", columns, rows, ". ".join(notes) + ".")
 
 
-def _heading(baseline: str, *, full: bool) -> str:
-    name = baseline if full else baseline.partition(" (")[0]
-    return name[:1].upper() + name[1:]
-
-
-def _all(found: Grades) -> Sequence[Group]:
-    return [found.overall, *(group for groups in found.by.values() for group in groups.values())]
-
-
 def _row(
     name: str,
     group: Group,
-    baselines: Sequence[str],
     captions: Mapping[str, Mapping[str, float | None]],
     caption_type: str,
 ) -> Row:
@@ -208,7 +187,7 @@ def _row(
         share(group.correct, group.n),
         _accuracy(group.accuracy),
         percent(group.accuracy_answered),
-        *(percent(group.baselines.get(one)) for one in baselines),
+        *(percent(group.baselines[one]) for one in ("chance", "frequent")),
     ]
     if captions:
         cells.append(percent(captions[caption_type]["value"]) if caption_type else NOTHING)
@@ -261,13 +240,6 @@ def _notes(found: Grades) -> list[str]:
         notes.append(
             f"{found.settings['strategy']} and exact read "
             f"{counted(counts.unlike_exact, 'reply', 'replies')} differently."
-        )
-    if found.over_all is not None:
-        notes.append(f"Accuracy over all replies: {_sentence(found.over_all)}.")
-    if found.over_questions is not None:
-        notes.append(
-            "Accuracy over all questions, where one without a reply is wrong: "
-            f"{percent(found.over_questions.value)}%."
         )
     return notes
 

@@ -139,15 +139,6 @@ def points_interval(gap: Difference | PairDifference | Estimate) -> str:
     return _with_ends(gap.value, gap.low, gap.high, points)
 
 
-def signed_interval(estimate: Estimate) -> str:
-    """Return a mean difference in points with its 95% interval, if it has one.
-
-    >>> signed_interval(Estimate(value=0.012, low=-0.01, high=0.034))
-    '+1.2 [-1.0, +3.4]'
-    """
-    return _with_ends(estimate.value, estimate.low, estimate.high, points)
-
-
 def _with_ends(
     value: float | None,
     low: float | None,

@@ -33,7 +33,7 @@ from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST_FOR_FAILURES, FEWEST_VIDEOS, Estimate, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.comparison_result import Difference, PairDifference
-from capeval.scoring.result import Bridged, Calibrated
+from capeval.scoring.result import Calibrated
 from capeval.scoring.signature import Signature, unlikeness
 from capeval.text import counted, cut, one_line
 
@@ -72,19 +72,6 @@ def means_of(scores: Scores) -> dict[Place, Means]:
     }
 
 
-def bridged_means(bridged: Bridged) -> dict[Place, Means]:
-    """Return the same of bridged scores."""
-    found = {OVERALL: bridged.overall.all}
-    found |= {place: getattr(bridged.overall, place[1]) for place in TYPE_PLACES}
-    for way in type(bridged.by).model_fields if bridged.by else ():
-        found |= {(way, name): of.all for name, of in getattr(bridged.by, way).items()}
-    return {
-        place: Means(of.precision.value, of.recall.value, of.f1.value, of.n)
-        for place, of in found.items()
-        if of.n
-    }
-
-
 View = Literal["overall", "types", "characteristics", "domain", "events", "elements"]
 
 BASELINE_NOTE = (
@@ -95,8 +82,8 @@ NO_INTERVAL_NOTE = f"[{NOTHING}]: no interval, fewer than {FEWEST_VIDEOS} videos
 """The note below a table in which a value has no interval."""
 
 FEW_VIDEOS_NOTE = (
-    f"Intervals from fewer than {FEWEST_FOR_FAILURES} videos can be too narrow: where strong "
-    "captions fail in 8% of the videos, they cover 75-92% instead of 95%."
+    f"Intervals from fewer than {FEWEST_FOR_FAILURES} videos can be too narrow: where 2-5% of "
+    "strong captions fail altogether, those of F1 from 20 to 40 videos cover 86-91%, not 95%."
 )
 """The note on such an interval, once per page."""
 
@@ -353,7 +340,7 @@ def _calibrated(found: Calibrated | None) -> str:
     if found is None:
         return NOTHING
     text = interval(main_estimate(found))
-    return text if measure_of(found) == "f1" else f"R {text}"
+    return text if measure_of(found.labels.scale) == "f1" else f"R {text}"
 
 
 def _interval(row: ScoreRow) -> str:

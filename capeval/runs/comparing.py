@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def compare_judged(
     common = _Common(runs)
     if not common.videos:
         raise UsageError(f"no video is scored in all of these runs: {names}")
-    shared = {
+    shared: dict[str, Any] = {
         "comparable": not unlike,
         "unlike": tuple(unlike),
         "notes": tuple(line for run in runs.values() for line in run.notices),
@@ -61,6 +62,10 @@ def compare_judged(
     sides = {name: common.side(name, signatures[name]) for name in runs}
     if len(runs) == 2:
         first, second = common.measured.values()
+        calibrated = common.calibrated(second.values - first.values)
+        if calibrated is None and any(run.labels for run in runs.values()):
+            kind = "the difference is not calibrated: it needs labels of one origin for both runs"
+            shared["notes"] = (*shared["notes"], kind)
         (name, other) = sides
         overall, by = differences(first, second, common.members, draws=draws, seed=seed)
         same, pairs = common.same_annotations
@@ -72,7 +77,7 @@ def compare_judged(
             by=by,
             videos=moves(common.of(name), first, second),
             flips=flips(same, pairs),
-            calibrated=common.calibrated(second.values - first.values),
+            calibrated=calibrated,
         )
     means, clusters, pairs_of = ranked(
         list(runs), list(common.measured.values()), draws=draws, seed=seed
@@ -148,7 +153,7 @@ class _Common:
         return [annotation for annotation, _ in kept], [pair for _, pair in kept]
 
     def calibrated(self, gaps: NDArray[np.float64]) -> CalibratedDifferences | None:
-        """Return the differences of two runs calibrated with human labels, if both have some."""
+        """Return the differences of two runs calibrated with labels, if both have some."""
         one, other = self.runs.values()
         if one.labels is None or other.labels is None:
             return None

@@ -112,9 +112,9 @@ class RunFolder:
         return self.path / "manifest.json"
 
     @property
-    def human(self) -> Path:
-        """`human.json`: human labels of the captions."""
-        return self.path / "human.json"
+    def labels(self) -> Path:
+        """`labels.json`: labels of the captions, by human raters or by another judge."""
+        return self.path / "labels.json"
 
     def exists(self) -> bool:
         """Return whether there are captions, or a folder that may not be read."""

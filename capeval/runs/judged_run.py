@@ -11,9 +11,8 @@ from typing import Any
 
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
-from capeval.runs.drawn_videos import is_sample
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.human_labels import labels_of
+from capeval.runs.labels import labels_of
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
 from capeval.runs.verdicts import (
@@ -27,7 +26,6 @@ from capeval.runs.verdicts import (
 )
 from capeval.schema import Annotation, Caption, Judgment, RunLabels, Scored
 from capeval.scoring import Scores
-from capeval.scoring.result import Bridged
 from capeval.text import counted
 
 
@@ -37,8 +35,7 @@ class JudgedRun:
 
     `file` is the file of judgments; `run` is the run that it is in, None for verdicts outside a
     run. `captions` and `judgments` are by index; a video without a caption is in neither.
-    `labels` are human labels of these captions, `bridged` the scores by another judge that
-    `capeval bridge` stored, if they were checked.
+    `labels` are those of human raters, or of another judge, of these captions.
     """
 
     name: str
@@ -52,18 +49,16 @@ class JudgedRun:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     labels: RunLabels | None = None
-    bridged: Bridged | None = None
 
     @cached_property
     def scores(self) -> Scores:
         """The scores of the verdicts, computed from them."""
-        scores = summarise(
+        return summarise(
             self.annotations,
             list(self.judgments.values()),
             captioned=self.captioned,
             labels=self.labels,
         )
-        return scores.model_copy(update={"bridged": self.bridged}) if self.bridged else scores
 
     @cached_property
     def signature(self) -> str:
@@ -95,13 +90,7 @@ class JudgedRun:
         """What a reader of the scores must know: they are of a part, or of several snapshots."""
         found = []
         unjudged = len(self.captions.keys() - self.judgments.keys()) if self.run else 0
-        if unjudged and is_sample(JudgeFolder(self.file.parent)):
-            found.append(
-                f"{self.name}: only {len(self.judgments):,} of "
-                f"{counted(self.captioned, 'caption')} are judged: a random sample for "
-                "`capeval bridge`, no score of the whole run"
-            )
-        elif unjudged:
+        if unjudged:
             found.append(
                 f"{self.name}: {unjudged:,} of {counted(self.captioned, 'caption')} "
                 f"{'is' if unjudged == 1 else 'are'} not judged yet; "
@@ -151,7 +140,7 @@ def load_judged(
     name_or_path, runs, judge : as in `capeval.runs.resolve.find_judgments`
     annotations : their file, or the annotations themselves; else the run's manifest names them
     ignore_unknown : skip verdicts on videos without an annotation
-    labels : with the human labels that the run keeps; without, they may be damaged
+    labels : with the labels that the run keeps; without, they may be damaged
     repeats : how many repeats count; by default the number last asked for
     """
     file = find_judgments(name_or_path, runs, judge)
@@ -180,7 +169,7 @@ def load_judged(
         captioned=captioned,
         manifest=run.read_manifest() if run else {},
         seed=seed,
-        labels=labels_of(run, loaded, captions) if run and labels else None,
+        labels=labels_of(run, loaded, judgments, captions) if run and labels else None,
     )
 
 

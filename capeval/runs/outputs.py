@@ -15,11 +15,11 @@ from capeval.files.jsonl import printable_json, write_atomic
 _DEBUG_LOG = re.compile(rb'\{"time": *"[^"]*", *"event": *"start"')
 # Written to in place: replacing a device with a file would break other programs.
 _PLAIN = ("/dev/stdout", "/dev/null")
-# The files of runs, of shards too, of cards and bridges, the configuration and the cache: another
-# run's may be there, or be taken for one later. Some file systems ignore case.
+# The files of runs, of shards too, the configuration and the cache: another run's may be there, or
+# be taken for one later. Some file systems ignore case.
 _OWN = re.compile(
-    r"(captions|ungenerated|responses)(\.\d+-of-\d+)?\.jsonl|(judgments|probes)\.jsonl"
-    r"|(manifest|human|judge|anchors|probe|bridge|scores)\.json"
+    r"(captions|ungenerated|responses)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl"
+    r"|(manifest|labels|judge|scores)\.json"
     r"|\.lock(\..*)?|capeval\.toml|replies\.sqlite(-\w+)?",
     re.IGNORECASE,
 )

@@ -24,7 +24,6 @@ from typing import TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import first_line, reading
-from capeval.runs.drawn_videos import without_samples
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import SAMPLE
 from capeval.text import Loss, cut, listed, nearest
@@ -213,12 +212,9 @@ def _verdicts_in(folder: Path, judge: str | None) -> Path:
     if not chosen:
         names = ", ".join(one.path.name for one in run.judges())
         raise InputError(f"was not judged by {judge}, but by {names}", file=folder)
-    if judge is None:
-        # A random sample that `capeval bridge collect` has had judged is not what is meant.
-        chosen = without_samples(chosen)
     if len(chosen) > 1:
         raise InputError(
-            "was judged by several judges; choose one with --judge, or name its folder: "
+            "was judged by several judges; name the folder of one: "
             f"{listed(one.path for one in chosen)}",
             file=folder,
         )

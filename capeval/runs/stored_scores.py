@@ -1,63 +1,31 @@
 """`scores.json`, the export of the scores of one judge's verdicts.
 
-Commands compute scores from the verdicts. They read the file for bridged scores alone, which are
-made of several runs, and `capeval score --check` compares it with the verdicts.
+Commands compute scores from the verdicts; only `capeval score --check` reads the file.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, write_atomic
-from capeval.files.reading import parse_json, read_bytes, read_text
+from capeval.files.reading import parse_json, read_text
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.judged_run import JudgedRun
 from capeval.scoring import Scores, Signature
-from capeval.scoring.result import Bridged
 from capeval.scoring.signature import VERSION, differing_parts
-from capeval.text import complaint
 
 TOLERANCE = 1e-9
 """The most that floating-point sums in another order, or of another platform, may differ by."""
 
 
 def write_scores(folder: JudgeFolder, scores: Scores) -> None:
-    """Write `scores.json`, with the bridged scores that it had if these are of the same verdicts.
-
-    `capeval bridge` makes others again without a model.
-    """
-    bridged = stored_bridged(folder)
-    if bridged is not None:
-        verdicts = bridged.settings.get("verdicts") or {}
-        is_same = _data(bridged.signature) == _data(scores.signature)
-        if is_same and verdicts.get("new") == verdicts_hash(folder):
-            scores = scores.model_copy(update={"bridged": bridged})
+    """Write `scores.json`."""
     write_atomic(folder.scores, dumps(scores.model_dump(mode="json"), indent=1) + "\n")
-
-
-def stored_bridged(folder: JudgeFolder) -> Bridged | None:
-    """Return the bridged scores in a judge's `scores.json`; None without a file or in a bad one."""
-    try:
-        return load_scores(folder.scores).bridged if folder.scores.is_file() else None
-    except InputError:
-        return None
-
-
-def _data(signature: str) -> str | None:
-    return Signature.parse(signature).get("data")
-
-
-def verdicts_hash(folder: JudgeFolder) -> str:
-    """Return the SHA-256 of a judge's `judgments.jsonl`, to which derived scores are tied."""
-    return hashlib.sha256(read_bytes(folder.judgments)).hexdigest()
 
 
 def read_scores(file: Path) -> dict[str, Any]:
@@ -67,15 +35,6 @@ def read_scores(file: Path) -> dict[str, Any]:
         known = ", ".join(Scores.model_fields)
         raise InputError(f"is no scores.json: it must be an object of {known}", file=file)
     return value
-
-
-def load_scores(file: Path) -> Scores:
-    """Return the scores in a file; raises `InputError` if they do not have the format."""
-    try:
-        return Scores.model_validate_json(dumps(read_scores(file)))
-    except ValidationError as faults:
-        field, message = complaint(faults)
-        raise InputError(message, file=file, field=field) from None
 
 
 @dataclass(frozen=True)
@@ -101,16 +60,13 @@ def check_scores(judged: JudgedRun, file: Path) -> Checked:
     """
     theirs, ours = read_scores(file), judged.scores.model_dump(mode="json")
     notes, is_same_judge = _about_signatures(str(theirs.get("signature")), ours["signature"])
-    if theirs.pop("bridged", None) is not None:
-        notes.append("its bridged scores are not checked; `capeval bridge` recomputes them")
-    ours.pop("bridged", None)
     if theirs.get("calibrated") is None and ours.pop("calibrated", None) is not None:
-        notes.append("it has no calibrated scores, although the run has human labels")
+        notes.append("it has no calibrated scores, although the run has labels")
     elif theirs.get("calibrated") is not None and ours.get("calibrated") is None:
         del theirs["calibrated"]
         notes.append(
-            "its calibrated scores are not checked, as the human labels are not here; name their "
-            "file with --human"
+            "its calibrated scores are not checked, as the labels are not here; name their file "
+            "with --labels"
         )
     if not is_same_judge:
         theirs, ours = ({"signature": side.get("signature")} for side in (theirs, ours))

@@ -20,6 +20,7 @@ from capeval.schema import (
     Caption,
     Explanations,
     Judgment,
+    LabellingJudge,
     Relation,
     Relations,
     RunLabels,
@@ -238,6 +239,16 @@ class JudgeIdentity:
         return ", ".join([*(part for part in parts if part), f"repeats {self.repeats}"])
 
     @property
+    def as_origin(self) -> LabellingJudge:
+        """The judge as the origin of labels; how often it judged is not part of that."""
+        return LabellingJudge(
+            judge=self.judge,
+            prompts=self.prompts,
+            endpoint=self.endpoint,
+            reasoning=self.reasoning,
+        )
+
+    @property
     def command(self) -> str:
         """How a message names the command that goes on with this judge.
 
@@ -317,7 +328,7 @@ def summarise(
     Parameters
     ----------
     data : the hash of the annotations, if the caller knows it already
-    labels : human labels of the captions, for calibrated scores
+    labels : labels of the captions, for calibrated scores
     """
     reference = as_arrays(annotations)
     data = data or annotations_hash(reference.annotations)

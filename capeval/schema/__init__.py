@@ -11,7 +11,6 @@ from capeval.schema.annotation import (
     element_ids,
 )
 from capeval.schema.caption import Caption
-from capeval.schema.human_labels import LabelledVideo, RunLabels, Stratum
 from capeval.schema.judgment import (
     JUDGMENT,
     RELATIONS,
@@ -28,6 +27,7 @@ from capeval.schema.judgment import (
     flaw_of,
     lacking,
 )
+from capeval.schema.labels import LabelledVideo, LabellingJudge, LabelOrigin, RunLabels
 from capeval.schema.question import (
     OPTION_LETTERS,
     Likelihoods,
@@ -63,8 +63,10 @@ __all__ = [
     "HumanRating",
     "Inputs",
     "Judgment",
+    "LabelOrigin",
     "LabelScale",
     "LabelledVideo",
+    "LabellingJudge",
     "Likelihoods",
     "Provenance",
     "Question",
@@ -74,7 +76,6 @@ __all__ = [
     "Response",
     "RunLabels",
     "Scored",
-    "Stratum",
     "Tag",
     "Unscored",
     "Usage",

@@ -95,7 +95,7 @@ class Provenance(_Noun):
     fingerprints: tuple[str, ...] = ()
     left_off: tuple[str, ...] = ()
     baseline: bool | None = Field(None, strict=True)
-    """What the judge declared; None in verdicts stored before judges declared it."""
+    """What the judge declared; None in verdicts of other programs, which say nothing of it."""
     endpoint: str | None = None
     """The endpoint's name where one is configured; see `endpoint_name`."""
     reasoning: str | None = None
@@ -105,14 +105,8 @@ class Provenance(_Noun):
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the judge is a baseline, whose scores are not to be reported.
-
-        This is what the judge declared. Verdicts of older versions do not record it; for them, a
-        judge named `lexical-*` without prompts is the baseline.
-        """
-        if self.baseline is not None:
-            return self.baseline
-        return self.prompts is None and self.judge.startswith("lexical-")
+        """Whether the judge declared to be a baseline, whose scores are not to be reported."""
+        return bool(self.baseline)
 
     @property
     def endpoint_name(self) -> str | None:

@@ -132,7 +132,7 @@ class Response(BaseModel):
     frames: Mapping[str, JsonValue] = Field(default_factory=dict)
     likelihood: Likelihoods | None = None
     rotation: int = 0
-    symbols: Literal["letters", "numbers", "kana"] = "letters"
+    symbols: Literal["letters", "numbers"] = "letters"
     call: Mapping[str, JsonValue] = Field(default_factory=dict)
     tags: Mapping[str, Tag] = Field(default_factory=dict)
 

@@ -43,7 +43,7 @@ def score_judgments(
     annotations : of the whole set; as `AnnotationArrays`, they serve several runs
     judgments : at most one per annotated video, in any order
     captioned : number of videos that have a caption
-    labels : human labels of the captions, for calibrated scores
+    labels : labels of the captions, for calibrated scores
 
     Raises
     ------

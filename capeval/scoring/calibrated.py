@@ -1,4 +1,4 @@
-"""Scores of a judge, or the difference of two runs, calibrated with human labels of some videos.
+"""Scores of a judge, or the difference of two runs, calibrated with labels of some videos.
 
 The unit is the video, so types of elements and buckets of videos are columns of one estimate.
 """
@@ -6,7 +6,6 @@ The unit is the video, so types of elements and buckets of videos are columns of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,12 +21,11 @@ from capeval.scoring.result import (
     CalibratedTypeScores,
     Ends,
     Estimate,
-    HumanLabels,
-    Sampling,
+    UsedLabels,
 )
 from capeval.scoring.signature import Signature
 from capeval.stats.calibration import FEW_LABELLED, FEWEST_LABELLED, Calibration, calibrate
-from capeval.stats.values import Floats, Ints
+from capeval.stats.values import Floats
 from capeval.text import counted
 
 NOT_SCORED = "not scored by the judge"
@@ -37,57 +35,28 @@ _BINARY = "binary labels give recall only"
 _RECALL = MEASURES.index("recall")
 
 
-@dataclass(frozen=True)
-class HumanScores:
-    """Measures of labelled videos, the mean over raters.
+def label_values(reference: AnnotationArrays, labels: RunLabels) -> Floats:
+    """Return the measures of labelled videos by the judge's formulas, as means over raters.
 
-    `videos` are their indexes, `values` (n, 5 groups, 3 measures), NaN where a video has no element
-    of a type or the labels do not give a measure; `strata` (n,) has positions in `sizes`.
-    """
-
-    videos: tuple[str, ...]
-    values: Floats
-    strata: Ints
-    sizes: tuple[int, ...]
-    sampling: Sampling
-    missing: int
-    """Sampled captions without labels."""
-
-    def rows_in(self, places: Mapping[str, int]) -> tuple[Ints, list[int]]:
-        """Return the places of these videos among others, and the rows of those that are there."""
-        rows = [row for row, index in enumerate(self.videos) if index in places]
-        return np.array([places[self.videos[row]] for row in rows], dtype=np.int64), rows
-
-
-def human_scores(reference: AnnotationArrays, labels: RunLabels) -> HumanScores:
-    """Return the measures of labelled videos by the judge's formulas.
+    They are (annotations, 5 groups, 3 measures): NaN where a video is not labelled or has no
+    element of a type, or the labels do not give a measure.
 
     Raises
     ------
     ValueError
         The labels of a video do not fit its annotation.
     """
+    values = np.full((len(reference.rows), len(GROUPS), len(MEASURES)), np.nan)
     videos = [index for index in reference.rows if index in labels.videos]
     raters = [len(labels.videos[index].relations) for index in videos]
     rows = np.repeat([reference.rows[index] for index in videos], raters).astype(np.int64)
     relations = [each for index in videos for each in labels.videos[index].relations]
-    each = measures(reference.counts(rows.tolist(), relations))
-    values = np.zeros((len(videos), len(GROUPS), len(MEASURES)))
-    np.add.at(values, np.repeat(np.arange(len(videos)), raters), each)
-    values /= np.array(raters).reshape(-1, 1, 1)
+    of_raters = measures(reference.counts(rows.tolist(), relations))
+    values[rows] = 0.0
+    np.add.at(values, rows, of_raters / np.repeat(raters, raters).reshape(-1, 1, 1))
     if labels.scale == "binary":
         values[..., [m for m in range(len(MEASURES)) if m != _RECALL]] = np.nan
-    names = list(labels.strata)
-    strata = [names.index(labels.videos[index].stratum or "") if names else 0 for index in videos]
-    sampled = sum(stratum.sampled for stratum in labels.strata.values())
-    return HumanScores(
-        videos=tuple(videos),
-        values=values,
-        strata=np.array(strata, dtype=np.int64),
-        sizes=tuple(stratum.videos for stratum in labels.strata.values()),
-        sampling="unknown" if not names else "random" if len(names) == 1 else "stratified",
-        missing=max(0, sampled - len(labels.videos)) if names else 0,
-    )
+    return values
 
 
 def calibrated_scores(
@@ -99,7 +68,7 @@ def calibrated_scores(
     *,
     signature: str,
 ) -> Calibrated:
-    """Return a judge's scores calibrated with human labels.
+    """Return a judge's scores calibrated with labels.
 
     Parameters
     ----------
@@ -110,27 +79,24 @@ def calibrated_scores(
     labels : of the captions that were judged
     signature : of the judge's own scores
     """
-    human = human_scores(reference, labels)
-    places = {index: place for place, index in enumerate(indexes)}
-    labels = labels.without({i: NOT_SCORED for i in labels.videos if i not in places})
-    rows, kept = human.rows_in(places)
-    reason = _BINARY if labels.scale == "binary" else None
-    overall, by = calibrated_tables(
-        values, human.values[kept], rows, members, human, kept, bounds=(0.0, 1.0), missing=reason
-    )
+    scored = set(indexes)
+    labels = labels.without({index: NOT_SCORED for index in labels.videos if index not in scored})
+    given = label_values(reference, labels)[[reference.rows[index] for index in indexes]]
+    overall, by = _tables(values, given, members, labels.scale, bounds=(0.0, 1.0))
+    labelled = len(labels.videos)
     return Calibrated(
-        signature=str(Signature.parse(signature).calibrated(labels.hash, len(kept))),
-        labels=HumanLabels(
+        signature=str(Signature.parse(signature).calibrated(labels.origin, labels.hash, labelled)),
+        labels=UsedLabels(
             hash=labels.hash,
+            origin=labels.origin,
             scale=labels.scale,
             raters=labels.raters,
-            sampling=human.sampling,
-            labelled=len(kept),
+            labelled=labelled,
             left_out=dict(labels.left_out),
         ),
         overall=overall,
         by=by,
-        warnings=tuple(warnings_of(human, len(kept), len(values), labels.left_out)),
+        warnings=tuple(_warnings(labelled, labels.left_out)),
     )
 
 
@@ -143,7 +109,8 @@ def calibrated_differences(
 ) -> CalibratedDifferences | None:
     """Return differences, second − first, calibrated with the labels of both runs.
 
-    None where no video is labelled in both, or on two scales.
+    None where no video is labelled in both, or where the labels are on two scales or of two
+    origins.
 
     Parameters
     ----------
@@ -154,149 +121,88 @@ def calibrated_differences(
     labels : of each run's captions
     """
     first, second = labels
-    if first.scale != second.scale:
+    labelled = sum(index in first.videos and index in second.videos for index in indexes)
+    if (first.scale, first.origin) != (second.scale, second.origin) or not labelled:
         return None
-    one, other = map(human_scores, reference, labels)
-    places = {index: place for place, index in enumerate(indexes)}
-    both = {i: place for i, place in places.items() if i in one.videos and i in other.videos}
-    rows, kept = one.rows_in(both)
-    if not kept:
-        return None
-    _, kept_other = other.rows_in(both)
-    order = [other.videos[row] for row in kept_other]
-    matching = [kept_other[order.index(one.videos[row])] for row in kept]
-    used = [one.videos[row] for row in kept]
-    alike = one.sizes == other.sizes and all(
-        first.videos[index].stratum == second.videos[index].stratum for index in used
+    one, other = (
+        label_values(arrays, of)[[arrays.rows[index] for index in indexes]]
+        for arrays, of in zip(reference, labels, strict=True)
     )
-    sample = one if alike else replace(one, sizes=(), sampling="unknown")
-    overall, by = calibrated_tables(
-        gaps,
-        other.values[matching] - one.values[kept],
-        rows,
-        members,
-        sample,
-        kept,
-        bounds=(-1.0, 1.0),
-        missing=_BINARY if first.scale == "binary" else None,
-    )
+    overall, by = _tables(gaps, other - one, members, first.scale, bounds=(-1.0, 1.0))
     return CalibratedDifferences(
         first=first.hash,
         second=second.hash,
+        origin=first.origin,
         scale=first.scale,
-        sampling=sample.sampling,
-        labelled=len(kept),
+        labelled=labelled,
         overall=overall,
         by=by,
-        warnings=tuple(warnings_of(sample, len(kept), len(gaps), {})),
+        warnings=tuple(_warnings(labelled, {})),
     )
 
 
-def warnings_of(
-    human: HumanScores, labelled: int, videos: int, left_out: Mapping[str, int]
-) -> list[str]:
+def _warnings(labelled: int, left_out: Mapping[str, int]) -> list[str]:
     """Return what a reader of calibrated numbers must know about the labels behind them."""
-    found = []
+    found, videos = [], counted(labelled, "labelled video")
     if labelled < FEWEST_LABELLED:
-        found.append(
-            f"only {counted(labelled, 'video')} with human labels; intervals need {FEWEST_LABELLED}"
-        )
+        found.append(f"only {videos}; intervals need {FEWEST_LABELLED}")
     elif labelled < FEW_LABELLED:
         found.append(
-            f"only {counted(labelled, 'video')} with human labels; with fewer than "
-            f"{FEW_LABELLED}, intervals may be too narrow"
-        )
-    if human.sampling == "unknown" and labelled < videos:
-        found.append(
-            "nothing says that the labelled videos were sampled at random; if they were chosen, "
-            "calibrated scores are biased"
-        )
-    outside = videos - sum(human.sizes)
-    if human.sizes and outside > 0:
-        found.append(
-            f"the strata of the labels have {counted(sum(human.sizes), 'video')}, but "
-            f"{videos:,} are scored; calibrated scores assume that the other {outside:,} are like "
-            "them"
+            f"only {videos}; with fewer than {FEW_LABELLED}, intervals are too narrow where a few "
+            "captions fail altogether"
         )
     if left_out:
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         found.append(f"{counted(sum(left_out.values()), 'labelled caption')} left out: {reasons}")
-    if human.missing:
-        found.append(
-            f"{counted(human.missing, 'sampled caption')} without complete labels; calibrated "
-            "scores assume that they are like the others of their stratum"
-        )
     return found
 
 
-def calibrated_tables(
+def _tables(
     judge: Floats,
-    human: Floats,
-    rows: Ints,
+    labels: Floats,
     members: Sequence[Membership],
-    sample: HumanScores,
-    kept: Sequence[int],
+    scale: str,
     *,
     bounds: tuple[float, float],
-    missing: str | None = None,
 ) -> tuple[CalibratedBucket, CalibratedBreakdown]:
     """Return calibrated means over all videos and in every bucket.
 
-    Parameters
-    ----------
-    judge : (videos, 5 groups, 3 measures), NaN where a video has no element of a type
-    human : (labelled, 5, 3), of the videos at `rows`, which are the rows `kept` of the sample
-    members : buckets of the videos
-    bounds : ends of the scale
-    missing : why there is no human precision and F1, if there is none
+    `judge` and `labels` are (videos, 5 groups, 3 measures) of the same videos.
     """
-    inside = np.array([np.ones(len(judge), dtype=bool), *(of.inside for of in members)]).T
 
-    def spread(values: Floats, mask: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> Floats:
-        wide = np.where(mask[:, :, None, None], values[:, None], np.nan)
-        # Not -1: without any labelled video, it could be any number.
-        return np.asarray(wide.reshape(len(values), mask.shape[1] * len(GROUPS) * len(MEASURES)))
-
-    found = calibrate(
-        spread(judge, inside),
-        spread(human, inside[rows]),
-        rows,
-        strata=sample.strata[kept] if len(sample.sizes) > 1 else None,
-        sizes=sample.sizes if len(sample.sizes) > 1 else None,
-        bounds=bounds,
-    )
-    buckets = [_bucket(found, b, missing) for b in range(inside.shape[1])]
-    return buckets[0], CalibratedBreakdown(**by_way(members, buckets[1:]))
-
-
-def _bucket(found: Calibration, bucket: int, missing: str | None) -> CalibratedBucket:
-    def scores(group: int) -> CalibratedTypeScores:
-        columns = [(bucket * len(GROUPS) + group) * len(MEASURES) + m for m in range(len(MEASURES))]
-        return CalibratedTypeScores(
-            **{
-                measure: _estimate(found, column, None if measure == "recall" else missing)
-                for measure, column in zip(MEASURES, columns, strict=True)
-            },
-            n=int(found.videos[columns[_RECALL]]),
-            labelled=int(found.labelled[columns[_RECALL]]),
+    def bucket(judge: Floats, labels: Floats) -> CalibratedBucket:
+        return CalibratedBucket(
+            **{group: scores(judge[:, g], labels[:, g]) for g, group in enumerate(GROUPS)}
         )
 
-    return CalibratedBucket(**{group: scores(g) for g, group in enumerate(GROUPS)})
+    def scores(judge: Floats, labels: Floats) -> CalibratedTypeScores:
+        found = {
+            measure: calibrate(judge[:, m], labels[:, m], bounds=bounds)
+            for m, measure in enumerate(MEASURES)
+        }
+        missing = {} if scale != "binary" else {"precision": _BINARY, "f1": _BINARY}
+        recall = found["recall"]
+        return CalibratedTypeScores(
+            **{name: _estimate(one, missing.get(name)) for name, one in found.items()},
+            n=recall.videos,
+            labelled=recall.labelled,
+        )
+
+    of_members = [bucket(judge[of.inside], labels[of.inside]) for of in members]
+    return bucket(judge, labels), CalibratedBreakdown(**by_way(members, of_members))
 
 
-def _estimate(found: Calibration, column: int, missing: str | None) -> CalibratedEstimate:
-    def of(name: str) -> float | None:
-        value = getattr(found, name)[column]
-        return None if np.isnan(value) else float(value)
-
+def _estimate(found: Calibration, missing: str | None) -> CalibratedEstimate:
+    low, high = found.interval or (None, None)
+    same_low, same_high = found.same_videos or (None, None)
+    alone_low, alone_high = found.alone_interval or (None, None)
     return CalibratedEstimate(
-        value=of("value"),
-        low=of("low"),
-        high=of("high"),
-        same_videos=Ends(low=of("same_low"), high=of("same_high")),
-        human=Estimate(value=of("human"), low=of("human_low"), high=of("human_high")),
-        slope=of("slope"),
-        r2=of("r2"),
-        worth=of("worth"),
-        reason=missing or found.reasons[column],
+        value=found.value,
+        low=low,
+        high=high,
+        same_videos=Ends(low=same_low, high=same_high),
+        labels_alone=Estimate(value=found.alone, low=alone_low, high=alone_high),
+        slope=found.slope,
+        r2=found.r2,
+        reason=missing or found.reason,
     )

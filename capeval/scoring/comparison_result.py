@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from capeval.schema import ElementType, LabelScale, Relation
+from capeval.schema import ElementType, LabelOrigin, LabelScale, Relation
 from capeval.scoring.result import (
     ByType,
     ByWay,
     CalibratedBreakdown,
     CalibratedBucket,
     ResultModel,
-    Sampling,
 )
 
 
@@ -166,16 +165,16 @@ class _Compared(ResultModel):
 
 
 class CalibratedDifferences(ResultModel):
-    """Differences calibrated with human labels of the `labelled` videos that both runs have.
+    """Differences calibrated with labels of the `labelled` videos that both runs have.
 
-    Judged and human differences of each video take the place of its scores; `first` and `second`
-    are the hashes of the runs' labels.
+    Differences of the judge and of the labels take the place of a video's scores; `first` and
+    `second` are the hashes of the runs' labels.
     """
 
     first: str
     second: str
+    origin: LabelOrigin
     scale: LabelScale
-    sampling: Sampling
     labelled: int
     overall: CalibratedBucket
     by: CalibratedBreakdown
@@ -185,7 +184,7 @@ class CalibratedDifferences(ResultModel):
 class Comparison(_Compared):
     """Two runs, paired by video; fractions from 0 to 1 at full precision.
 
-    `calibrated` is left out where the runs have no human labels.
+    `calibrated` is left out where the runs have no labels.
     """
 
     first: Side

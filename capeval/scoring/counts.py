@@ -1,6 +1,6 @@
 """Sufficient statistics: per video and type, the weights entailed, contradicted and in total.
 
-Every score, interval and comparison is a resampling of this one small array.
+Every score, interval and comparison is computed from this one small array.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -12,8 +12,7 @@ from pydantic import (
     model_serializer,
 )
 
-from capeval.schema import Usage
-from capeval.stats.bridge_line import Rule
+from capeval.schema import LabelOrigin, LabelScale, Usage
 
 T = TypeVar("T")
 
@@ -118,27 +117,25 @@ class Ends(ResultModel):
 
 
 class CalibratedEstimate(Estimate):
-    """A judge's mean corrected with human labels of some of the videos.
+    """A judge's mean corrected with labels of some of the videos.
 
     `low` and `high` are for new videos like these. There is no interval if `reason` is not None,
     and no value either where fewer than three videos are labelled.
     """
 
     same_videos: Ends
-    """The interval of the mean human score of these same videos."""
-    human: Estimate
+    """The interval of the mean label of these same videos."""
+    labels_alone: Estimate
     """The labelled videos alone, without the judge."""
     slope: float | None
     """How much of a difference between the judge's scores is applied: from 0 to 1."""
     r2: float | None
-    """Share of the variance of human scores that the judge explains with this slope."""
-    worth: float | None
-    """The number of labelled videos that would be as precise without the judge."""
+    """Share of the variance of labels that the judge explains with this slope."""
     reason: str | None
 
 
 class CalibratedTypeScores(ResultModel):
-    """One type in one bucket: `labelled` of its `n` judged videos have human labels."""
+    """One type in one bucket: `labelled` of its `n` judged videos have labels."""
 
     precision: CalibratedEstimate
     recall: CalibratedEstimate
@@ -155,96 +152,35 @@ class CalibratedBreakdown(ByWay[CalibratedBucket]):
     """The buckets of every way to group videos; empty buckets are left out."""
 
 
-Sampling = Literal["random", "stratified", "unknown"]
-"""How the labelled videos were sampled: `unknown` if nothing says that it was at random."""
+class UsedLabels(ResultModel):
+    """The labels behind calibrated scores.
 
-
-class HumanLabels(ResultModel):
-    """The human labels behind calibrated scores.
-
-    `hash` is of the labels as they were used; the rest counts videos: those used, and those left
-    out by reason.
+    `origin` says who gave them, `hash` is of the labels as they were used; the rest counts videos:
+    those used, and those left out by reason.
     """
 
     hash: str
-    scale: Literal["three-way", "binary"]
+    origin: LabelOrigin
+    scale: LabelScale
     raters: int
-    sampling: Sampling
     labelled: int
     left_out: dict[str, int]
 
 
 class Calibrated(ResultModel):
-    """Scores calibrated with human labels, beside the judge's own in the same layout."""
+    """Scores calibrated with labels of some videos, beside the judge's own in the same layout."""
 
     signature: str
-    labels: HumanLabels
+    labels: UsedLabels
     overall: CalibratedBucket
     by: CalibratedBreakdown
     warnings: tuple[str, ...]
 
 
-class BridgeRefusal(ResultModel):
-    """Which rule refuses a bridged score (see `capeval.stats.bridge_line`), and the figures."""
-
-    rule: Rule
-    figures: dict[str, float | str] = Field(default_factory=dict)
-
-
-class BridgedEstimate(Estimate):
-    """What another judge's mean would be.
-
-    `low` and `high` are for new videos like these, `same_videos` for these same videos. There is no
-    interval if `reason` is not None, and no value if there are `refusals`.
-    """
-
-    same_videos: Ends | None = None
-    reason: str | None = None
-    refusals: tuple[BridgeRefusal, ...] = ()
-
-
-class BridgedTypeScores(ResultModel):
-    """One type in one bucket, over `n` videos, of which the old judge scored `anchored`."""
-
-    precision: BridgedEstimate
-    recall: BridgedEstimate
-    f1: BridgedEstimate
-    n: int
-    anchored: int
-
-
-class BridgedBucket(ByType[BridgedTypeScores]):
-    """One bucket of videos: all elements pooled, and each type."""
-
-
-class BridgedBreakdown(ByWay[BridgedBucket]):
-    """The buckets of every way to group videos; empty buckets are left out."""
-
-
-class Bridged(ResultModel):
-    """Scores carried from one judge to another, with a signature of their own.
-
-    `hash` is of everything else here, verdicts' hashes included; `systems` are the runs behind a
-    line through systems, 1 for a run's own anchor. `by` is None where the method gives no buckets.
-    """
-
-    signature: str
-    method: Literal["own_anchor", "system_line"]
-    old: str
-    new: str
-    hash: str
-    systems: int
-    anchored: int
-    overall: BridgedBucket
-    by: BridgedBreakdown | None = None
-    warnings: tuple[str, ...] = ()
-    settings: dict[str, Any] = Field(default_factory=dict)
-
-
 class Scores(ResultModel):
     """The content of `scores.json`; fractions from 0 to 1 at full precision.
 
-    `calibrated` and `bridged` are left out of the file where there is none.
+    `calibrated` is left out of the file where there is none.
     """
 
     signature: str
@@ -257,12 +193,10 @@ class Scores(ResultModel):
     usage: dict[str, Usage]
     settings: dict[str, Any] = Field(default_factory=dict)
     calibrated: Calibrated | None = None
-    bridged: Bridged | None = None
 
     @model_serializer(mode="wrap")
     def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         value: dict[str, Any] = serialize(self)
-        for name in ("calibrated", "bridged"):
-            if value.get(name, "") is None:
-                del value[name]
+        if value.get("calibrated", "") is None:
+            del value["calibrated"]
         return value

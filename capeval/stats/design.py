@@ -1,40 +1,44 @@
-"""Which video and which system a caption is of."""
+"""Which video and which system a caption is of, and how captions are grouped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
-from typing import Any, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.values import Floats, Ints, Mask, steady
-
-_T = TypeVar("_T")
+from capeval.stats.values import Floats, GroupingName, Ints, Mask, steady
 
 
-class Kept:
-    """Results that are made once and kept, by key; threads that ask at once wait for one of them.
+class Grouping(NamedTuple):
+    """How captions are grouped before a statistic is taken; its value is the mean over groups.
 
-    >>> kept = Kept()
-    >>> kept("key", lambda: 1), kept("key", lambda: 2)
-    (1, 1)
+    They can reverse which of two metrics is better (Deutsch, Dror and Roth, 2021), so all are
+    shown.
+
+    Attributes
+    ----------
+    words : in tables
+    of_each : in sentences, the captions that one value is computed from
+    unit : what n counts
     """
 
-    def __init__(self) -> None:
-        self._found: dict[Hashable, Any] = {}
-        self._making: dict[Hashable, Lock] = {}
+    words: str
+    of_each: str
+    unit: str = "captions"
 
-    def __call__(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return what `make` returned when `key` was first asked for."""
-        with self._making.setdefault(key, Lock()):
-            if key not in self._found:
-                self._found[key] = make()
-        found: _T = self._found[key]
-        return found
+
+GROUPINGS: dict[GroupingName, Grouping] = {
+    "pooled": Grouping("all captions", "all captions"),
+    "item": Grouping("captions of one video; mean over videos", "captions of one video"),
+    "within_system": Grouping(
+        "captions of one system; mean over systems", "captions of one system"
+    ),
+    "system": Grouping("means of systems", "systems", "systems"),
+}
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,6 @@ class Design:
 
     video: Ints
     system: Ints
-    kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
-    """What every metric of these captions shares, such as permutations."""
 
     @classmethod
     def of(cls, video: Sequence[Hashable], system: Sequence[Hashable] | None = None) -> Design:
@@ -70,7 +72,7 @@ class Design:
             raise ValueError(f"{len(videos)} videos but {len(systems)} systems")
         cells = np.sort(videos * (systems.max(initial=0) + 1) + systems)
         if (cells[1:] == cells[:-1]).any():
-            raise ValueError("a video and system stand in more than one row")
+            raise ValueError("a video and system are in more than one row")
         return cls(videos, systems)
 
     @property
@@ -92,6 +94,14 @@ class Design:
     def repeats(self) -> bool:
         """Whether any video has more than one caption."""
         return self.videos < self.rows
+
+    def groups(self, grouping: GroupingName) -> Ints:
+        """Return the (n,) group of each caption; by system that of each system's mean."""
+        if grouping == "item":
+            return self.video
+        if grouping == "within_system":
+            return self.system
+        return np.zeros(self.systems if grouping == "system" else self.rows, dtype=np.int64)
 
     def take(self, rows: Mask) -> Design:
         """Return the design of some rows alone, numbered anew.
@@ -116,10 +126,7 @@ def first_rows(group: Ints) -> list[int]:
     >>> first_rows(np.array([1, 1, 0]))
     [2, 0]
     """
-    first = np.empty(int(group.max(initial=-1)) + 1, dtype=np.int64)
-    # Of rows that are of one group, the last to be put there stays.
-    first[group[::-1]] = np.arange(len(group))[::-1]
-    return first.tolist()
+    return [int(row) for row in np.unique(group, return_index=True)[1]]
 
 
 def same_sized(group: Ints) -> Iterator[tuple[Ints, NDArray[np.intp]]]:

@@ -71,34 +71,3 @@ def design_effect(correct: Floats, n: Floats) -> float:
         return floor
     between = clusters / (clusters - 1) * float(((correct - proportion * n) ** 2).sum()) / total**2
     return max(floor, between / independent)
-
-
-def clusters_needed(proportion: float, per_cluster: float, half_width: float) -> int | None:
-    """Return how many clusters make an interval at most so wide on either side; None without any.
-
-    Parameters
-    ----------
-    proportion : what is expected; at 0 and 1 the score interval still has a width
-    per_cluster : effective observations in a cluster: their mean number over the design effect
-
-    >>> clusters_needed(0.95, 17 / 2.6, 0.03)
-    33
-    """
-    if per_cluster <= 0 or half_width <= 0:
-        return None
-    low, high = 1, 2
-    while _reach(proportion, high * per_cluster) > half_width:
-        low, high = high, high * 2
-    while low < high:
-        middle = (low + high) // 2
-        if _reach(proportion, middle * per_cluster) > half_width:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def _reach(proportion: float, n: float) -> float:
-    low, high = wilson(proportion, n)
-    # At 0 and 1 the limits lie on one side: what matters is the longer of the two.
-    return max(high - proportion, proportion - low) if proportion in (0, 1) else (high - low) / 2

@@ -75,8 +75,6 @@ def combine(ratings: ArrayLike, how: How = "mean") -> Floats:
 def combine_others(ratings: ArrayLike, how: How = "mean") -> Floats:
     """Return for each rater the others' combined score: (raters, items), NaN where there is none.
 
-    Row by row it is `combine` of the other rows, in time linear in the raters.
-
     Parameters
     ----------
     ratings, how : as for `combine`
@@ -90,23 +88,7 @@ def combine_others(ratings: ArrayLike, how: How = "mean") -> Floats:
     [[4.0, 6.0], [3.0, 2.0], [2.0, 4.0]]
     """
     given = _ratings(ratings)
-    values = _standardised(given) if how == "zmean" else given
-    there = ~np.isnan(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if how == "median":
-            found = _other_medians(values, there)
-        else:
-            total, count = _sums(values)
-            found = (total - np.where(there, values, 0.0)) / (count - there)
-    others = np.where(there.sum(axis=0) > there, found, np.nan)
-    if how == "zmean":
-        # A rater whose ratings are left out of the others is compared with them all the same.
-        everyone = np.full_like(given, np.nan)
-        if len(values):
-            everyone[:] = combine(values)
-        everyone[~constant_raters(given)] = others
-        others = everyone
-    return steady(others, _top(values))
+    return np.stack([combine(np.delete(given, n, axis=0), how) for n in range(len(given))])
 
 
 def _standardised(values: Floats) -> Floats:
@@ -125,19 +107,6 @@ def _sums(values: Floats) -> tuple[Floats, Floats]:
     """Return the sum and number of the ratings of each item."""
     there = ~np.isnan(values)
     return np.where(there, values, 0.0).sum(axis=0), there.sum(axis=0).astype(np.float64)
-
-
-def _other_medians(values: Floats, there: Mask) -> Floats:
-    order = np.argsort(values, axis=0, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=0)
-    place = np.argsort(order, axis=0, kind="stable")
-    # Where a rater stands among those of an item; who did not rate it stands behind them.
-    left = np.maximum(there.sum(axis=0) - there, 1)
-    low, high = (
-        np.take_along_axis(ordered, at + (at >= place), axis=0)
-        for at in ((left - 1) // 2, left // 2)
-    )
-    return np.asarray((low + high) / 2)
 
 
 def _top(values: Floats) -> float:

@@ -67,10 +67,10 @@ def ratio_ends(value: float, upper: Floats, lower: Floats, videos: int) -> Ends:
 def widened(found: Interval, ends: Ends) -> Interval:
     """Return the interval with the outer of two ends on each side.
 
-    >>> widened(Interval(0.2, 0.4, "bootstrap"), (0.3, 0.5))
-    Interval(low=0.2, high=0.5, method='bootstrap')
+    >>> widened(Interval(0.2, 0.4), (0.3, 0.5))
+    Interval(low=0.2, high=0.5)
     """
-    return Interval(min(found.low, ends[0]), max(found.high, ends[1]), found.method)
+    return Interval(min(found.low, ends[0]), max(found.high, ends[1]))
 
 
 def _variance(parts: Floats, videos: int) -> float:

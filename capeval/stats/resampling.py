@@ -1,42 +1,27 @@
-"""Which units are in a resample, the same for every metric, and how many units there must be."""
+"""Resamples of videos, the same for every statistic, and intervals from their values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.design import Design
-from capeval.stats.values import Missing
-
-FEWEST = 5
-"""The fewest videos that are resampled: four have only 35 different resamples, too few to find
-where 2.5% of them end.
-"""
-
-MANY = 20_000
-"""A mean over more videos than this is not resampled: it is as good as normal."""
-
-LARGEST = 1_500
-"""The most captions that a matrix of all pairs is made of."""
+from capeval.stats.values import UPPER, Floats, Interval, Missing
 
 Counts = NDArray[np.float32]
 
 # Counts that are worked on at once, so that they stay in the processor's cache.
 _CHUNK = 400_000
-# Up to so many counts, 80 MB, resamples are drawn once: 10,000 of 1,500 videos are fewer.
-_KEPT = 20_000_000
 
 
-def draw_counts(units: int, draws: int, rng: np.random.Generator) -> Iterator[Counts]:
+def draw_counts(units: int, draws: int, seed: int) -> Iterator[Counts]:
     """Yield (chunk, units) counts of how often each unit is in a resample, `draws` rows in all.
 
-    >>> rng = np.random.default_rng(0)
-    >>> sum(int(chunk.sum()) for chunk in draw_counts(3, 10, rng))
+    >>> sum(int(chunk.sum()) for chunk in draw_counts(3, 10, seed=0))
     30
     """
+    rng = np.random.default_rng(seed)
     step = max(1, min(draws, _CHUNK // units))
     for start in range(0, draws, step):
         size = min(step, draws - start)
@@ -46,54 +31,33 @@ def draw_counts(units: int, draws: int, rng: np.random.Generator) -> Iterator[Co
         yield counts.reshape(size, units).astype(np.float32)
 
 
-def same_draws(units: int, draws: int, seed: int) -> Iterable[Counts]:
-    """Return the `draw_counts` of a seed, the same to everyone; those that are small are kept.
+def percentiles(values: Floats, *, units: int, around: float) -> Interval | Missing:
+    """Return the 95% percentile interval of bootstrap values; NaN marks a resample without one.
 
-    >>> [chunk.shape for chunk in same_draws(3, 10, 0)]
-    [(10, 3)]
+    With few units a percentile interval is too narrow, as a normal interval is that takes neither
+    n - 1 nor t: percentiles further out by just that are taken (the expanded interval of
+    Hesterberg, 2015). `Missing` when more than half of the resamples have no value.
+
+    Parameters
+    ----------
+    values : (draws,)
+    units : number of videos that were resampled
+    around : the observed value. If it is outside, which ties and the copies in a resample can
+        cause, the interval is that of the same share of resamples nearest to it instead
+
+    >>> found = percentiles(np.arange(101.0), units=10_000, around=50.0)
+    >>> round(found.low, 1), round(found.high, 1)
+    (2.5, 97.5)
     """
-    return _same(draw_counts, units, draws, seed)
+    from scipy.special import ndtr, stdtrit
 
-
-def coins(units: int, draws: int, seed: int) -> Iterable[Counts]:
-    """Return (chunk, units) of 0 and 1 at even odds, `draws` rows in all, likewise.
-
-    >>> sum(len(chunk) for chunk in coins(3, 10, 0))
-    10
-    """
-    return _same(_coins, units, draws, seed)
-
-
-def _coins(units: int, draws: int, rng: np.random.Generator) -> Iterator[Counts]:
-    step = max(1, min(draws, _CHUNK // max(units, 1)))
-    for start in range(0, draws, step):
-        size = (min(step, draws - start), units)
-        yield rng.integers(0, 2, size=size, dtype=np.int8).astype(np.float32)
-
-
-_Make = Callable[[int, int, "np.random.Generator"], Iterator[Counts]]
-
-
-def _same(make: _Make, units: int, draws: int, seed: int) -> Iterable[Counts]:
-    if units * draws <= _KEPT:
-        return _kept(make, units, draws, seed)
-    return make(units, draws, np.random.default_rng(seed))
-
-
-@lru_cache(maxsize=4)
-def _kept(make: _Make, units: int, draws: int, seed: int) -> tuple[Counts, ...]:
-    chunks = tuple(make(units, draws, np.random.default_rng(seed)))
-    for chunk in chunks:
-        chunk.setflags(write=False)
-    return chunks
-
-
-def too_few(units: int, design: Design | None = None) -> Missing:
-    """Return why there is no interval or bootstrap of so few videos.
-
-    >>> too_few(1, Design.of("a"))
-    Missing(reason='1 caption is too few to resample: at least 5')
-    """
-    what = "caption" if design and not design.repeats else "video"
-    subject = f"1 {what} is" if units == 1 else f"{units} {what}s are"
-    return Missing(f"{subject} too few to resample: at least {FEWEST}")
+    wide = (units / (units - 1)) ** 0.5
+    tail = float(ndtr(wide * stdtrit(units - 1, 1 - UPPER)))
+    there = values[~np.isnan(values)]
+    if 2 * len(there) < len(values) or not len(there):
+        return Missing("most resamples have no value")
+    low, high = (float(end) for end in np.quantile(there, [tail, 1 - tail]))
+    if low <= around <= high:
+        return Interval(low, high)
+    half = float(np.quantile(np.abs(there - around), 1 - 2 * tail))
+    return Interval(around - half, around + half)

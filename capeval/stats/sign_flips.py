@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 
-from capeval.stats.percentiles import add_one
-from capeval.stats.resampling import MANY, coins
-from capeval.stats.values import Floats, PValue
+from capeval.stats.values import Floats
 
 # What studies are planned with (Cohen, 1988).
 _ALPHA, _POWER = 0.05, 0.8
@@ -16,10 +14,6 @@ _ALPHA, _POWER = 0.05, 0.8
 _CHUNK = 500
 # Sums in another order differ in the last bits.
 _SLACK = 1e-12
-# Up to so many values, all 1,024 patterns of signs are gone through; no number of draws changes
-# the method.
-EXACT = 10
-TINY = float(np.finfo(float).tiny)
 # Sums of patterns and columns that are held at once.
 _AT_ONCE = 2**21
 
@@ -32,7 +26,6 @@ def sign_flips(gaps: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
     share of all patterns whose mean is at least as far from 0 (exact, Fisher, 1935); it includes
     the observed pattern. Elsewhere each random flip turns the sign of whole rows, and the
     observed one is added (Phipson and Smyth, 2010). So p is never 0. All columns share the flips.
-    For one column of many rows this is `sign_flip`.
 
     Parameters
     ----------
@@ -68,38 +61,6 @@ def sign_flips(gaps: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
     return np.where(there.any(axis=0), p, np.nan)
 
 
-def sign_flip(values: Floats, *, draws: int, seed: int = 0) -> PValue:
-    """Return the two-sided p of the mean of values, by flipping their signs.
-
-    In every way for up to 10 values that are not 0, by the normal limit above 20,000, and else at
-    random.
-
-    Parameters
-    ----------
-    values : (videos,), as likely to be of either sign if there is nothing to find
-
-    >>> sign_flip(np.ones(20), draws=999)
-    PValue(p=0.001, method='sign flips of videos')
-    """
-    observed = abs(values.sum())
-    moved = int(np.count_nonzero(values))
-    if moved <= EXACT:
-        p = _exact(values[:, None], np.array([observed - _SLACK * max(len(values), 1)]), moved)
-        # Turned all at once, they are as extreme again.
-        least = min(1.0, 2.0 ** (1 - moved))
-        return PValue(float(p[0]), "exact sign flips of videos", least)
-    if len(values) > MANY:
-        z = observed / math.sqrt(values @ values)
-        p_normal = max(math.erfc(z / math.sqrt(2)), TINY) if observed else 1.0
-        return PValue(p_normal, "normal sign flips of videos")
-    slack = _SLACK * len(values)
-    extreme = 0
-    for turned in coins(len(values), draws, seed):
-        # The sum of the flipped is what stays less what turns: the whole less twice the latter.
-        extreme += int((np.abs(values.sum() - 2 * (turned @ values)) >= observed - slack).sum())
-    return PValue(add_one(extreme, draws), "sign flips of videos", add_one(0, draws))
-
-
 def _exact(filled: Floats, least: Floats, n: int) -> Floats:
     """Return p over all patterns of signs of columns that have `n` rows that are not 0 each."""
     # Down the columns, so that each keeps its own rows.
@@ -119,7 +80,7 @@ def _drawn(filled: Floats, least: Floats, draws: int, rng: np.random.Generator) 
         size = (min(_CHUNK, draws - start), rows)
         turned = rng.integers(0, 2, size=size, dtype=np.int8).astype(np.float64) @ filled
         extreme += (np.abs(whole - 2 * turned) >= least).sum(axis=0)
-    return np.array([add_one(int(count), draws) for count in extreme], dtype=np.float64)
+    return np.asarray((extreme + 1) / (draws + 1))
 
 
 def detectable_difference(sd: float, n: int) -> float:

@@ -1,113 +1,111 @@
-"""Statistics of the systems' means in resamples of whole videos.
+"""Correlations of the systems' means: intervals over other videos, p over other systems.
 
-What is estimated is the statistic of the means over very many videos. The means of n videos have
-errors, which attenuate a correlation; the means of a resample have these errors and once more as
-much. So the values of resamples as they are lie too low, and they are taken again of means whose
-spread is reduced by that of the errors (errors in variables; Fuller, 1987, section 1.2).
+Means are few, and leaving out one video rarely changes their order, so their errors are simulated:
+means are drawn from the normal distribution that the videos give them. What is estimated is the
+statistic of the means over very many videos. The means of n videos have errors, which attenuate a
+correlation, and drawn means have these errors twice. So the values of drawn means as they are lie
+too low, and they are taken again of means whose spread is reduced by that of the errors (errors in
+variables; Fuller, 1987, section 1.2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from itertools import permutations
+from math import factorial
 
 import numpy as np
 
+from capeval.stats.correlation import STATISTICS, Statistic, Sums, sums_of_rows
 from capeval.stats.design import Design, group_means
-from capeval.stats.groupings import SYSTEM
-from capeval.stats.pair import Pair
-from capeval.stats.resampling import MANY, same_draws
-from capeval.stats.statistic import Statistic, missing_of
-from capeval.stats.values import Floats, Mask, Missing, steady
+from capeval.stats.jackknife import FEWEST, Inference, too_few
+from capeval.stats.values import UPPER, Floats, Missing, steady
 
-# Systems times resamples that fit into memory.
-_SYSTEMS = 20_000_000
-
-# How often the errors' spread is taken off that of resampled means, which have it twice. By
-# simulation, once covers 92% where r is .97, and twice 98% and more (docs/statistics.md).
+_DRAWS = 5_000
+# Two have two orders, and often all draws have one of them.
+_FEWEST_SYSTEMS = 3
+# How often the errors' spread is taken off that of drawn means, which have it twice. By simulation,
+# once covers 92% where r is .97, and 1.25 times 98% of close systems (docs/statistics.md).
 _TAKEN_OFF = 1.1
 # Of a spread that is mostly error, at least this share stays: 0.1 to 0.3 cover alike.
 _LEFT = 0.15
 # Means in one line have no inverse of their scatter.
 _IN_LINE = 1 - 1e-9
+# Drawn means, or pairs of permuted systems, that fit into memory.
+_CELLS = 100_000_000
+# Up to so many systems, all 720 orders are gone through.
+_EVERY_ORDER = 6
+_PERMUTATIONS = 2_000
+_SLACK = 1e-12
+
+Values = dict[str, Floats]
+"""By statistic the (2, draws) values of drawn means, as they are and less their errors."""
 
 
-def system_values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> Floats | Missing:
-    """Return the (2, draws) values of a statistic of the systems' means; NaN where there is none.
-
-    The second row is of the means without their errors. Over more than 20,000 videos the means are
-    drawn from their normal distribution.
+def drawn_values(
+    metrics: Sequence[Floats], human: Floats, design: Design, seed: int
+) -> list[Values] | Missing:
+    """Return the statistics of drawn means of each metric; all are of the same draws.
 
     Parameters
     ----------
-    pair : the scores
-    draws : number of resamples, fewer where there are very many systems
+    metrics, human : (n,) each, the scores of captions
     seed : of `numpy.random.default_rng`
-
-    >>> from capeval.stats.design import Design
-    >>> design = Design.of("aabbcc", "xyxyxy")
-    >>> pair = Pair.of([1, 2, 2, 1, 1, 3], [1, 2, 1, 2, 3, 4], design)
-    >>> from capeval.stats.statistic import KENDALL_B
-    >>> values = system_values(pair, KENDALL_B, 50, 0)
-    >>> values.shape, np.unique(values[~np.isnan(values)]).tolist()
-    ((2, 50), [-1.0, 1.0])
     """
-    x, y, _ = pair.sides(SYSTEM)
-    if np.isnan(pair.values(statistic, SYSTEM)[0]):
-        return missing_of(x, y, statistic)
-    systems = pair.design.systems
-    if systems * 1_000 > _SYSTEMS or systems * min(pair.design.videos, MANY) > _SYSTEMS:
-        return Missing(f"{systems} systems are too many to resample their means")
-    draws = min(draws, _SYSTEMS // systems)
-    # For the differences of metrics, which are of the same resamples.
-    key = ("system values", statistic, draws, seed)
-    return pair.kept(key, lambda: _values(pair, statistic, draws, seed))
-
-
-def _values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> Floats:
-    gap, both = pair.kept(("system means", draws, seed), lambda: _both_means(pair, draws, seed))
-    values = np.full((2, len(gap)), np.nan)
-    for row, (x, y) in enumerate(both):
-        if len(x):
-            key = ("system sums", statistic.kind, row, draws, seed)
-            sums = pair.kept(key, partial(statistic.kind.rows, x, y, 0.0))
-            values[row, ~gap] = statistic.values(sums)
-    return values
-
-
-def _both_means(pair: Pair, draws: int, seed: int) -> tuple[Mask, list[tuple[Floats, Floats]]]:
-    """Return which resamples have no value, and of the others the means with and without errors."""
-    systems = pair.design.systems
-    means = _drawn_means(pair, draws, seed)
-    # A system that is in no video of a resample has no mean, and the resample no value.
-    gap = np.asarray(np.isnan(means).any(axis=1))
-    some = means[~gap]
-    both = [some]
-    if len(some):
-        both.append(
-            _without_errors(some, np.concatenate(pair.sides(SYSTEM)[:2]), pair.design.videos)
+    systems, scores = design.systems, [*metrics, human]
+    if design.videos < FEWEST:
+        return too_few(design.videos)
+    if systems < _FEWEST_SYSTEMS:
+        return Missing(f"{systems} systems have few orders: an interval needs {_FEWEST_SYSTEMS}")
+    if np.bincount(design.system).min() < 2:
+        return Missing("a system has one caption, whose error is unknown")
+    draws = min(_DRAWS, _CELLS // (systems * max(len(scores), systems)))
+    if draws < 1_000:
+        return Missing(f"{systems} systems are too many to draw their means")
+    sizes = np.bincount(design.system)[design.system]
+    errors = np.zeros((design.videos, len(scores), systems))
+    means = np.array([group_means(one, design.system) for one in scores])
+    for number, one in enumerate(scores):
+        moved = one - means[number][design.system]
+        # So that the squares of a column add up to the variance of its mean.
+        moved /= np.sqrt(sizes * (sizes - 1))
+        errors[design.video, number, design.system] = moved
+    rng, flat = np.random.default_rng(seed), errors.reshape(design.videos, -1)
+    step = max(1, _CELLS // 10 // design.videos)
+    moves = np.concatenate(
+        [
+            rng.standard_normal((min(step, draws - start), design.videos)) @ flat
+            for start in range(0, draws, step)
+        ]
+    )
+    drawn = means + steady(moves).reshape(draws, *means.shape)
+    found = []
+    for number in range(len(metrics)):
+        both = drawn[:, [number, -1]]
+        kinds = [both, _without_errors(both, means[[number, -1]])]
+        sums = [sums_of_rows(steady(kind[:, 0]), steady(kind[:, 1])) for kind in kinds]
+        found.append(
+            {s.name: np.stack([s.values(one) for one in sums]) for s in STATISTICS.values()}
         )
-    return gap, [(of[:, :systems], of[:, systems:]) for of in both]
+    return found
 
 
-def _without_errors(means: Floats, observed: Floats, videos: int) -> Floats:
-    """Return resampled means of which the spread between systems is reduced by that of errors.
+def _without_errors(drawn: Floats, observed: Floats) -> Floats:
+    """Return drawn means of which the spread between systems is reduced by that of errors.
 
-    The scatter of the two scores' means between systems is a 2 x 2 matrix in each resample. Its
+    The scatter of the two scores' means between systems is a 2 x 2 matrix in each draw. Its
     expected part that is error is taken off, and the means are mapped to what is left, by the
     symmetric roots of both.
 
     Parameters
     ----------
-    means : (draws, 2 systems), of the metric and of the human scores
-    observed : (2 systems,)
-    videos : how many are resampled
+    drawn : (draws, 2, systems), of the metric and of the human scores
+    observed : (2, systems)
     """
-    shape = (-1, 2, len(observed) // 2)
-    centred = means.reshape(shape) - means.reshape(shape).mean(axis=2, keepdims=True)
-    moved = (means - observed).reshape(shape)
+    centred = drawn - drawn.mean(axis=2, keepdims=True)
+    moved = drawn - observed
     moved = moved - moved.mean(axis=2, keepdims=True)
-    errors = np.einsum("dis,djs->ij", moved, moved) / len(means) * videos / (videos - 1)
+    errors = np.einsum("dis,djs->ij", moved, moved) / len(drawn)
     spread = np.sqrt(np.einsum("dis,dis->di", centred, centred))
     constant = spread == 0
     spread[constant] = 1.0
@@ -119,58 +117,78 @@ def _without_errors(means: Floats, observed: Floats, videos: int) -> Floats:
             matrix[:, side, side] = np.maximum(matrix[:, side, side], least)
         limit = _IN_LINE * np.sqrt(matrix[:, 0, 0] * matrix[:, 1, 1])
         matrix[:, 0, 1] = matrix[:, 1, 0] = np.clip(matrix[:, 0, 1], -limit, limit)
-    mapped = _root(left) @ _inverse(_root(whole)) @ unit
+    mapped = _root(left) @ np.linalg.inv(_root(whole)) @ unit
     mapped[constant] = 0.0
-    return np.asarray(steady(mapped, 1.0).reshape(means.shape))
+    return np.asarray(mapped)
 
 
-def _root(matrix: Floats) -> Floats:
+def _root(matrices: Floats) -> Floats:
     """Return the symmetric roots of positive (draws, 2, 2) matrices."""
-    root = np.sqrt(_determinant(matrix))[:, None, None]
-    trace = matrix[:, 0, 0] + matrix[:, 1, 1]
-    return np.asarray((matrix + root * np.eye(2)) / np.sqrt(trace[:, None, None] + 2 * root))
+    root = np.sqrt(np.linalg.det(matrices))[:, None, None]
+    trace = np.trace(matrices, axis1=1, axis2=2)[:, None, None]
+    return np.asarray((matrices + root * np.eye(2)) / np.sqrt(trace + 2 * root))
 
 
-def _inverse(matrix: Floats) -> Floats:
-    turned = matrix[:, ::-1, ::-1] * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    return np.asarray(turned / _determinant(matrix)[:, None, None])
+def interval_of(value: float, drawn: Floats, videos: int) -> Inference | Missing:
+    """Return the interval that has the 95% percentiles of both kinds of draws and the value in it.
+
+    With few videos the percentiles lie further out, as Student's t does. p is the largest level at
+    which the interval still includes 0.
+
+    Parameters
+    ----------
+    value : a value of the systems' means, or the difference of two metrics
+    drawn : (2, draws)
+    """
+    from scipy.special import ndtr, ndtri, stdtr, stdtrit
+
+    if np.isnan(drawn).any(axis=0).mean() > 0.5:
+        return Missing("most draws have no value")
+    tail = float(ndtr(stdtrit(videos - 1, 1 - UPPER)))
+    ends = np.nanquantile(drawn, [tail, 1 - tail], axis=1)
+    # A draw without a value counts on either side of 0.
+    beyond = ~(drawn * np.sign(value) > 0)
+    share = float(np.clip(beyond.mean(axis=1).max(), 1 / (drawn.shape[1] + 1), 0.5))
+    p = 2 * float(stdtr(videos - 1, ndtri(share))) if value else 1.0
+    return Inference(min(float(ends[0].min()), value), max(float(ends[1].max()), value), p)
 
 
-def _determinant(matrix: Floats) -> Floats:
-    return np.asarray(matrix[:, 0, 0] * matrix[:, 1, 1] - matrix[:, 0, 1] * matrix[:, 1, 0])
+def permutation_p(metric: Floats, human: Floats, statistic: Statistic, seed: int) -> float:
+    """Return p of a correlation of systems' means over other orders of the systems, two-sided.
+
+    Up to 6 systems, all orders are taken; of more, 2,000 random ones and the observed one.
+
+    Parameters
+    ----------
+    metric, human : (systems,)
+
+    >>> x = np.arange(4.0)
+    >>> round(permutation_p(x, x, STATISTICS["kendall_b"], 0), 3)
+    0.083
+    """
+    systems = len(metric)
+    if systems <= _EVERY_ORDER:
+        orders = np.array(list(permutations(range(systems))))
+    else:
+        rng = np.random.default_rng(seed)
+        orders = rng.permuted(np.tile(np.arange(systems), (_PERMUTATIONS + 1, 1)), axis=1)
+        orders[0] = np.arange(systems)
+    step = max(1, _CELLS // systems**2 // 10)
+    parts = [metric[orders[at : at + step]] for at in range(0, len(orders), step)]
+    sums = Sums.joined([sums_of_rows(x, np.broadcast_to(human, x.shape)) for x in parts])
+    values = np.abs(statistic.values(sums))
+    at_least = values >= abs(values[0]) - _SLACK
+    return float(at_least.mean())
 
 
-def _drawn_means(pair: Pair, draws: int, seed: int) -> Floats:
-    """Return the (draws, 2 systems) means of resamples, of the metric and of the human scores."""
-    design, systems = pair.design, pair.design.systems
-    if design.videos > MANY:
-        return normal_means(design, [pair.x, pair.y], draws, seed)
-    place = (design.video, design.system)
-    parts = np.zeros((design.videos, 3 * systems))
-    parts[place] = pair.x
-    parts[design.video, systems + design.system] = pair.y
-    parts[design.video, 2 * systems + design.system] = 1.0
-    means = []
-    for counts in same_draws(design.videos, draws, seed):
-        sums = counts @ parts
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means.append(sums[:, : 2 * systems] / np.tile(sums[:, 2 * systems :], 2))
-    found = np.concatenate(means)
-    # Means that are equal must be so to the last digit, or they would be no tie.
-    found[:, :systems], found[:, systems:] = steady(found[:, :systems]), steady(found[:, systems:])
-    return found
+def least_p(systems: int, statistic: Statistic) -> float:
+    """Return the smallest p that `permutation_p` can give.
 
+    The reversed order has the opposite rank correlation, but another r.
 
-def normal_means(design: Design, scores: Sequence[Floats], draws: int, seed: int) -> Floats:
-    """Return (draws, scores x systems) means drawn from their normal distribution."""
-    systems = design.systems
-    sizes = np.bincount(design.system)[design.system]
-    middle = [group_means(one, design.system) for one in scores]
-    moved = np.zeros((design.videos, len(scores) * systems))
-    for number, (one, means) in enumerate(zip(scores, middle, strict=True)):
-        column = number * systems + design.system
-        moved[design.video, column] = (one - means[design.system]) / sizes
-    rng = np.random.default_rng(seed)
-    covariance = moved.T @ moved
-    drawn = rng.multivariate_normal(np.concatenate(middle), covariance, size=draws, method="svd")
-    return steady(drawn)
+    >>> round(least_p(3, STATISTICS["kendall_b"]), 3), round(least_p(3, STATISTICS["pearson"]), 3)
+    (0.333, 0.167)
+    """
+    if systems > _EVERY_ORDER:
+        return 1 / (_PERMUTATIONS + 1)
+    return (1 if statistic.name == "pearson" else 2) / factorial(systems)

@@ -10,10 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from capeval.stats.design import Design
-from capeval.stats.percentiles import percentiles
+from capeval.stats.jackknife import FEWEST
 from capeval.stats.ratio_ends import ratio_ends, share_ends, widened
-from capeval.stats.resampling import FEWEST, same_draws, too_few
+from capeval.stats.resampling import draw_counts, percentiles
 from capeval.stats.values import Floats, Interval, Mask, Missing
 
 MANY_VIDEOS = 3_000
@@ -22,9 +21,6 @@ they are as good, and 10,000 resamples would take seconds."""
 
 # Values of resamples that differ by less are one value.
 _SLACK = 1e-12
-
-# Only so that messages count videos and not captions.
-_VIDEOS = Design.of([0, 0], [0, 1])
 
 
 class VideoRatios:
@@ -46,13 +42,13 @@ class VideoRatios:
         The arrays differ in shape.
 
     >>> found = VideoRatios(np.ones((20, 1)), np.full((20, 1), 2.0), draws=200).share(0)
-    >>> round(found.low, 2), round(found.high, 2), found.method
-    (0.34, 0.66, 'bootstrap')
+    >>> round(found.low, 2), round(found.high, 2)
+    (0.34, 0.66)
     >>> right_with_16 = np.array([[2.0], [1.0], [1.0], [0.0], [2.0], [1.0]])
     >>> right_with_1 = np.array([[1.0], [1.0], [0.0], [0.0], [1.0], [1.0]])
     >>> found = VideoRatios(right_with_16, right_with_1).ratio(0, right_with_1[:, 0] >= 0)
-    >>> round(found.low, 2), round(found.high, 2), found.method
-    (0.96, 6.0, 'bootstrap')
+    >>> round(found.low, 2), round(found.high, 2)
+    (0.96, 6.0)
     """
 
     def __init__(self, upper: Floats, lower: Floats, *, draws: int = 10_000, seed: int = 0) -> None:
@@ -67,7 +63,7 @@ class VideoRatios:
         """Sums of resamples, (draws, columns) each."""
         # Counts of resamples are of this type too; whole sums are exact up to 16 million.
         both = np.hstack([self._upper, self._lower]).astype(np.float32)
-        drawn = [counts @ both for counts in same_draws(self.videos, self._draws, self._seed)]
+        drawn = [counts @ both for counts in draw_counts(self.videos, self._draws, self._seed)]
         sums = np.concatenate(drawn)
         return sums[:, : self.columns], sums[:, self.columns :]
 
@@ -91,14 +87,14 @@ class VideoRatios:
         value = float(part.sum()) / total
         if value in (0.0, 1.0):
             missed = 1 - 0.025 ** (1 / videos)
-            return Interval(max(0.0, value - missed), min(1.0, value + missed), "exact")
+            return Interval(max(0.0, value - missed), min(1.0, value + missed))
         ends = share_ends(part[whole > 0], whole[whole > 0])
         if self.videos > MANY_VIDEOS:
-            return Interval(*ends, "score")
+            return Interval(*ends)
         found = percentiles(self._shares[:, column], units=videos, around=value)
         if isinstance(found, Missing):
             return found
-        return widened(Interval(max(0.0, found.low), min(1.0, found.high), found.method), ends)
+        return widened(Interval(max(0.0, found.low), min(1.0, found.high)), ends)
 
     def share_change(self, column: int, base: int) -> Interval | Missing:
         """Return the interval of one column's share divided by another's, minus 1."""
@@ -113,14 +109,14 @@ class VideoRatios:
         if self.videos > MANY_VIDEOS:
             deviations = (part - shares * whole) / part.sum(axis=0)
             low, high = ratio_ends(change, deviations[:, 0], deviations[:, 1], videos)
-            return Interval(low - 1, high - 1, "t of the logarithm")
+            return Interval(low - 1, high - 1)
         with np.errstate(invalid="ignore", divide="ignore"):
             values = self._shares[:, column] / self._shares[:, base]
         values[~np.isfinite(values)] = np.nan
         found = percentiles(values, units=videos, around=change)
         if isinstance(found, Missing):
             return found
-        return Interval(max(found.low, 0.0) - 1, found.high - 1, found.method)
+        return Interval(max(found.low, 0.0) - 1, found.high - 1)
 
     def ratio(self, column: int, present: Mask) -> Interval | Missing:
         """Return the interval of a ratio of any size; where the lower sum is 0 there is none.
@@ -137,7 +133,7 @@ class VideoRatios:
         if not np.isfinite(observed):
             return Missing("there is no value")
         if videos < FEWEST:
-            return too_few(videos, _VIDEOS)
+            return Missing(f"fewer than {FEWEST} videos")
         above, below = (sums[:, column].astype(np.float64) for sums in self._sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(below > 0, above / below, np.nan)
@@ -146,7 +142,7 @@ class VideoRatios:
             return found
         if found.high - found.low <= _SLACK:
             return Missing("all resamples have one value")
-        found = Interval(max(found.low, 0.0), found.high, found.method)
+        found = Interval(max(found.low, 0.0), found.high)
         # Where nothing is above the line all resamples are 0, so that there is a logarithm here.
         upper, lower = self._upper[:, column], self._lower[:, column]
         ends = ratio_ends(observed, upper / upper.sum(), lower / lower.sum(), videos)

@@ -1,1 +1,1 @@
-"""How far a judge can be trusted: probes, bridges, calibrated scores."""
+"""How far a judge can be trusted: probes, and scores calibrated with labels of some videos."""

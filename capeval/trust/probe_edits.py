@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from capeval.judging.lexical.reading import tokens
 from capeval.schema import ElementType
-from capeval.trust.probe_words import Sentence, Video, stems
+from capeval.trust.probe_words import Sentence, Video, stems, word_set
 
 FILE = Path(__file__).with_name("probe_edits.toml")
 
@@ -80,30 +79,21 @@ class Rule:
 class EditRules:
     """The rules by the first word of what they replace, and the words that rule out an edit."""
 
-    version: str
-    digest: str
     by_word: Mapping[str, Sequence[Rule]]
     unsure: frozenset[str]
     unsure_ending: str
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 @cache
 def edit_rules() -> EditRules:
     """Return the rules of the packaged file."""
-    data = FILE.read_bytes()
-    content = tomllib.loads(data.decode("utf-8"))
+    content = tomllib.loads(FILE.read_text(encoding="utf-8"))
     by_word: dict[str, list[Rule]] = {}
     for rule in (*_listed(content), *_swaps(content), *_moves(content)):
         by_word.setdefault(tokens(rule.old)[0], []).append(rule)
     return EditRules(
-        version=content["version"],
-        digest=hashlib.sha256(data).hexdigest()[:6],
         by_word=by_word,
-        unsure=_words(content["unsure"]),
+        unsure=word_set(content["unsure"]),
         unsure_ending=content["unsure_ending"],
     )
 
@@ -114,16 +104,16 @@ def _listed(content: Mapping[str, Any]) -> Iterator[Rule]:
         ("numbers", "number_contexts", "number"),
     ):
         entries = content[section]
-        limits: dict[str, Any] = {name: _words(text) for name, text in content[contexts].items()}
+        limits: dict[str, Any] = {name: word_set(text) for name, text in content[contexts].items()}
         for old, entry in entries.items():
             yield Rule(
                 kind=kind,
                 old=old,
                 new=tuple(entry["instead"]),
-                keys=stems({old, *_words(entry["related"])}),
+                keys=stems({old, *word_set(entry["related"])}),
                 absent={
                     # A number that replaces a number has an entry only if it is small.
-                    new: stems({new, *_words(entries.get(new, {}).get("related", ""))})
+                    new: stems({new, *word_set(entries.get(new, {}).get("related", ""))})
                     for new in entry["instead"]
                 },
                 **limits,
@@ -134,11 +124,11 @@ def _swaps(content: Mapping[str, Any]) -> Iterator[Rule]:
     for entry in content["swap"]:
         old, new = entry["old"], entry["new"]
         limits: dict[str, Any] = {
-            name: frozenset(value) if isinstance(value, list) else _words(value)
+            name: frozenset(value) if isinstance(value, list) else word_set(value)
             for name, value in entry.items()
             if name not in ("kind", "old", "new", "verbs", "related")
         }
-        keys = {*old.split(), *_words(entry["related"])} - _FUNCTION
+        keys = {*old.split(), *word_set(entry["related"])} - _FUNCTION
         for verb in entry.get("verbs", "").split() or [""]:
             yield Rule(
                 kind=entry["kind"],
@@ -162,10 +152,10 @@ def _moves(content: Mapping[str, Any]) -> Iterator[Rule]:
                     kind="camera move",
                     old=f"{verb} {old}".strip(),
                     new=(f"{verb} {new}".strip(),),
-                    keys=stems(_words(entry["related"].replace("-", " "))),
+                    keys=stems(word_set(entry["related"].replace("-", " "))),
                     absent={},
                     types=frozenset({"camera"}),
-                    subjects=_words(entry["subjects"]) if "subjects" in entry else None,
+                    subjects=word_set(entry["subjects"]) if "subjects" in entry else None,
                     not_before=frozenset({"and", "or", "then"}),
                 )
 

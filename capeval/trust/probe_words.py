@@ -11,7 +11,6 @@ from functools import cached_property, lru_cache
 from capeval.judging.lexical.lexicon import lexicon
 from capeval.judging.lexical.reading import tokens
 from capeval.schema import Annotation, VisualElement
-from capeval.text import storable
 
 LONGEST_SENTENCE = 1_000
 """Characters. A visual element is one atomic statement; TUNA's longest has about 150."""
@@ -19,35 +18,18 @@ LONGEST_SENTENCE = 1_000
 _PLACE, _CONTENT = 0.6, 1.0
 """The lexicon's weights: function words have 0, words of every caption 0.3, prepositions 0.6."""
 
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list that is written as text."""
+    return frozenset(text.split())
+
+
 # At least one word in twelve is one of these in English, and in no other language: some of them are
 # words elsewhere ("is", "of" in Dutch), but far rarer.
-_ENGLISH = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "is",
-        "are",
-        "of",
-        "with",
-        "and",
-        "his",
-        "her",
-        "their",
-        "its",
-        "in",
-        "on",
-        "to",
-        "from",
-        "by",
-        "at",
-        "behind",
-        "which",
-    ]
+_ENGLISH = word_set(
+    "the a an is are of with and his her their its in on to from by at behind which"
 )
-_SURELY_ENGLISH = frozenset(
-    ["the", "is", "are", "of", "with", "and", "his", "her", "their", "from", "which"]
-)
+_SURELY_ENGLISH = word_set("the is are of with and his her their from which")
 _ENGLISH_SHARE = 1 / 12
 # Texts that could be taken for markup, a template or a reply.
 _MARKUP = re.compile(r"[<>{}]|```")
@@ -65,51 +47,12 @@ _LONGEST_ADDED = 40
 _LEAST_ADDED_WORDS = 2
 """Content words of an added sentence: with one, it says next to nothing."""
 # A sentence with one of these is about something that was named before, or about the video itself.
-_NOT_ALONE = frozenset(
-    [
-        "he",
-        "she",
-        "they",
-        "it",
-        "him",
-        "them",
-        "his",
-        "her",
-        "hers",
-        "their",
-        "theirs",
-        "its",
-        "himself",
-        "herself",
-        "itself",
-        "themselves",
-        "another",
-        "other",
-        "others",
-        "same",
-        "again",
-        "also",
-        "both",
-        "next",
-        "then",
-        "finally",
-        "now",
-        "still",
-        "back",
-        "camera",
-        "video",
-        "scene",
-        "shot",
-        "frame",
-        "screen",
-        "lens",
-        "view",
-        "clip",
-        "image",
-        "footage",
-        "background",
-        "foreground",
-    ]
+_NOT_ALONE = word_set(
+    """
+    he she they it him them his her hers their theirs its himself herself itself themselves another
+    other others same again also both next then finally now still back camera video scene shot frame
+    screen lens view clip image footage background foreground
+    """
 )
 
 
@@ -199,14 +142,10 @@ def _entailed(meaning: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Video:
-    """The usable sentences of one annotated video, in the order of its events.
-
-    `refused` are the reasons why other elements are not used, by event and place.
-    """
+    """The usable sentences of one annotated video, in the order of its events."""
 
     annotation: Annotation
     sentences: tuple[Sentence, ...]
-    refused: dict[tuple[int, int], str]
 
     @property
     def index(self) -> str:
@@ -225,7 +164,7 @@ class Video:
     def meanings(self) -> frozenset[str]:
         """What all sentences and event texts mean."""
         own = frozenset[str]().union(*(sentence.meanings for sentence in self.sentences))
-        return own | _meanings(_alphanumeric(self.event_words), _PLACE)
+        return own | _meanings(self.event_words, _PLACE)
 
     @cached_property
     def said(self) -> frozenset[str]:
@@ -234,18 +173,15 @@ class Video:
 
     @cached_property
     def event_words(self) -> tuple[str, ...]:
-        """The words of the event texts, as far as these are of a usual length."""
-        return tuple(
-            word
-            for event in self.annotation.events
-            for word in tokens(storable(event.event[: 10 * LONGEST_SENTENCE]))
-        )
+        """The words of the event texts."""
+        words = (word for event in self.annotation.events for word in tokens(event.event))
+        return tuple(word for word in words if word[0].isalnum())
 
     @cached_property
     def all_stems(self) -> frozenset[str]:
         """The stems of all sentences and event texts."""
         own = frozenset[str]().union(*(sentence.stems for sentence in self.sentences))
-        return own | stems(_alphanumeric(self.event_words))
+        return own | stems(self.event_words)
 
     @cached_property
     def is_english(self) -> bool:
@@ -255,45 +191,34 @@ class Video:
         return sure > 0 and sum(word in _ENGLISH for word in words) >= _ENGLISH_SHARE * len(words)
 
 
-def _alphanumeric(words: Iterable[str]) -> list[str]:
-    return [word for word in words if word[0].isalnum()]
-
-
 def read_video(annotation: Annotation) -> Video:
-    """Return the usable sentences of a video, and why others are not used."""
+    """Return the usable sentences of a video."""
     found: list[Sentence] = []
-    refused: dict[tuple[int, int], str] = {}
     seen: set[tuple[str, ...]] = set()
     for number, event in enumerate(annotation.events):
         for place, element in enumerate(event.visual_elements):
-            why = _why_unusable(element.content)
-            sentence = None
-            if why is None:
-                sentence = Sentence(number, place, element, _as_sentence(element.content))
-                # A judge may take the second for a mere repeat, which its prompt says to ignore.
-                why = "repeats an earlier sentence" if sentence.words in seen else None
-            if why is None and sentence is not None:
+            if not _is_statement(element.content):
+                continue
+            sentence = Sentence(number, place, element, _as_sentence(element.content))
+            # A judge may take the second for a mere repeat, which its prompt says to ignore.
+            if sentence.words not in seen:
                 seen.add(sentence.words)
                 found.append(sentence)
-            else:
-                refused[number, place] = why or ""
-    return Video(annotation, tuple(found), refused)
+    return Video(annotation, tuple(found))
 
 
-def _why_unusable(content: str) -> str | None:
-    if len(content) > LONGEST_SENTENCE:
-        return "is longer than a statement"
-    if storable(content) != content or any(
-        unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn")
-        for character in content
-        if not character.isspace()
-    ):
-        return "has characters that cannot be shown"
-    if not any(character.isalnum() for character in content):
-        return "has no words"
-    if not tokens(content) or _MARKUP.search(content):
-        return "looks like markup"
-    return None
+def _is_statement(content: str) -> bool:
+    """Return whether a text has words, can be shown, and does not look like markup."""
+    return (
+        len(content) <= LONGEST_SENTENCE
+        and all(
+            character.isspace()
+            or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn")
+            for character in content
+        )
+        and any(word[0].isalnum() for word in tokens(content))
+        and not _MARKUP.search(content)
+    )
 
 
 def _as_sentence(content: str) -> str:

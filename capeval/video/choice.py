@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from capeval.errors import UsageError, VideoError
-from capeval.video.frames import FrameSet, Timeline
+from capeval.video.frames import Timeline
 
 # The paper's limit (appendix B.1).
 SHORT_SECONDS = 16.0
@@ -32,34 +31,6 @@ class Choice:
     def to_decode(self) -> list[int]:
         """The indices in the order of the video, each once."""
         return sorted(set(self.indices))
-
-    def frame_set(
-        self,
-        timeline: Timeline,
-        decoded: NDArray[np.uint8],
-        *,
-        path: Path,
-        decoder: str,
-        version: str,
-        warnings: tuple[str, ...],
-    ) -> FrameSet:
-        """Return the frames of `to_decode` in the order of this choice; raises `VideoError`."""
-        place = {index: n for n, index in enumerate(self.to_decode)}
-        order = [place[index] for index in self.indices]
-        height, width = decoded.shape[1:3]
-        check_memory(len(order), width, height, path)
-        return FrameSet(
-            # Indexing copies, and most choices are in order already.
-            frames=decoded if order == list(range(len(order))) else decoded[order],
-            indices=self.indices,
-            times=tuple(timeline.times[index] for index in self.indices),
-            total=timeline.total,
-            fps=timeline.fps,
-            duration=timeline.duration,
-            decoder=decoder,
-            version=version,
-            warnings=warnings,
-        )
 
 
 class Policy(Protocol):

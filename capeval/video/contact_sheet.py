@@ -55,7 +55,7 @@ def _pillow() -> ModuleType:
     try:
         from PIL import Image
     except ImportError:
-        raise MissingExtra("pictures need Pillow") from None
+        raise MissingExtra("pictures need Pillow", "frames") from None
     return Image
 
 

@@ -41,8 +41,7 @@ DECODERS = ("pyav", "decord")
 def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEOUT) -> Decoder:
     """Return the decoder of that name; `threads` 0 leaves their number to it (decord has one).
 
-    `timeout` is the number of seconds without progress after which the video is given up: for PyAV
-    between two packets, for decord over the whole of counting or of decoding.
+    `timeout` is the number of seconds between two packets after which PyAV gives the video up.
 
     Raises
     ------

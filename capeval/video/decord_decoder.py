@@ -1,116 +1,86 @@
-"""The decoder of the papers, decord: kept for parity, and run in a child process.
+"""The decoder of the papers, decord, to compare with: `--decoder decord`, from the package decord2.
 
-It gives other frames than a player for edit lists, MPEG-TS and damaged files, crashes on some, and
-decodes ahead without bound while it is idle. So each video is read in a child process by one thread
-in one batch, under a time limit; the process ends with the video.
+It gives other frames than a player for some files. So PyAV chooses and decodes the frames first,
+and a video whose frames decord counts or shows otherwise is refused.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
-import subprocess
-import sys
 import threading
-from functools import partial
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any, cast
 
 import numpy as np
 
-from capeval.errors import MissingExtra, VideoError
+from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.text import one_line
-from capeval.video.choice import Policy, choose_frames
-from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Timeline, checked_file
-from capeval.video.guarding import Guard, guarded
-from capeval.video.pyav_decoder import check_decoding
+from capeval.video.choice import Policy
+from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Guard
+from capeval.video.pyav_decoder import PyAVDecoder, opened
 
-_CHILD = Path(__file__).with_name("decord_child.py")
+# Two decoders round colours differently, by less than one level of 255 on average; another picture
+# differs by tens.
+_SAME = 8.0
 
 
 class DecordDecoder:
-    """Decodes with decord in a child process for each video."""
+    """Decodes with decord what PyAV has chosen."""
 
     name = "decord"
 
     def __init__(self, *, timeout: float = DEFAULT_TIMEOUT) -> None:
-        if importlib.util.find_spec("decord") is None:
+        if (found := _version("decord2")) is None:
             raise MissingExtra(
-                "decoding with decord needs it",
-                otherwise=" (Linux and Windows on x86-64 only), or use --decoder pyav",
+                "decoding with decord needs decord2", otherwise=", or use --decoder pyav"
             )
-        self._timeout = timeout
-        try:
-            self._version = f"decord {version('decord')}"
-        except PackageNotFoundError:
-            self._version = "decord"
+        if _version("decord") is not None:
+            raise UsageError(
+                "decord and decord2 are both installed, and have the same module: pip uninstall "
+                "decord decord2, then pip install decord2"
+            )
+        self._version, self._timeout = f"decord2 {found}", timeout
+        self._pyav = PyAVDecoder(timeout=timeout)
 
     def read(
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
     ) -> FrameSet:
         """Return the frames that `policy` chooses; see `Decoder.read`."""
-        size = checked_file(path)
-        return guarded(partial(self._read, path, size, policy), path, self._timeout, cancel)
+        import decord
 
-    def _read(self, path: Path, size: int, policy: Policy, guard: Guard) -> FrameSet:
-        # decord would follow a playlist to other files and addresses. This also gives the same
-        # messages as the default decoder for what is not a video, and finds the damage that decord
-        # hides: it shows other frames in the place of those that it cannot decode.
-        findings = check_decoding(path, size, guard)
-        # Not from our folder (-P): its modules must not hide others of the same name.
-        command = [sys.executable, "-P", str(_CHILD), str(path.absolute())]
-        with subprocess.Popen(  # noqa: S603 # our own script
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        ) as child:
-            guard.on_stop(child.kill)
-            try:
-                return self._exchange(path, policy, guard, child).with_findings(findings)
-            finally:
-                child.kill()
-
-    def _exchange(
-        self, path: Path, policy: Policy, guard: Guard, child: subprocess.Popen[bytes]
-    ) -> FrameSet:
-        ask, answer = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
-        head = _line(path, answer, guard)
-        starts = head["times"]
-        times = tuple(round(max(start - starts[0], 0.0), 6) for start in starts)
-        fps = round(head["fps"], 6)
-        timeline = Timeline(times, fps, round(times[-1] + 1 / fps, 6))
-        choice = choose_frames(policy, timeline, path)
+        _check_kind(path, Guard(path, self._timeout))
+        ours = self._pyav.read(path, policy, cancel=cancel)
         try:
-            # Unbuffered: what a dead child did not read must not be written again at the close.
-            os.write(ask.fileno(), (json.dumps(choice.to_decode) + "\n").encode())
-        except OSError:
-            guard.check()
-            raise VideoError("decord crashed on it", file=path) from None
-        shape = _line(path, answer, guard)["shape"]
-        pixels = answer.read(int(np.prod(shape)))
-        guard.check()
-        if len(pixels) != np.prod(shape):
-            raise VideoError("decord crashed on it", file=path)
-        return choice.frame_set(
-            timeline,
-            np.frombuffer(pixels, np.uint8).reshape(shape),
-            path=path,
-            decoder=self.name,
-            version=self._version,
-            warnings=choice.warnings,
-        )
+            reader = decord.VideoReader(str(path), num_threads=1)
+            total = len(reader)
+            frames = reader.get_batch(list(ours.indices)).asnumpy() if total == ours.total else None
+        except decord.DECORDError as fault:
+            raise VideoError(f"decord: {one_line(str(fault), 120)}", file=path) from None
+        if frames is None:
+            raise VideoError(
+                f"decord counts {total} frames, and a player shows {ours.total}", file=path
+            )
+        for index, mine, theirs in zip(ours.indices, ours.frames, frames, strict=True):
+            if mine.shape != theirs.shape or np.abs(mine - theirs.astype(np.int16)).mean() > _SAME:
+                raise VideoError(f"decord shows another picture as frame {index}", file=path)
+        return replace(ours, frames=frames, decoder=self.name, version=self._version)
 
 
-def _line(path: Path, answer: IO[bytes], guard: Guard) -> dict[str, Any]:
-    line = answer.readline()
-    guard.check()
-    if not line:
-        raise VideoError("decord crashed on it", file=path)
-    value: dict[str, Any] = json.loads(line)
-    if "error" in value:
-        raise VideoError(f"decord: {one_line(value['error'], 120)}", file=path)
-    return value
+def _check_kind(path: Path, guard: Guard) -> None:
+    """Refuse the kinds of file of which decord gives wrong frames."""
+    with opened(path, guard) as (container, stream):
+        codec, form = stream.codec_context, container.format.name
+        kinds = {
+            "HEVC": codec.name == "hevc",
+            "AVI with B-frames": form == "avi" and codec.has_b_frames,
+            "MPEG-TS": form == "mpegts",
+        }
+    for kind in (name for name, is_it in kinds.items() if is_it):
+        raise VideoError(f"decord gives wrong frames of {kind}; use --decoder pyav", file=path)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

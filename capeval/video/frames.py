@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass, replace
+import threading
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +88,7 @@ class FrameSet:
         return {
             "count": len(self),
             "indices": list(self.indices),
-            "times": [round(time, 6) for time in self.times],
+            "times": [round(seconds, 6) for seconds in self.times],
             "total_frames": self.total,
             "fps": self.fps,
             "duration": self.duration,
@@ -98,39 +100,37 @@ class FrameSet:
             **({"hdr": self.hdr, "tone_mapping": None} if self.hdr else {}),
         }
 
-    def with_findings(self, findings: Findings) -> FrameSet:
-        """Return these frames with what the decoder found out about the file."""
-        dark = () if findings.hdr is None else (_NOT_MAPPED.format(findings.hdr),)
-        return replace(
-            self,
-            warnings=tuple(dict.fromkeys((*findings.damage, *self.warnings, *dark))),
-            damage=findings.damage,
-            hdr=findings.hdr,
-        )
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What a decoder found out about a file: why it does not decode cleanly, and its HDR."""
-
-    damage: tuple[str, ...] = ()
-    hdr: str | None = None
-
-
-# Without tone mapping the code values of HDR, made for much brighter screens, look flat and grey.
-_NOT_MAPPED = "is HDR ({}), shown without tone mapping: its colours look pale"
-
 
 DEFAULT_TIMEOUT = 120.0
 """Seconds without progress after which a video is given up; slow network folders need some."""
 
 
-def checked_file(path: Path) -> int:
-    """Return the size of a regular file that is not empty; raises `VideoError`."""
-    size = file_size(path)
-    if size == 0:
-        raise VideoError("is empty (0 bytes)", file=path)
-    return size
+class Stopped(Exception):
+    """The frames are no longer needed."""
+
+
+class Guard:
+    """Called after each step, to end work that is no longer needed or stands still.
+
+    The limit applies to each step, not to the whole: a long video may take long.
+    """
+
+    def __init__(self, path: Path, seconds: float, cancel: threading.Event | None = None) -> None:
+        self._path, self._seconds, self._cancel = path, seconds, cancel
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds left for this step; below 0 if it is late."""
+        return self._end - time.monotonic()
+
+    def check(self) -> None:
+        """Report a step; raise if it took too long or the frames are no longer needed."""
+        if self._cancel is not None and self._cancel.is_set():
+            raise Stopped
+        if self.left < 0:
+            raise VideoError(f"the decoder stood still for {self._seconds:g} s", file=self._path)
+        self._end = time.monotonic() + self._seconds
 
 
 def file_size(path: Path) -> int:

@@ -6,6 +6,7 @@ docs/frames.md compares them and names the commits.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,29 +64,6 @@ class TunaDynamic:
         return "tuna-auto"
 
 
-@dataclass(frozen=True)
-class TunaUniform:
-    """`n` frames as the benchmark's code takes them for LLaVA-Video: always `n`.
-
-    The list is that of `Uniform`, except that a shorter clip shows frames several times.
-
-    >>> TunaUniform(4).choose(Timeline((0.0, 0.1, 0.2), 10, 0.3)).indices
-    (0, 0, 1, 2)
-    """
-
-    n: int
-
-    def __post_init__(self) -> None:
-        check_number(self.n)
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose; a video with fewer frames repeats some, with a warning."""
-        return Choice(spread(timeline.total, self.n), _repeated(timeline, self.n))
-
-    def __str__(self) -> str:
-        return f"tuna-{self.n}"
-
-
 # The utilities' constants: frames are taken in pairs, because Qwen's models merge two into one.
 _QWEN_PAIR, _QWEN_LEAST, _QWEN_MOST = 2, 4, 768
 
@@ -121,60 +99,37 @@ class QwenFps:
         return f"qwen-{self.rate:g}fps"
 
 
-@dataclass(frozen=True)
-class Segments:
-    """The middles of `n` equal segments, as the code of InternVL2 and of PLLaVA takes them.
+# The indices of n frames, by the index of the last frame. Halves are rounded to even.
+SPREADS: Mapping[str, Callable[[int, int], Iterable[int]]] = {
+    # The benchmark's code for LLaVA-Video: the list of `Uniform`.
+    "tuna": lambda last, n: spread(last + 1, n),
+    # The middles of equal segments: the code of InternVL2 and of PLLaVA.
+    "internvl": lambda last, n: (int(last / n / 2 + round(last / n * at)) for at in range(n)),
+    # The nearest frames to an even spread (the usual one truncates): Tarsier's code.
+    "tarsier": lambda last, n: (round(at * last / (n - 1)) for at in range(n)),
+}
 
-    With `last` the index of the last frame, frame i is `int(last / n / 2 + round(i * last / n))`,
-    halves rounded to even. Short clips show frames several times.
+
+@dataclass(frozen=True)
+class PublishedSpread:
+    """Always `n` frames, as published code spreads them: a short clip shows some several times.
 
     >>> clip = Timeline(tuple(at / 10 for at in range(10)), 10, 1.0)
-    >>> Segments(4).choose(clip).indices
+    >>> PublishedSpread("internvl", 4).choose(clip).indices
     (1, 3, 5, 8)
     """
 
+    code: str
     n: int
 
     def __post_init__(self) -> None:
         check_number(self.n)
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose; a clip with fewer frames shows some of them again, with a warning."""
-        step = (timeline.total - 1) / self.n
-        indices = tuple(int(step / 2 + round(step * at)) for at in range(self.n))
-        return Choice(indices, _repeated(timeline, self.n))
+        """Choose; a clip with fewer frames repeats some, with a warning."""
+        indices = tuple(SPREADS[self.code](timeline.total - 1, self.n))
+        short = f"has only {timeline.total} of the {self.n} frames asked for: some are repeated"
+        return Choice(indices, (short,) if timeline.total < self.n else ())
 
     def __str__(self) -> str:
-        return f"internvl-{self.n}"
-
-
-@dataclass(frozen=True)
-class Rounded:
-    """`n` frames from the first to the last, each the nearest to its place, as Tarsier's code.
-
-    Halves are rounded to even. (The usual spread truncates.)
-
-    >>> clip = Timeline(tuple(at / 10 for at in range(10)), 10, 1.0)
-    >>> Rounded(5).choose(clip).indices
-    (0, 2, 4, 7, 9)
-    """
-
-    n: int
-
-    def __post_init__(self) -> None:
-        check_number(self.n)
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose; a clip with fewer frames shows some of them again, with a warning."""
-        last = timeline.total - 1
-        indices = tuple(round(at * last / (self.n - 1)) for at in range(self.n))
-        return Choice(indices, _repeated(timeline, self.n))
-
-    def __str__(self) -> str:
-        return f"tarsier-{self.n}"
-
-
-def _repeated(timeline: Timeline, n: int) -> tuple[str, ...]:
-    if timeline.total >= n:
-        return ()
-    return (f"has only {timeline.total} of the {n} frames asked for: some are repeated",)
+        return f"{self.code}-{self.n}"

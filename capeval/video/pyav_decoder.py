@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,16 +25,7 @@ from numpy.typing import NDArray
 from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
 from capeval.video.choice import Policy, check_memory, choose_frames
-from capeval.video.container_check import broken_at
-from capeval.video.container_size import announced_size, lacks_index
-from capeval.video.frames import (
-    DEFAULT_TIMEOUT,
-    Findings,
-    FrameSet,
-    Timeline,
-    checked_file,
-)
-from capeval.video.guarding import Guard, guarded
+from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Guard, Timeline, file_size
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -52,10 +42,12 @@ _FORMATS = (
 _OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
 _DRAINS = 64
 _NAMED = 10
-_MISSING = "decoding needs PyAV"
+# Seconds that a file may end early: muxers round the durations that they state.
+_EARLY = 1.0
 # FFmpeg's numbers of the transfer functions, as frames and streams carry them.
 _HDR = {16: "PQ", 18: "HLG"}
-_CUT_INDEX = "is cut off in its index"
+# Without tone mapping the code values of HDR, made for much brighter screens, look flat and grey.
+_NOT_MAPPED = "is HDR ({}), shown without tone mapping: its colours look pale"
 
 
 class PyAVDecoder:
@@ -67,7 +59,7 @@ class PyAVDecoder:
         try:
             import av
         except ImportError:
-            raise MissingExtra(_MISSING) from None
+            raise MissingExtra("decoding needs PyAV", "frames") from None
         self._threads, self._timeout = threads, timeout
         self._version = f"PyAV {av.__version__}, FFmpeg {av.ffmpeg_version_info}"
 
@@ -75,10 +67,9 @@ class PyAVDecoder:
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
     ) -> FrameSet:
         """Return the frames that `policy` chooses; see `Decoder.read`."""
-        size = checked_file(path)
-        return guarded(partial(self._read, path, size, policy), path, self._timeout, cancel)
-
-    def _read(self, path: Path, size: int, policy: Policy, guard: Guard) -> FrameSet:
+        if (size := file_size(path)) == 0:
+            raise VideoError("is empty (0 bytes)", file=path)
+        guard = Guard(path, self._timeout, cancel)
         scan = _scan(path, size, guard)
         if scan.pts:
             try:
@@ -113,14 +104,26 @@ class PyAVDecoder:
                         break
             else:
                 raise _Disagreement
-        return choice.frame_set(
-            timeline,
-            taken.frames,
-            path=path,
+        place = {index: n for n, index in enumerate(choice.to_decode)}
+        order = [place[index] for index in choice.indices]
+        height, width = taken.frames.shape[1:3]
+        check_memory(len(order), width, height, path)
+        damage = (*scan.damage, *taken.damage(scan))
+        warnings = (*damage, *scan.warnings, *choice.warnings, *taken.warnings())
+        return FrameSet(
+            # Indexing copies, and most choices are in order already.
+            frames=taken.frames if order == list(range(len(order))) else taken.frames[order],
+            indices=choice.indices,
+            times=tuple(timeline.times[index] for index in choice.indices),
+            total=timeline.total,
+            fps=timeline.fps,
+            duration=timeline.duration,
             decoder=self.name,
             version=self._version,
-            warnings=(*scan.warnings, *choice.warnings, *taken.warnings()),
-        ).with_findings(Findings((*scan.damage, *taken.damage(scan)), taken.hdr))
+            warnings=tuple(dict.fromkeys(warnings)),
+            damage=damage,
+            hdr=taken.hdr,
+        )
 
 
 class _Disagreement(Exception):
@@ -219,6 +222,8 @@ class _Taken:
     def warnings(self) -> Iterator[str]:
         if self._odd_angle:
             yield "is to be shown at an angle that is no quarter turn; left as it is"
+        if self.hdr is not None:
+            yield _NOT_MAPPED.format(self.hdr)
 
 
 def _fresh(shape: tuple[int, ...]) -> NDArray[np.uint8]:
@@ -242,11 +247,7 @@ def _matrix(frame: VideoFrame) -> tuple[int, int, int, int]:
 @contextmanager
 def opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStream]]:
     """Open a file and its main video stream; raises `VideoError` where there is none."""
-    try:
-        import av
-        from av.stream import Discard
-    except ImportError:
-        raise MissingExtra(_MISSING) from None
+    import av
 
     left = max(guard.left, 0.001)
     # Version 19 has dropped the option, and never fails at a title that is not UTF-8.
@@ -261,13 +262,15 @@ def opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStre
             timeout=(left, left),
             **tolerant,
         )
+    except av.ArgumentError:
+        # Of a format that is not in our list.
+        raise VideoError("is not a video (text, a picture or a playlist)", file=path) from None
     except av.FFmpegError as fault:
-        raise VideoError(_why_not(path, fault), file=path) from None
+        is_system = isinstance(fault, OSError) and not isinstance(fault, ValueError)
+        what = "cannot be read" if is_system else "is not a video, or its index is cut off"
+        raise VideoError(f"{what} ({_reason(fault)})", file=path) from None
     with container:
         stream = _main_stream(container, path)
-        for other in container.streams:
-            if other.index != stream.index:
-                other.discard = Discard.all
         stream.thread_type = "AUTO"
         yield container, stream
 
@@ -278,33 +281,13 @@ def _main_stream(container: InputContainer, path: Path) -> VideoStream:
     covers = Disposition.attached_pic | Disposition.timed_thumbnails
     streams = [stream for stream in container.streams.video if not stream.disposition & covers]
     if not streams:
-        if container.streams.audio:
-            raise VideoError("holds no video (audio only)", file=path)
-        raise VideoError(_CUT_INDEX if _is_cut(path) else "holds no video", file=path)
+        why = " (audio only)" if container.streams.audio else ", or its index is cut off"
+        raise VideoError(f"holds no video{why}", file=path)
     for stream in streams:
         # Without a decoder there is no context.
         if stream.codec_context is None:
             raise VideoError("there is no decoder for its codec", file=path)
     return max(streams, key=lambda stream: stream.codec_context.width)
-
-
-def _why_not(path: Path, fault: Exception) -> str:
-    import av
-
-    if isinstance(fault, av.OSError | OSError) and not isinstance(fault, ValueError):
-        return f"cannot be read ({getattr(fault, 'strerror', None) or fault})"
-    if lacks_index(path):
-        return "has no moov box: it was cut off before its index was written"
-    if isinstance(fault, av.ArgumentError):
-        # Of a format that is not in our list.
-        return "is not a video (text, a picture or a playlist)"
-    if _is_cut(path):
-        return _CUT_INDEX
-    return f"is not a video ({_reason(fault)})"
-
-
-def _is_cut(path: Path) -> bool:
-    return announced_size(path) > path.stat().st_size
 
 
 def _reason(fault: Exception) -> str:
@@ -318,13 +301,20 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
     ends: dict[int | None, int] = {}
     damage: list[str] = []
     packets = 0
+    reached = 0.0
     last_is_cut = last_is_shown = False
     with opened(path, guard) as (container, stream):
         try:
-            for packet in container.demux(stream):
+            # Of all streams: the stated duration is that of the longest.
+            for packet in container.demux():
                 if packet.size == 0:
                     continue
                 guard.check()
+                if packet.pts is not None:
+                    end = packet.pts + (packet.duration or 0)
+                    reached = max(reached, float(end * packet.time_base))
+                if packet.stream_index != stream.index:
+                    continue
                 packets += 1
                 last_is_cut = packet.is_corrupt
                 last_is_shown = not packet.is_discard
@@ -337,25 +327,22 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
         except av.FFmpegError as fault:
             guard.check()
             damage.append(f"cannot be read to its end ({_reason(fault)})")
-        announced = announced_size(path)
         if packets == 0:
-            what = "is cut off before its first" if announced > size else "holds no"
-            raise VideoError(f"{what} frame that can be decoded", file=path)
+            raise VideoError("holds no frame that can be decoded", file=path)
         promised = len(stream.index_entries)
         if last_is_cut:
             # Its frame would be half of one picture and half of another.
             packets -= 1
             if last_is_shown:
                 pts.pop()
+        stamps = sorted(stamp for stamp in pts if stamp is not None)
+        stated = (container.duration or 0) / av.time_base
         if packets < promised:
             damage.append(f"is cut off: {packets} of {promised} packets are there")
-        elif announced > size:
-            damage.append(f"is cut off: {size} of {announced} bytes are there")
         elif last_is_cut or ("mpegts" in container.format.name and size % 188 and size % 192):
             damage.append("is cut off in its last packet")
-        elif (at := broken_at(path, guard.check)) is not None:
-            damage.append(f"has no {container.format.name} structure at byte {at}")
-        stamps = sorted(stamp for stamp in pts if stamp is not None)
+        elif stamps and reached < stated - _EARLY:
+            damage.append(f"ends at {reached:.1f} s, and should last {stated:.1f} s")
         return _Scan(
             # Without all time stamps the order of showing is not known.
             pts=list(stamps) if len(stamps) == len(pts) else [],
@@ -392,20 +379,6 @@ def _decode_all(path: Path, scan: _Scan, guard: Guard) -> _Scan:
     return replace(
         scan, pts=pts, warnings=tuple(warnings), damage=tuple(damage), faults=tuple(faults)
     )
-
-
-def check_decoding(path: Path, size: int, guard: Guard) -> Findings:
-    """Decode a whole video only to learn whether it decodes cleanly; raises `VideoError`."""
-    scan = _scan(path, size, guard)
-    faults: list[str] = []
-    taken = _Taken(path, [])
-    with opened(path, guard) as (container, stream):
-        for number, frame in enumerate(_decoded(container, stream, scan, guard, faults)):
-            taken.hdr = _HDR.get(frame.color_trc)
-            if frame.is_corrupt:
-                taken.damaged.append(number)
-    taken.faults = faults
-    return Findings((*scan.damage, *taken.damage(scan)), taken.hdr)
 
 
 def _decoded(

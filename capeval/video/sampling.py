@@ -28,12 +28,11 @@ from capeval.video.choice import (
 )
 from capeval.video.frames import Timeline
 from capeval.video.published_policies import (
+    SPREADS,
+    PublishedSpread,
     QwenFps,
-    Rounded,
-    Segments,
     TunaDynamic,
     TunaFps,
-    TunaUniform,
 )
 
 FORMS = (
@@ -201,10 +200,8 @@ def read_policy(text: str) -> Policy:
         return Dynamic(most) if found[1] == "auto" else Fps(float(found[2]), most)
     if found := re.fullmatch(r"(tuna|qwen)-([0-9]*\.?[0-9]+) *fps", typed, re.ASCII):
         return (TunaFps if found[1] == "tuna" else QwenFps)(float(found[2]))
-    if found := re.fullmatch(r"tuna-([0-9]{1,6})", typed, re.ASCII):
-        return TunaUniform(int(found[1]))
     if typed == "tuna-auto":
         return TunaDynamic()
-    if found := re.fullmatch(r"(internvl|tarsier)-([0-9]{1,6})", typed, re.ASCII):
-        return (Segments if found[1] == "internvl" else Rounded)(int(found[2]))
+    if found := re.fullmatch(rf"({'|'.join(SPREADS)})-([0-9]{{1,6}})", typed, re.ASCII):
+        return PublishedSpread(found[1], int(found[2]))
     raise UsageError(f"frames: {one_line(text, 60)!r} is not one of {FORMS}")

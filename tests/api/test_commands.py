@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import capeval
-from capeval.errors import CapevalError, InputError, UsageError
+from capeval.errors import InputError, UsageError
 from capeval.runs.sources import sample_captions
 from capeval.scoring.comparison_result import Comparison, Matrix
 from tests.judged_runs import VIDEOS, make_run, write_annotations
+from tests.rating.rating_examples import exported
 
 OLD, NEW, THIRD = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +", "000 000 | 00- | 00 +"
 
@@ -63,7 +64,7 @@ def test_compare_returns_gates_and_writes_the_result() -> None:
 def test_correlate_accepts_the_names_of_runs() -> None:
     rows = "".join(f"{video.index},{n}\n" for n, video in enumerate(VIDEOS))
     Path("human.csv").write_text("video_id,score\n" + rows)
-    found = capeval.correlate("human.csv", {"judge": "old"}, resamples=99, out="c.json")
+    found = capeval.correlate("human.csv", {"judge": "old"}, out="c.json")
     assert {one.metric for one in found.results} >= {"judge:f1"}
     assert json.loads(Path("c.json").read_bytes()) == found.model_dump(mode="json")
 
@@ -124,13 +125,11 @@ def test_a_sheet_is_made_and_merged(notices: list[str]) -> None:
     made = capeval.rate_sheet(["old", "new"], out="sheet", on_notice=notices.append)
     assert (made.videos, made.runs, len(made.sheet.items)) == (10, 2, 20)
     assert "only 10" in notices[0]
-    filled = made.table.read_text(encoding="utf-8-sig").splitlines()
-    header = filled[0].split(",")
-    assert {"label", "rater"} <= set(header)
-    Path("empty.csv").write_text(made.table.read_text(encoding="utf-8-sig"), encoding="utf-8")
-    with pytest.raises(CapevalError):
-        capeval.rate_merge(["empty.csv"], made.key)
-    assert not Path("human.csv").exists()
+    ann = exported(made.key, Path("ann.csv"), "ann")
+    merged = capeval.rate_merge([ann], made.key)
+    assert len(merged.raters[0].labels) == made.sheet.labels
+    assert merged.file == Path("human.csv")
+    assert merged.file.exists()
 
 
 def test_the_sample_is_rated_where_there_are_no_runs(tmp_path: Path) -> None:

@@ -35,7 +35,6 @@ FIRST: dict[str, tuple[Any, ...]] = {
     "plot": (["types"], ["old"]),
     "correlate": ("human.csv",),
     "rate_merge": (["a.csv"], "key.csv"),
-    "rate_plan": (3,),
     "sample_frames": ("a.mp4",),
 }
 WRONG: list[tuple[str, Mapping[str, Any], str]] = [
@@ -107,11 +106,8 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
     ),
     ("correlate", {"metric": "old"}, "metric must be a dict, not 'old'"),
     ("correlate", {"metric": {"a": 5}}, "metric.a must be a string, a Path or a list, not 5"),
-    ("correlate", {"resamples": 98}, "resamples must be from 99 to 1,000,000, not 98"),
-    ("correlate", {"ci": "exact"}, "ci must be 'bootstrap', 'analytic' or 'none'"),
     ("rate_sheet", {"per_video": 0}, "per_video must be at least 1, not 0"),
-    ("rate_plan", {"points": 0}, "multiple values for argument 'points'"),
-    ("rate_plan", {"run": 5}, "run must be a list, not 5"),
+    ("rate_sheet", {"video_dir": 5}, "video_dir must be a string or a Path, not 5"),
     ("rate_merge", {"partial": None}, "partial must be True or False, not None"),
     ("sample_frames", {"frames": [3]}, "frames must be a string or a whole number, not a value"),
     ("models", {"name": 5}, "name must be a string, not 5"),
@@ -199,13 +195,13 @@ COMMANDS = {
     "MergeOptions": ["rate", "merge", "x", "--key=x"],
     "ClearOptions": ["cache", "clear", "--yes"],
     "ModelsOptions": ["models"],
-    "CorrelateOptions": ["correlate"],
+    "CorrelateOptions": ["correlate", "--human=h.csv"],
     "PlotOptions": ["plot", "x", "x"],
 }
 EMPTY = [
     (COMMANDS.get(each.__name__, [each.__name__.removesuffix("Options").lower(), "x"]), flag)
     for each in CLASSES
-    if each not in (run_options.CheckOptions, run_options.PlanOptions)
+    if each is not run_options.CheckOptions
     for name, (found, _) in options_of(each).items()
     if not found.positional and (found.kind in (str, str | None) or "list" in str(found.kind))
     for flag in [f"--{name.replace('_', '-')}"]

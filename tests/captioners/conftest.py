@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from capeval.captioners.plan import Wanted
 from capeval.captioners.prompting import load_caption_prompts
 from capeval.captioners.protocol import LoadedModel
+from capeval.captioners.run import Wanted
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.files.annotations import load_annotations
 from tests.generating import annotation
@@ -29,15 +29,14 @@ def _offline() -> Any:
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     """Make a tiny checkpoint of a family, once a session."""
-    from tests.captioners import tiny, tiny_newer
+    from tests.captioners import tiny
 
     folder = tmp_path_factory.mktemp("checkpoints")
     made: dict[str, Path] = {}
 
     def get(family: str) -> Path:
         if family not in made:
-            maker = tiny_newer if family in tiny_newer.FAMILIES else tiny
-            made[family] = maker.make(family, folder)
+            made[family] = tiny.make(family, folder)
         return made[family]
 
     return get

@@ -96,7 +96,6 @@ def test_a_hub_id_means_the_model_as_its_authors_run_it(hub: str, name: str) -> 
 
 
 def test_a_folder_needs_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert find_model(f"hf:{tmp_path}", CATALOGUE).hub == str(tmp_path)
     # A name of the catalogue is no path, even if there is such a folder.
     ours, same = tmp_path / "ours", tmp_path / "qwen2-vl-7b"
     for folder in (ours, same):
@@ -257,7 +256,9 @@ def test_a_malformed_entry_is_one_line(text: str, said: str, tmp_path: Path) -> 
         (GenerateOptions(), "name a model with --model"),
         (GenerateOptions("llava-vido-7b"), 'did you mean "llava-video-7b"?'),
         (GenerateOptions("hf:nothing"), "must be hf:ORG/NAME"),
-        (GenerateOptions("kangaroo"), "cannot be run from here"),
+        (GenerateOptions("hf:models/ours"), "name a folder as ./FOLDER"),
+        (GenerateOptions("pllava-7b"), "caption with its authors' code (magic-research/PLLaVA)"),
+        (GenerateOptions("internvl2-8b"), "vllm serve OpenGVLab/InternVL2-8B"),
         (GenerateOptions("gemini-1.5-pro-002"), "retired"),
         (GenerateOptions("minicpm-v-2.6"), "vllm serve openbmb/MiniCPM-V-2_6"),
         (
@@ -270,6 +271,7 @@ def test_a_model_that_cannot_be_run_says_what_to_do(
     choice: GenerateOptions, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("models", "ours").mkdir(parents=True)
     with pytest.raises(CapevalError, match=r".") as caught:
         choose_model(choice)
     assert isinstance(caught.value, UsageError)

@@ -107,12 +107,94 @@ async def test_png_frames_are_sent_exactly(endpoint: Endpoint) -> None:
         assert (pixels(part["image_url"]["url"], "png") == frame).all()
 
 
-async def test_a_server_that_takes_videos_gets_one_list_of_jpegs(endpoint: Endpoint) -> None:
-    await endpoint.ask(says("A dog."), request(), form=ImageForm("video", quality=70))
-    video, _ = endpoint.content
-    head, *frames = video["video_url"]["url"].split(",")
-    assert (video["type"], head) == ("video_url", "data:video/jpeg;base64")
-    assert [Image.open(io.BytesIO(base64.b64decode(f))).size for f in frames] == [(30, 20)] * 3
+class VLLM:
+    """A responder that reads `data:video/jpeg` as vLLM does, and keeps what its model would see.
+
+    `served` are the server's own `--media-io-kwargs`; `takes` is false for a frontend that refuses
+    those of a request, and `most` is a limit that no request can raise.
+    """
+
+    def __init__(
+        self, served: dict[str, Any] | None = None, *, takes: bool = True, most: int | None = None
+    ) -> None:
+        self.served, self.takes, self.most = served or {}, takes, most
+        self.sizes: list[tuple[int, int]] = []
+        self.times: list[float] = []
+
+    def __call__(self, body: Any) -> Any:
+        if "media_io_kwargs" in body and not self.takes:
+            return failure(400, "Unknown parameter: media_io_kwargs", param="media_io_kwargs")
+        settings = {**self.served, **body.get("media_io_kwargs", {}).get("video", {})}
+        kept = settings.get("num_frames", 32)
+        kept = kept if self.most is None else min(kept, self.most)
+        (part,) = (p for p in body["messages"][-1]["content"] if p["type"] == "video_url")
+        head, *frames = part["video_url"]["url"].split(",")
+        assert head == "data:video/jpeg;base64"
+        frames = frames[:kept] if kept > 0 else frames
+        indices = settings.get("frames_indices", list(range(len(frames))))
+        if len(indices) != len(frames):
+            return failure(400, f"{len(indices)} frames_indices for {len(frames)} frames")
+        if settings.get("total_num_frames", len(frames)) < len(frames):
+            return failure(400, "total_num_frames is below the number of frames")
+        self.sizes = [Image.open(io.BytesIO(base64.b64decode(frame))).size for frame in frames]
+        self.times = [index / settings.get("fps", 1.0) for index in indices]
+        return completion(f"{len(frames)} frames.")
+
+
+VIDEO = ImageForm("video")
+
+
+def clip(count: int, step: int = 12, times: tuple[float, ...] | None = None) -> CaptionRequest:
+    """Frames of a clip of 24 frames a second, one for each `step` frames."""
+    pixels = np.zeros((count, 20, 30, 3), np.uint8)
+    pixels[:, 0, 0, 0] = np.arange(count)
+    indices = tuple(n * step for n in range(count))
+    shown = times or tuple(index / 24 for index in indices)
+    total = indices[-1] + 1
+    return CaptionRequest("V1", "Describe it.", pixels, indices, shown, 24.0, total, shown[-1] + 1)
+
+
+@pytest.mark.parametrize("server", [VLLM(), VLLM({"num_frames": -1}), VLLM({"fps": 2})])
+async def test_every_frame_of_a_long_clip_arrives_with_its_time(
+    server: VLLM, endpoint: Endpoint
+) -> None:
+    (outcome,) = await endpoint.ask(server, clip(50), form=VIDEO)
+    assert isinstance(outcome, Captioned)
+    assert outcome.text == "50 frames."
+    assert server.sizes == [(30, 20)] * 50
+    assert server.times == [n / 2 for n in range(50)]
+    assert outcome.details["left_off"] == []
+
+
+async def test_times_of_a_variable_rate_and_of_repeated_frames_arrive(endpoint: Endpoint) -> None:
+    server = VLLM()
+    await endpoint.ask(server, clip(4, times=(0.0, 0.5, 2.25, 9.0)), form=VIDEO)
+    assert server.times == [0.0, 0.5, 2.25, 9.0]
+    short = CaptionRequest(
+        "V1", "?", np.zeros((4, 20, 30, 3), np.uint8), (0, 0, 1, 1), (0, 0, 0.5, 0.5), 2, 2, 1.0
+    )
+    await endpoint.ask(server, short, form=VIDEO)
+    assert server.times == [0, 0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [
+        (VLLM(takes=False), "does not take media_io_kwargs: without it a server keeps the first"),
+        (VLLM(most=32), "50 frames_indices for 32 frames"),
+    ],
+)
+async def test_a_server_that_would_drop_frames_writes_no_caption(
+    server: VLLM, reason: str, endpoint: Endpoint
+) -> None:
+    (outcome,) = await endpoint.ask(server, clip(50), form=VIDEO)
+    assert isinstance(outcome, Uncaptioned)
+    assert reason in outcome.reason
+    assert server.sizes == []
+    (few,) = await endpoint.ask(server, clip(32), form=VIDEO)
+    assert isinstance(few, Captioned)
+    assert few.text == "32 frames."
+    assert few.details["left_off"] == ([] if server.takes else ["media_io_kwargs"])
 
 
 async def test_frames_shrink_only_when_asked(endpoint: Endpoint) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capeval.captioners.plan import Generation, Wanted, default_run, plan_generation
+from capeval.captioners import stored_work
 from capeval.captioners.prompting import load_caption_prompts, prompt_hash
 from capeval.captioners.protocol import Uncaptioned
-from capeval.captioners.run import generate_run, merge_parts
-from capeval.errors import BudgetReached, InputError, ModelDown, RunLocked, UsageError
+from capeval.captioners.run import Generation, GenerationWork, Wanted, default_run
+from capeval.captioners.stored_work import complete
+from capeval.errors import BudgetReached, InputError, ModelDown, RunLocked
 from capeval.files.captions import load_captions
+from capeval.files.jsonl import write_jsonl
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.runs.sources import default_videos
@@ -44,9 +47,8 @@ def run(tmp_path: Path) -> RunFolder:
 async def go(
     run: RunFolder, wanted: Wanted, captioner: Any = None, reader: Any = None
 ) -> Generation:
-    captioner = captioner or FakeCaptioner()
-    generation, _ = await generate_run(run, wanted, captioner, reader or FakeReader())
-    return generation
+    captioner, reader = captioner or FakeCaptioner(), reader or FakeReader()
+    return await complete(GenerationWork(run, captioner, reader, wanted=wanted))
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -203,27 +205,32 @@ async def test_settings_are_not_mixed(
     assert run.captions.read_bytes() == before
 
 
-def local(weights: Any, **more: Any) -> FakeCaptioner:
-    settings = {"backend": "transformers", "revision": None, "weights": weights, "dtype": "float32"}
-    return FakeCaptioner(settings=settings | more)
+def local(sha256: str, name: str = "ours") -> FakeCaptioner:
+    settings = {"backend": "transformers", "revision": None, "weights": {"sha256": sha256}}
+    return FakeCaptioner(name=name, settings=settings)
 
 
-FIRST, SECOND = ({"folder": "m", "sha256": letter * 64} for letter in "ab")
+FIRST, SECOND = "a" * 64, "b" * 64
 
 
 async def test_two_models_behind_one_name_are_not_mixed(run: RunFolder, wanted_of: Wanting) -> None:
     wanted = wanted_of(INDEXES)
     await go(run, replace(wanted, limit=4), local(FIRST))
     before = run.captions.read_bytes()
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r'sha256 "aaaaaaaaaaaa" \(now "bbbbbbbbbbbb"\)$'):
         await go(run, wanted, local(SECOND))
-    assert str(caught.value) == (
-        f'{run.path}: was generated with other weights: the folder "m" held those with the hash '
-        "aaaaaaaaaaaa and now has bbbbbbbbbbbb; captions of two models cannot be mixed; choose "
-        "another --run"
-    )
     assert run.captions.read_bytes() == before
     assert (await go(run, wanted, local(FIRST))).new == 6
+
+
+async def test_a_renamed_folder_with_the_same_weights_continues_its_run(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, limit=3), local(FIRST))
+    assert (await go(run, wanted, local(FIRST, "renamed"))).new == 7
+    assert {line["model"] for line in lines(run.captions)} == {"ours"}
+    assert len({line["settings"] for line in lines(run.captions)}) == 1
 
 
 async def test_a_run_of_other_captions_is_left_alone(run: RunFolder, wanted_of: Wanting) -> None:
@@ -370,6 +377,18 @@ async def test_a_refusal_names_what_a_user_can_type_and_counts_the_rest(
     assert said.endswith(" more")
 
 
+async def test_a_refusal_names_the_model_and_its_backend_first(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, limit=1), local(FIRST))
+    served = {"backend": "endpoint", "api": "chat", "images": "jpeg", "max_new_tokens": 1024}
+    with pytest.raises(InputError) as caught:
+        await go(run, wanted, FakeCaptioner(name="theirs", settings=served))
+    said = str(caught.value)
+    assert 'go back to model "ours" (now "theirs"), backend "transformers" (now "endpoint")' in said
+
+
 async def test_five_thousand_videos_with_one_in_a_hundred_broken(
     run: RunFolder, wanted_of: Wanting
 ) -> None:
@@ -391,7 +410,7 @@ def same(path: Path) -> list[dict[str, Any]]:
     return [line | {"seconds": None} for line in lines(path)]
 
 
-async def test_merged_shards_equal_one_run(
+async def test_shards_make_what_one_run_makes(
     run: RunFolder, wanted_of: Wanting, tmp_path: Path
 ) -> None:
     wanted = wanted_of(INDEXES)
@@ -437,7 +456,7 @@ async def test_shards_of_other_settings_are_refused(run: RunFolder, wanted_of: W
         await go(run, replace(wanted, shard=Shard(2, 2)), reader=FakeReader(policy="8"))
 
 
-async def test_shards_copied_from_another_machine_merge(
+async def test_shards_copied_from_another_machine_are_taken_in(
     run: RunFolder, wanted_of: Wanting, tmp_path: Path
 ) -> None:
     wanted = wanted_of(INDEXES)
@@ -446,26 +465,41 @@ async def test_shards_copied_from_another_machine_merge(
     await go(there, replace(wanted, shard=Shard(2, 2)))
     file = "captions.2-of-2.jsonl"
     (run.path / file).write_bytes((there.path / file).read_bytes())
-    merged = merge_parts(run, wanted.annotations, wanted.annotations_path)
-    assert (merged.ungenerated, order(run.captions)) == ({}, INDEXES)
+    whole = await go(run, replace(wanted, shard=Shard(1, 2)))
+    assert (whole.ungenerated, order(run.captions)) == ({}, INDEXES)
     # One with other settings is not let in.
-    await go(run, replace(wanted, only=("v0",)))
     text = (there.path / file).read_text().replace('"settings": "', '"settings": "0')
     (run.path / file).write_text(text)
     with pytest.raises(InputError, match="cannot be mixed"):
-        merge_parts(run, wanted.annotations, wanted.annotations_path)
+        await go(run, wanted)
 
 
-async def test_what_is_there_can_be_merged_before_all_is_done(
-    run: RunFolder, wanted_of: Wanting
+@pytest.mark.parametrize("steps", range(6))
+async def test_nothing_is_lost_when_taking_in_is_killed(
+    steps: int, run: RunFolder, wanted_of: Wanting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = wanted_of(INDEXES)
-    await go(run, replace(wanted, shard=Shard(1, 2)))
-    merged = merge_parts(run, wanted.annotations, wanted.annotations_path)
-    assert len(merged.captions) == 5
-    assert merged.ungenerated["v1"] == "not generated yet"
-    with pytest.raises(UsageError, match="no shards"):
-        merge_parts(run, wanted.annotations, wanted.annotations_path)
+    broken = FakeReader(broken={"v4": "has no frames"}.get)
+    await go(run, replace(wanted, shard=Shard(1, 2)), reader=broken)
+    left = iter(range(steps))
+
+    def mortal(act: Callable[..., Any]) -> Callable[..., Any]:
+        def step(path: Path, *given: Any, **more: Any) -> Any:
+            if "lock" not in path.name and next(left, None) is None:
+                raise KeyboardInterrupt
+            return act(path, *given, **more)
+
+        return step
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(stored_work, "write_jsonl", mortal(write_jsonl))
+        patch.setattr(Path, "unlink", mortal(Path.unlink))
+        await go(run, replace(wanted, shard=Shard(2, 2)), reader=broken)
+    again = FakeCaptioner()
+    await go(run, wanted, again, broken)
+    assert (order(run.captions), again.prompts) == ([i for i in INDEXES if i != "v4"], {})
+    assert order(run.path / "ungenerated.jsonl") == ["v4"]
+    assert not list(run.path.glob("*-of-*"))
 
 
 async def test_a_run_at_work_is_locked(run: RunFolder, wanted_of: Wanting) -> None:
@@ -474,12 +508,11 @@ async def test_a_run_at_work_is_locked(run: RunFolder, wanted_of: Wanting) -> No
         await go(run, wanted)
     await go(run, replace(wanted, shard=Shard(1, 2)))
     with run.locked(part="1-of-2"):
-        for shard in (None, Shard(1, 2)):
-            with pytest.raises(RunLocked):
-                await go(run, replace(wanted, shard=shard))
-        with pytest.raises(RunLocked, match="shard 1/2 is still being generated"):
-            merge_parts(run, wanted.annotations, wanted.annotations_path)
-        # The other shard ends, and leaves the merging to the one at work.
+        with pytest.raises(RunLocked):
+            await go(run, replace(wanted, shard=Shard(1, 2)))
+        with pytest.raises(RunLocked, match="shard 1/2 is still at work"):
+            await go(run, wanted)
+        # The other shard ends, and leaves the rest to the one at work.
         assert (await go(run, replace(wanted, shard=Shard(2, 2)))).shard == Shard(2, 2)
 
 
@@ -504,7 +537,7 @@ def test_videos_are_sought_beside_the_annotations(tmp_path: Path) -> None:
 
 
 async def test_planning_writes_nothing(run: RunFolder, wanted_of: Wanting) -> None:
-    plan = plan_generation(run, wanted_of(INDEXES), FakeCaptioner(), FakeReader())
+    plan = GenerationWork(run, FakeCaptioner(), FakeReader(), wanted=wanted_of(INDEXES)).plan()
     assert len(plan.todo) == 10
     assert not run.path.exists()
 

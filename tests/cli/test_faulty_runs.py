@@ -97,7 +97,7 @@ def without_privileges() -> Iterator[None]:
 COMMANDS = {
     "leaderboard": (3, "leaderboard"),
     "judge": (0, "judge --judge lexical --json"),
-    "correlate": (0, "correlate --human human.csv --resamples 99 --missing drop"),
+    "correlate": (0, "correlate --human human.csv --missing drop"),
     "inspect": (0, "inspect v0"),
     "rate sheet": (0, "rate sheet --videos 3"),
 }

@@ -55,7 +55,7 @@ async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
         0,
         [
             "No --annotations are given: captioning the bundled sample.",
-            f"Captioner: my-vlm at {server.url}, frames 32 by pyav, prompt tuna-cap-v1/caption.txt",
+            f"Model: my-vlm at {server.url}, frames 32 by pyav, prompt tuna-cap-v1/caption.txt",
             "my-vlm: captioning 10 videos",
         ],
     )
@@ -132,9 +132,8 @@ async def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, err = await process.communicate()
     assert process.returncode == 130
-    assert (
-        err.decode().splitlines()[-1].endswith("are done and kept; run the same command to resume")
-    )
+    last = err.decode().splitlines()[-1]
+    assert last.endswith("are captioned and kept; run the same command to resume")
     assert "Traceback" not in err.decode()
     assert lines(path)
 
@@ -172,7 +171,7 @@ async def test_settings_are_not_mixed_in_one_run(tmp_path: Path) -> None:
     assert (tmp_path / "runs" / "m" / "captions.jsonl").read_bytes() == before
 
 
-async def test_shards_merge_into_what_one_process_makes(tmp_path: Path) -> None:
+async def test_shards_at_once_make_what_one_process_makes(tmp_path: Path) -> None:
     async with LoopbackServer(describe) as server:
         base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
         await here(tmp_path, *base)
@@ -261,8 +260,6 @@ def test_without_a_model_or_a_caption_the_message_is_about_that(
             "--batch-size must be from 1 to 4,096, not 0",
         ),
         (("--model", "gpt-4.1", "--max-ungenerated", "x"), "--max-ungenerated: 'x' must be"),
-        (("--merge",), "name the run"),
-        (("--merge", "--run", "none"), "runs/none does not exist"),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -27,7 +27,7 @@ def test_the_sample_is_captioned_by_a_tiny_model_and_judged(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     made = run(
-        monkeypatch, "generate", "--model", f"hf:{model}", "--device", "cpu", "--frames", "4",
+        monkeypatch, "generate", "--model", str(model), "--device", "cpu", "--frames", "4",
         "--max-new-tokens", "24", "--batch-size", "4", "--run", "tiny",
     )  # fmt: skip
     assert made == 0

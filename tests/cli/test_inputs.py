@@ -98,7 +98,7 @@ CAPTIONS: dict[str, tuple[bytes, str]] = {
     "control characters": (
         b'{"\\u001b[2J\\n": "A dog."}',
         (
-            r'bad: no caption has an annotation (captions: "\u001b[2J\n"…; '
+            r'bad: no caption is known to the annotations (captions: "\u001b[2J\n"…; '
             'annotations: "v"…); name the matching --annotations'
         ),
     ),

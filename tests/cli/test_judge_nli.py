@@ -1,4 +1,4 @@
-"""`capeval judge --judge nli:FOLDER` and `capeval probe` with tiny models, as people type it."""
+"""`capeval judge --judge nli:FOLDER` with tiny models, as people type it."""
 
 from __future__ import annotations
 
@@ -183,20 +183,6 @@ def test_a_checkpoint_that_cannot_be_loaded_stops_the_run_in_one_line(
         "capeval: own: its checkpoint lacks 2 tensors, such as classifier.bias"
     )
     assert not list(place.glob("runs/*/nli*"))
-
-
-def test_a_probe_measures_it(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    typed = ("probe", "sample", "--videos", "3", "--judge", "nli:models/ruled", "--device", "cpu")
-    assert run(monkeypatch, *typed, "--dtype", "float32", "--judge", "lexical") == 0
-    shown = capsys.readouterr().out
-    assert "nli:ruled" in shown
-    assert "lexical-1" in shown
-    cards = {path.parent.name for path in place.glob("probes/*/probe.json")}
-    assert len(cards) == 2
-    # A run of the same judge shows its card.
-    assert run(monkeypatch, "judge", "sample", "--judge", "nli:models/ruled", *typed[-2:]) == 0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.scoring.making import annotation, scored
 from tests.typed import typed
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
-CORRELATE = ("correlate", "--human", "human.csv", "--resamples", "99")
+CORRELATE = ("correlate", "--human", "human.csv")
 JUDGMENTS = "runs/one/judge/judgments.jsonl"
 
 
@@ -28,7 +28,6 @@ SOURCES = {
     "runs": "runs: is neither a judged run nor a judge's folder",
     "runs/bare": "runs/bare: is a run that is not judged; run `capeval judge runs/bare` first",
     "empty": "empty: is neither a judged run nor a judge's folder: it holds no verdicts",
-    "scores.json": "scores.json: is a scores.json, which has means only; name the judgments",
     "list.json": "list.json: entry 2: score: Input should be a valid number",
     "numbers.json": "numbers.json: entry 1: must be a JSON object, not 1",
     "link": "link: is a link to gone, which does not exist",
@@ -41,7 +40,6 @@ def test_what_is_no_metric_is_told_for_what_it_is(folder: Path, source: str) -> 
     (folder / "runs" / "bare").mkdir()
     (folder / "runs" / "bare" / "captions.jsonl").write_text('{"index": "a", "caption": "A."}\n')
     (folder / "empty").mkdir()
-    (folder / "scores.json").write_text('{\n "overall": {}\n}')
     (folder / "list.json").write_text(
         '[{"video_id": "a", "score": 1},\n\n{"video_id": "b", "score": "x"}]'
     )

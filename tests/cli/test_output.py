@@ -19,7 +19,7 @@ from tests.judged_runs import VIDEOS, make_run, write_annotations
 from tests.typed import typed
 
 OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
-CORRELATE = ("correlate", "--human", "human.csv", "--metric", "m=old", "--resamples", "99")
+CORRELATE = ("correlate", "--human", "human.csv", "--metric", "m=old")
 COMPARE = ("compare", "old", "new", "--resamples", "99")
 
 
@@ -125,10 +125,9 @@ def test_help_texts_have_one_style(name: str, command: Any) -> None:
         if getattr(one, "is_flag", False):
             assert not one.metavar, label
         if label == "--runs":
-            assert one.default == "runs"
+            assert one.default == ("probes" if name == "probe" else "runs")
     reads_runs = {"generate", "judge", "score", "report", "inspect", "compare", "leaderboard"}
     reads_runs |= {"plot", "correlate", "rate sheet", "probe", "metrics"}
-    reads_runs |= {f"bridge {name}" for name in ("build", "plan", "show", "collect")}
     reads_runs |= {f"mcq {n}" for n in ("answer", "grade", "export", "temporal", "leaderboard")}
     assert ("--runs" in {one.opts[0] for one in command.params}) is (name in reads_runs)
 

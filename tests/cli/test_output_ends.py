@@ -36,7 +36,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-CORRELATE = ("correlate", "--human", "human.csv", "--resamples", "99")
+CORRELATE = ("correlate", "--human", "human.csv")
 JUDGMENTS = "runs/one/judge/judgments.jsonl"
 
 

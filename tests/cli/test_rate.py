@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from tests.cli_runs import ROOT, run
+from tests.rating.rating_examples import exported
 from tests.typed import typed
 
 SAMPLE = ROOT / "annotations" / "sample"
@@ -19,46 +20,33 @@ def rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def fill(sheet: Path, to: Path, label: str = "entailment", leave: int = 0) -> None:
-    found = rows(sheet)
-    for row in found[leave:]:
-        row["label"] = label
-    with to.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(found[0]))
-        writer.writeheader()
-        writer.writerows(found)
-
-
 def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
     made = typed(tmp_path, "rate", "sheet", "--videos", "4", "--seed", "0")
     assert (made.code, made.err) == (0, "")
     assert "4 videos, 12 captions of 3 runs" in made.out
     assert "videos found: 4 of 4" in made.out
     folder = tmp_path / "rating"
-    for name in ("sheet.csv", "sheet.html"):
-        assert "sample-" not in (folder / name).read_text(encoding="utf-8")
-    fill(folder / "sheet.csv", tmp_path / "ann.csv")
-    fill(folder / "sheet.csv", tmp_path / "[bo].csv", "lack", leave=3)
+    assert sorted(path.name for path in folder.iterdir()) == ["key.csv", "sheet.html"]
+    assert "sample-" not in (folder / "sheet.html").read_text(encoding="utf-8")
+    exported(folder / "key.csv", tmp_path / "ann.csv", "ann")
+    exported(folder / "key.csv", tmp_path / "[bo].csv", "[bo]", "lack", leave=3)
     command = ("rate", "merge", "ann.csv", "[bo].csv", "--key", "rating/key.csv")
 
     refused = typed(tmp_path, *command)
     assert refused.code == 2
-    assert "[bo].csv: labels are missing in s" in refused.err
-    assert ": 3 (e1.1, e1.2, e1.3)\n" in refused.err
-    assert "3 of " in refused.err
+    assert "[bo].csv: 3 of 162 labels are missing (s" in refused.err
     assert not (tmp_path / "human.csv").exists()
 
     merged = typed(tmp_path, *command, "--partial", "--annotations", "sample")
     assert merged.code == 0
+    assert "[bo].csv: 3 of 162 labels are missing" in merged.err
     assert "[bo] – ann" in merged.out
     assert "Krippendorff's alpha (nominal)" in merged.out
     assert "By type: camera " in merged.out
     assert merged.out.endswith(" --human human.csv\n")
     human = rows(tmp_path / "human.csv")
-    strata = ["stratum", "stratum_videos", "stratum_sampled"]
-    assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label", *strata]
-    count = len(rows(folder / "sheet.csv"))
-    assert len(human) == 2 * count - 3
+    assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label"]
+    assert len(human) == 2 * 162 - 3
     assert {row["system"] for row in human} == {
         "sample-confused",
         "sample-terse",
@@ -68,21 +56,6 @@ def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
         ("ann", "entailment"),
         ("[bo]", "lack"),
     }
-
-
-def test_an_empty_sheet_is_one_line_and_a_sparse_one_two(tmp_path: Path) -> None:
-    assert typed(tmp_path, "rate", "sheet", "--videos", "4").code == 0
-    sheet = tmp_path / "rating" / "sheet.csv"
-    empty = typed(tmp_path, "rate", "merge", str(sheet), "--key", "rating/key.csv")
-    assert empty.code == 2
-    assert empty.err.splitlines() == [f"capeval: {sheet}: has no labels"]
-    fill(sheet, tmp_path / "few.csv", leave=100)
-    few = typed(tmp_path, "rate", "merge", "few.csv", "--key", "rating/key.csv")
-    assert few.code == 2
-    missing, why = few.err.splitlines()
-    assert missing.count("(e1.1, e1.2, e1.3, …)") == 3
-    assert missing.endswith("more captions")
-    assert "100 of " in why
 
 
 def test_same_seed_same_bytes_and_a_study_is_not_overwritten(tmp_path: Path) -> None:
@@ -99,20 +72,13 @@ def test_same_seed_same_bytes_and_a_study_is_not_overwritten(tmp_path: Path) -> 
     # Processes of their own: each has its own hashes, and so its own order of sets.
     for out, hashes in (("one", "1"), ("two", "2")):
         assert run(tmp_path, *command, "--out", out, PYTHONHASHSEED=hashes).code == 0
-    for name in ("sheet.csv", "sheet.html", "key.csv"):
+    for name in ("sheet.html", "key.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert (typed(tmp_path, *command, "--out", "one")).code == 0
     other = typed(tmp_path, *command, "--out", "one", "--seed", "1")
     assert other.code == 2
     assert "one/key.csv: belongs to another sheet (of other captions, runs or options); choose" in (
         other.err
-    )
-    fill(tmp_path / "two" / "sheet.csv", tmp_path / "two" / "sheet.csv")
-    filled = typed(tmp_path, *command, "--out", "two")
-    assert filled.code == 2
-    assert (
-        "two/sheet.csv: belongs to another sheet (of other captions, runs or options), or is"
-        in filled.err
     )
 
 
@@ -175,7 +141,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
 
 def test_merge_replaces_nothing_that_differs_unless_told(tmp_path: Path) -> None:
     assert (typed(tmp_path, "rate", "sheet", "--videos", "1")).code == 0
-    fill(tmp_path / "rating" / "sheet.csv", tmp_path / "ann.csv")
+    exported(tmp_path / "rating" / "key.csv", tmp_path / "ann.csv", "ann")
     command = ("rate", "merge", "ann.csv", "--key", "rating/key.csv")
     human = tmp_path / "human.csv"
     assert (typed(tmp_path, *command)).code == 0

@@ -213,6 +213,6 @@ def test_without_the_extra_there_is_one_notice_and_a_report(missing: tuple[str, 
     path = f"hidden:{ROOT}"
     ended = run(Path(), "report", "mine", PYTHONPATH=path)
     assert (ended.code, ended.err.count("\n")) == (0, 1)
-    assert "frames need PyAV and Pillow (not installed): pip install '.[generate]'" in ended.err
+    assert "frames need PyAV and Pillow (not installed): pip install '.[frames]'" in ended.err
     asked = run(Path(), "report", "mine", "--frames", "4", PYTHONPATH=path)
     assert (asked.code, asked.err.count("\n")) == (2, 1)

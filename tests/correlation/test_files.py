@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from csv import reader
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tests.scoring.making import annotation, scored
 from tests.typed import typed
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in ("v1", "v2", "v3", "v4", "v5", "v6")]
-FAST = ("--resamples", "99", "--ci", "none", "--statistic", "kendall_b", "--grouping", "pooled")
+FAST = ("--statistic", "kendall_b", "--grouping", "pooled")
 TRECVID = ROOT.parent / "shared" / "data" / "trecvid2017" / "ad-seg-scores-en-en.csv"
 THUMB = ROOT.parent / "shared" / "data" / "thumb" / "mscoco_THumB-1.0.jsonl"
 
@@ -70,7 +69,6 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
         tmp_path / "h.csv",
         {"m": tmp_path / "m.csv"},
         columns={"video_id": "what", "system": "by", "score": "good"},
-        resamples=99,
     )
     assert found.results[0].value == 1.0
     with pytest.raises(UsageError, match=r"`columns` score=gud: no such column in .*h\.csv or "):
@@ -160,7 +158,7 @@ def test_ids_of_systems_runs_and_annotations_get_hints_too(tmp_path: Path) -> No
     make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
     csv(tmp_path / "h.csv", "video_id,system,score", "v1,One,1", "v2,One,2")
     done = correlate(tmp_path, "--human", "h.csv", *FAST)
-    assert done.err.startswith('capeval: runs: "One" and "one" look alike')
+    assert '"One" and "one" look alike' in done.err
     csv(tmp_path / "h.csv", "video_id,system,element_id,label", "v1.mp4,one,1.1,1")
     done = correlate(tmp_path, "--human", "h.csv", *FAST)
     assert 'line 2: video_id: "v1.mp4" has no annotation; "v1.mp4" and "v1" look' in done.err
@@ -180,33 +178,6 @@ def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
     done = correlate(tmp_path, *thumb, *FAST, "--json")
     assert values(done).keys() == {"P", "R"}
     assert done.json["results"][0]["n"] == 2500
-
-
-def test_the_files_of_raters_can_be_workbooks(tmp_path: Path) -> None:
-    assert typed(tmp_path, "judge", "sample", "--judge", "lexical").code == 0
-    done = typed(tmp_path, "rate", "sheet", "--videos", "2")
-    assert done.code == 0, done.err
-    folder = next(tmp_path.glob("rating*"))
-    for name in ("sheet.csv", "key.csv"):
-        rows = [*reader((folder / name).read_text("utf-8-sig").splitlines())]
-        if name == "sheet.csv":
-            at = rows[0].index("label")
-            for row in rows[1:]:
-                row[at] = "e"
-        save_workbook(folder / f"{name[:-4]}.xlsx", rows)
-    done = typed(
-        tmp_path,
-        "rate",
-        "merge",
-        folder / "sheet.xlsx",
-        "--key",
-        folder / "key.xlsx",
-        "--out",
-        "human.csv",
-    )
-    assert done.code == 0, done.err
-    text = (tmp_path / "human.csv").read_text("utf-8")
-    assert text.count("entailment") == text.count("\n") - 1 > 10
 
 
 def test_a_column_that_is_read_for_another_metric_is_not_called_ignored(tmp_path: Path) -> None:

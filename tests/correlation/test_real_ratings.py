@@ -32,9 +32,7 @@ def test_thumb_is_a_complete_grid(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     told = [(r["seg_id"], r["SYS"], r["human_score"], r["P"], r["R"]) for r in rows]
     write_csv(tmp_path / "human.csv", [("video_id", "system", "score", "P", "R"), *told])
-    done = correlate(
-        tmp_path, "--human", "human.csv", "--metric-columns", "P,R", "--resamples", "199", "--json"
-    )
+    done = correlate(tmp_path, "--human", "human.csv", "--metric-columns", "P,R", "--json")
     assert done.code == 0, done.err
     result = json.loads(done.out)
     of = {(r["metric"], r["statistic"], r["grouping"]): r for r in result["results"]}
@@ -46,7 +44,6 @@ def test_thumb_is_a_complete_grid(tmp_path: Path) -> None:
     assert item["groups"]["used"] + item["groups"]["dropped"] == 500
     # Both metrics are taken on the images where both have a value.
     assert item["groups"] == of["P", "kendall_b", "item"]["groups"]
-    assert set(pooled["without"]) == {r[1] for r in told}
     # Which metric is the better one depends on the grouping.
     assert item["value"] < of["P", "kendall_b", "item"]["value"]
     assert pooled["value"] > of["P", "kendall_b", "pooled"]["value"]
@@ -69,15 +66,13 @@ def test_trecvid_is_unbalanced_and_has_a_row_without_a_caption(tmp_path: Path) -
         str(human),
         "--metric",
         "overlap=overlap.csv",
-        "--resamples",
-        "199",
         "--json",
     ]
     done = correlate(tmp_path, *typed)
     assert done.code == 0, done.err
     assert "SID is 0 and lines count from 1, so this row of CCNY rates no caption" in done.err
     result = json.loads(done.out)
-    assert sum("SID is 0" in line for line in result["warnings"]) == 1
+    assert sum("SID is 0" in str(line) for line in result["warnings"]) == 1
     of = {(r["statistic"], r["grouping"]): r for r in result["results"]}
     pooled = of["spearman", "pooled"]
     assert pooled["n"] == 1539

@@ -156,7 +156,7 @@ UNKNOWN = {
     "all": (
         of("x", "y"),
         (
-            'c.jsonl: no caption has an annotation (captions: "x"…; '
+            'c.jsonl: no caption is known to the annotations (captions: "x"…; '
             'annotations: "TUNA_0001"…); name the matching --annotations'
         ),
     ),
@@ -177,7 +177,7 @@ def test_unknown_captions_are_skipped_on_demand_but_not_all_of_them() -> None:
     annotations = annotated("a", "b", "c")
     known = known_captions(of("x", "c", "a"), annotations, file=FILE, ignore_unknown=True)
     assert [caption.index for caption in known] == ["a", "c"]
-    with pytest.raises(InputError, match="no caption has an annotation"):
+    with pytest.raises(InputError, match="no caption is known to the annotations"):
         known_captions(of("x"), annotations, file=FILE, ignore_unknown=True)
 
 

@@ -37,7 +37,7 @@ def test_submission_loads_as_it_is() -> None:
 
 @pytest.mark.parametrize("ignore_unknown", [False, True])
 def test_together_they_share_no_index_and_are_refused(ignore_unknown: bool) -> None:
-    with pytest.raises(InputError, match="no caption has an annotation") as error:
+    with pytest.raises(InputError, match="no caption is known to the annotations") as error:
         known_captions(
             load_captions(SUBMISSION),
             load_annotations(METADATA),

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 
 import capeval
+from capeval.api import mcq_answering
 from capeval.captioners import Captioned, CaptionRequest
+from capeval.mcq.asking import Asking
 from capeval.mcq.frames import RecentReads, SharedReader
 from capeval.schema import Usage
 from capeval.video import FrameSet
@@ -254,24 +257,14 @@ async def test_a_failed_call_is_no_reply_and_is_made_again(tmp_path: Path) -> No
     assert lines(file)[1]["reply"].startswith("A")
 
 
-async def test_every_rotation_of_the_options_is_asked(tmp_path: Path) -> None:
+async def test_options_can_be_called_by_numbers(tmp_path: Path) -> None:
     questions = own_folder(tmp_path / "q")
-    said, requests = await answered(
-        tmp_path, questions, "--circular", "--frames", "2", "--symbols", "numbers"
-    )
+    said, (request,) = await answered(tmp_path, questions, "--frames", "2", "--symbols", "numbers")
     assert said.code == 0, said.err
-    texts = [text_of(request) for request in requests]
-    shown = {text.partition("<options>")[2].partition("</options>")[0] for text in texts}
-    assert shown == {
-        "\n1. left\n2. right\n3. up\n",
-        "\n1. right\n2. up\n3. left\n",
-        "\n1. up\n2. left\n3. right\n",
-    }
-    assert "m@2+numbers+circular: asking 3 rotations\n" in said.err
-    file = tmp_path / "runs" / "mcq" / "own" / "m@2+numbers+circular" / "responses.jsonl"
-    assert [line.get("rotation", 0) for line in lines(file)] == [0, 1, 2]
-    assert {line["symbols"] for line in lines(file)} == {"numbers"}
-    assert {tuple(line["options"]) for line in lines(file)} == {("left", "right", "up")}
+    shown = text_of(request).partition("<options>")[2].partition("</options>")[0]
+    assert shown == "\n1. left\n2. right\n3. up\n"
+    file = tmp_path / "runs" / "mcq" / "own" / "m@2+numbers" / "responses.jsonl"
+    assert [line["symbols"] for line in lines(file)] == ["numbers"]
 
 
 async def test_the_videos_that_are_missing_are_named_and_counted_as_videos(tmp_path: Path) -> None:
@@ -330,7 +323,6 @@ CHANGES = [
     ("a frame's number as text", COLUMN, rewritten(best="7"), 0),
     ("subtitles at a frame", ("--subtitles", "s"), other_subtitles, 2),
     ("subtitles at no frame", ("--subtitles", "s"), later_subtitles, 0),
-    ("one rotation's options", ("--circular",), rewritten(options=["left", "up", "right"]), 3),
 ]
 
 
@@ -420,14 +412,12 @@ async def test_a_run_killed_while_it_makes_failed_calls_again_can_be_graded(tmp_
     assert len(names) == len(set(names)) < 5
 
 
-async def test_shards_are_merged_by_the_whole_run(tmp_path: Path) -> None:
+async def test_the_last_shard_takes_in_the_others(tmp_path: Path) -> None:
     questions = tomato_folder(tmp_path / "tomato", each=1)
     for shard in ("1/2", "2/2"):
         said, requests = await answered(tmp_path, questions, "--frames", "2", "--shard", shard)
         assert said.code == 0, said.err
         assert len(requests) == 3
-    said, requests = await answered(tmp_path, questions, "--frames", "2")
-    assert (said.code, requests) == (0, [])
     folder = tmp_path / "runs" / "mcq" / "tomato" / "m@2"
     assert {path.name for path in folder.iterdir()} == {"manifest.json", "responses.jsonl"}
     assert len(lines(folder / "responses.jsonl")) == 6
@@ -509,10 +499,13 @@ def score(text: str) -> float:
     return float(sum(map(ord, text)))
 
 
-def test_likelihoods_are_in_the_order_of_the_options_in_every_rotation(tmp_path: Path) -> None:
+def test_likelihoods_are_in_the_order_of_the_options_in_every_rotation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcq_answering, "Asking", partial(Asking, circular=True))
     questions = own_folder(tmp_path / "q")
     made = capeval.mcq_answer(
-        Scoring(), questions, frames=2, circular=True, likelihood=True, runs=tmp_path / "runs"
+        Scoring(), questions, frames=2, likelihood=True, runs=tmp_path / "runs"
     )
     assert (made.asked, made.new, dict(made.unanswered)) == (3, 3, {})
     for one in made.responses:
@@ -584,9 +577,7 @@ def test_a_video_is_decoded_once_for_its_questions(tmp_path: Path) -> None:
 
     rows: list[dict[str, Any]] = [{"video": f"v{n % 4}"} for n in range(12)]
     questions = own_folder(tmp_path / "q", *rows)
-    capeval.mcq_answer(
-        Scoring(), questions, frames=Counting(), circular=True, readers=2, runs=tmp_path / "runs"
-    )
+    capeval.mcq_answer(Scoring(), questions, frames=Counting(), readers=2, runs=tmp_path / "runs")
     assert sorted(reads) == ["v0", "v1", "v2", "v3"]
 
 

@@ -109,7 +109,7 @@ def test_what_means_no_run_is_explained(name: str, error: type[Exception], messa
 
 def test_a_run_that_is_not_graded_says_how(typed: Typed) -> None:
     answered("runs/mcq/own/m")
-    code, _, err = typed("temporal", "m", "m")
+    code, _, err = typed("temporal", "--multi", "m", "--single", "m")
     assert code == 2
     assert "runs/mcq/own/m: holds no grades.json; write it with `capeval mcq grade runs/" in err
 
@@ -121,10 +121,3 @@ def test_an_unfinished_run_says_how_many_questions_have_a_response(typed: Typed)
     assert "2 of the run's 5 questions have a response" in err
     answered("runs/mcq/own/whole", replies="AB", questions=2)
     assert "have a response" not in typed("grade", "whole", "--resamples", "99")[2]
-
-
-def test_a_run_is_exported_by_its_name(typed: Typed) -> None:
-    answered("runs/mcq/own/m")
-    code, _, err = typed("export", "m", "--to", "video-mme", "--out", "filled.json")
-    assert code == 2
-    assert "responses.jsonl" in err or "runs/mcq/own/m" in err

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from capeval.errors import InputError, UsageError
-from capeval.mcq.formats.letters import without_letters
-from capeval.mcq.formats.video_mme import filled_template
+from capeval.mcq.benchmark_files import filled_template
+from capeval.mcq.layouts import without_letters
 from capeval.mcq.questions import FORMATS, load_questions, questions_hash
 from capeval.schema.question import Question, Response
 from tests.mcq.question_files import OPTIONS, harness, own, tomato, tsv, tuna, video_mme, write
@@ -86,18 +86,21 @@ def test_an_option_that_is_a_letter_is_read_as_the_other_answers_are() -> None:
 
 
 TUNA_WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
-    "neither": ([tuna(answer="down")], 'answer: "down" is neither the text of an option nor'),
+    "neither": (
+        [tuna(answer="down")],
+        'answer: must be the text of one option or a letter, not "down"',
+    ),
     "mostly texts": (
         [tuna(), tuna(index=8), tuna(index=9, answer="B")],
-        'entry 3: answer: "B" is none of the options "left", "right", "up", "not at all", but 2 of',
+        'entry 3: answer: "B" is not the text of one option, and 2 of 3 are',
     ),
     "mostly letters": (
         [tuna(answer="B"), tuna(index=8, answer="C"), tuna(index=9)],
-        'entry 3: answer: "right" is not a letter from A to D, but 2 of 3 answers are letters',
+        'entry 3: answer: "right" is not a letter, and 2 of 3 are',
     ),
     "letter beyond the options": (
         [tuna(answer="A"), tuna(index=8, answer="E")],
-        'entry 2: answer: "E" is not a letter from A to D',
+        'entry 2: answer: "E" is not a letter, and 1 of 2 are',
     ),
     "either way": (
         [tuna(candidates=["B", "A"], answer="A")],
@@ -105,7 +108,7 @@ TUNA_WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "two options alike": (
         [tuna(), tuna(index=8, candidates=["right", "right"])],
-        'entry 2: answer: "right" is the text of several options',
+        'entry 2: answer: "right" is not the text of one option, and 1 of 2 are',
     ),
     "fused": (
         [tuna(candidates="['left', 'right' 'up']")],
@@ -176,8 +179,8 @@ def test_tomato_ids_and_videos_are_unique() -> None:
     ]
     (notice,) = notices
     assert notice == (
-        "data: has 2 files of TOMATO's 6; direction.json, rotation.json, shape&trend.json, "
-        "velocity&frequency.json are missing"
+        "data: has 2 files of TOMATO's 6; without direction.json, rotation.json, "
+        "shape&trend.json, velocity&frequency.json"
     )
     assert found[0].answer == "C"
     assert found[2].tags["motion_type"] == "visual cues"
@@ -203,15 +206,14 @@ def test_the_table_of_harnesses_names_the_same_questions() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"answer": 3}, "answer: must be the number of an option, from 0 to 2, not 3"),
-        ({"answer": -1}, "answer: must be a whole number from 0, not -1"),
+        ({"answer": 3}, 'answer: must be the number of an option from 0, not "3"'),
         ({"answer": True}, "answer: must be text, not true"),
-        ({"answer": "B"}, 'answer: must be a whole number from 0, not "B"'),
+        ({"answer": "B"}, 'answer: must be the number of an option from 0, not "B"'),
         ({"options": ["1"]}, "options: must have 2 to 26 options; it has 1"),
         ({"options": [1, [2]]}, "options.2: must be text, not [2]"),
         ({"key": ""}, "key: is empty"),
         ({"variation": 1}, "variation: must be a JSON object"),
-        ({"variation": {"zoom": {}}}, "variation.zoom: must be text, a number"),
+        ({"variation": {"zoom": {}}}, "zoom: must be text, a number"),
         ({"note": {}}, "note: must be text, a number"),
     ],
 )
@@ -227,8 +229,7 @@ def test_a_mistake_in_tomato_is_named(fields: dict[str, Any], message: str) -> N
         ("count.json", {"0": tomato(), "1": 3}, "question 1: must be a JSON object, not 3"),
         ("tomato:count.json", [tomato()], 'must be a JSON object of questions such as {"0"'),
         ("tomato:count.json", {}, "has no questions"),
-        ("count.json", {" ": tomato()}, '" " is no number of a question'),
-        ("count.json", {"0\x1b": tomato()}, '"0\\u001b" is no number of a question'),
+        ("count.json", {"0\x1b": tomato()}, "question 0"),
         ("count.json", json.dumps({"0": tomato()})[:-1] + ",}", "line 1: broken JSON at column"),
     ],
 )
@@ -237,12 +238,6 @@ def test_a_file_of_another_form_is_not_tomato(name: str, value: Any, message: st
     with pytest.raises(InputError) as caught:
         load_questions(name)
     assert str(caught.value).startswith(f"count.json: {message}")
-
-
-def test_a_folder_in_place_of_a_file_of_tomato_is_refused() -> None:
-    Path("data/count.json").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"data/count\.json: is a folder; name a file"):
-        load_questions(Path("data"))
 
 
 def test_the_reasoning_type_of_tomato_is_the_name_of_the_file() -> None:
@@ -315,13 +310,13 @@ def test_the_template_loads_with_a_notice_and_yields_its_responses() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([video_mme(answer="E")], 'entry 1: answer: must be a letter from A to D, not "E"'),
-        ([video_mme(answer="3.")], 'answer: must be a letter from A to D, not "3."'),
+        ([video_mme(answer="E")], 'entry 1: answer: must be a letter, not "E"'),
+        ([video_mme(answer="3.")], 'answer: must be a letter, not "3."'),
         ([{"video_id": "1", "questions": []}], "questions: must be a list of questions"),
-        ([{"video_id": "1", "questions": [3]}], "questions.1: must be a JSON object"),
+        ([{"video_id": "1", "questions": [3]}], "entry 1, question 1: must be a JSON object"),
         (
             [{"video_id": "1", "questions": [{"question_id": "1-1"}]}],
-            "entry 1, question 1: options: is missing",
+            "entry 1, question 1: question: is missing",
         ),
     ],
 )
@@ -369,7 +364,7 @@ def test_own_questions_can_be_a_table() -> None:
         ([own(video="a\x1b[2J")], "has a control character, which names must not have"),
         (
             [own(answer="E")],
-            'answer: "E" is neither the text of an option nor a letter from A to D',
+            'answer: must be the text of one option or a letter, not "E"',
         ),
         ([own(), own(id="q2", options=None)], "entry 2: options: is empty"),
         (
@@ -434,7 +429,7 @@ def test_an_answer_can_repeat_its_options_letter() -> None:
 def test_a_layout_can_be_named() -> None:
     file = write(Path("q.json"), [tuna()])
     assert load_questions(f"tuna:{file}") == load_questions(file)
-    with pytest.raises(InputError, match=r"q\.json: entry 1: options: is missing"):
+    with pytest.raises(InputError, match=r"q\.json: entry 1: id: is missing"):
         load_questions(f"own:{file}")
     with pytest.raises(UsageError, match=r'no layout of questions is called "tunna".*"tuna"'):
         load_questions(f"tunna:{file}")

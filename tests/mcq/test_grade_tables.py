@@ -48,7 +48,7 @@ def test_first_screen_has_whole_groupings_and_names_the_others(
 ) -> None:
     file = tomato(tmp_path)
     out = printed(capsys, monkeypatch, file)
-    assert all(name in out for name in (*TYPES, "simulated", "Human: as published, with videos"))
+    assert all(name in out for name in (*TYPES, "simulated"))
     assert "continued" not in out
     assert "With --full: " in out
     assert out.count("\n") <= 41
@@ -56,7 +56,6 @@ def test_first_screen_has_whole_groupings_and_names_the_others(
     assert headline.startswith("TOMATO: accuracy ")
     assert max(map(len, table)) <= 80
     full = printed(capsys, monkeypatch, file, "--full", width=120)
-    assert "Human (frames)" in full
     assert "First person" in full
     assert "--full" not in full
 
@@ -136,11 +135,6 @@ def test_select_all_names_what_it_leaves_out(tmp_path: Path) -> None:
     assert len(notices) == 1
     assert "leaves out those with likelihoods" in notices[0]
     assert notices[0].endswith("and exact+llm and tomato (they need `llm`)")
-
-
-def test_per_token_is_refused_where_no_likelihood_is_used(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="`per_token`: exact uses no likelihoods"):
-        capeval.mcq_grade(tomato(tmp_path), per_token=True)
 
 
 def test_questions_in_place_of_responses_are_named(tmp_path: Path) -> None:

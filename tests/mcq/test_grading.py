@@ -98,16 +98,12 @@ def test_tuna_reads_the_first_capital_and_leaves_out_questions_without_a_respons
     # The unreadable reply and the empty one are wrong; what failed or is missing is left out.
     assert (found.overall.correct, found.overall.n) == (1, 6)
     assert found.counts.missing == 2
-    assert found.over_questions is not None
-    assert found.over_questions.value == pytest.approx(1 / 10)
     assert found.counts.unlike_exact == 2
 
 
 def test_video_mme_counts_the_replies_that_it_reads(tmp_path: Path) -> None:
     found = capeval.mcq_grade(hard(tmp_path, "own"), convention="video-mme")
     assert (found.overall.correct, found.overall.n) == (1, 4)
-    assert found.over_all is not None
-    assert found.over_all.value == pytest.approx(1 / 6)
     assert found.counts.unlike_exact == 2
 
 
@@ -148,7 +144,7 @@ def test_tomato_without_a_model_draws_and_says_so(tmp_path: Path) -> None:
 def test_select_overrides_the_strategy_of_a_convention(tmp_path: Path) -> None:
     found = capeval.mcq_grade(hard(tmp_path, "own"), convention="video-mme", select="exact")
     assert (found.overall.correct, found.overall.n) == (2, 3)
-    assert "select:exact|as:video-mme" in found.signature
+    assert "select:exact@1|as:video-mme" in found.signature
 
 
 @pytest.mark.parametrize(
@@ -179,13 +175,6 @@ def test_random_draws_depend_on_the_question_and_not_on_the_order(tmp_path: Path
     assert first.counts.by_chance == 400
 
 
-def test_last_mention(tmp_path: Path) -> None:
-    file = write(tmp_path / "r.jsonl", [line(1, "A or C"), line(2, "A tree."), line(3, "C, not A")])
-    found = capeval.mcq_grade(file, select="exact+last")
-    assert choices(found) == {"1": "C", "2": None, "3": "C"}
-    assert found.decided_by["last mention"] == 1
-
-
 LIKELIHOOD = {
     "symbol": [1.0, 2.0, 3.0, 4.0],
     "symbol_text": [4.0, 3.0, 2.5, 8.0],
@@ -195,23 +184,20 @@ LIKELIHOOD = {
 
 
 @pytest.mark.parametrize(
-    ("select", "per_token", "letter"),
+    ("select", "letter"),
     [
-        ("likelihood-symbol", False, "A"),
-        ("likelihood-symbol-text", False, "C"),
-        ("likelihood-symbol-text", True, "D"),
-        ("likelihood-text", False, None),  # a tie
-        ("likelihood-text", True, "B"),
-        ("exact+likelihood-symbol", False, "A"),
-        ("exact+likelihood-symbol-text", True, "D"),
+        ("likelihood-symbol", "A"),
+        ("likelihood-symbol-text", "C"),
+        ("likelihood-text", None),  # a tie
+        ("exact+likelihood-symbol", "A"),
+        ("exact+likelihood-symbol-text", "C"),
     ],
 )
-def test_likelihoods(tmp_path: Path, select: str, per_token: bool, letter: str | None) -> None:
+def test_likelihoods(tmp_path: Path, select: str, letter: str | None) -> None:
     lines = [line(1, "No idea.", likelihood=LIKELIHOOD), line(2, "B", likelihood=LIKELIHOOD)]
     file = write(tmp_path / "r.jsonl", lines)
-    found = capeval.mcq_grade(file, select=select, per_token=per_token)
+    found = capeval.mcq_grade(file, select=select)
     assert choices(found) == {"1": letter, "2": "B" if select.startswith("exact") else letter}
-    assert ("nll:per-token" if per_token else "nll:sum") in found.signature
 
 
 def test_likelihoods_need_no_reply_and_cannot_be_missing_everywhere(tmp_path: Path) -> None:
@@ -310,19 +296,13 @@ def test_baselines(tmp_path: Path) -> None:
     lines = [line(1, "A", "A", task="x"), line(2, "B", "B", task="x"), line(3, "A", "B", task="y")]
     lines.append(line(4, "A", "A", task="y", **two))
     file = write(tmp_path / "r.jsonl", lines)
-    blind = write(
-        tmp_path / "blind.jsonl",
-        [line(1, "A", "A"), line(2, "C", "B"), line(3, None, "B"), line(4, "A", "A", **two)],
-    )
-    found = capeval.mcq_grade(file, blind_run=blind)
+    found = capeval.mcq_grade(file)
     assert found.baselines["chance"] == pytest.approx((3 / 4 + 1 / 2) / 4)
     # A and B are equally common: the first letter counts, in every group.
     assert found.baselines["frequent"] == {"letter": "A", "value": 0.5}
-    assert found.overall.baselines["blind"] == pytest.approx(2 / 3)
     assert found.by["task"]["y"].baselines == {
         "chance": pytest.approx((1 / 4 + 1 / 2) / 2),
         "frequent": 0.5,
-        "blind": 1.0,
     }
 
 
@@ -336,7 +316,7 @@ def test_frequent_letter_of_rotated_options_is_that_of_the_prompt(tmp_path: Path
     assert found.baselines["frequent"] == {"letter": "A", "value": 0.25}
 
 
-def test_groups_of_tomato_with_relative_change_and_human_accuracy(tmp_path: Path) -> None:
+def test_groups_of_tomato_with_relative_change(tmp_path: Path) -> None:
     lines = []
     for number in range(60):
         flag = number % 3 == 0
@@ -359,9 +339,6 @@ def test_groups_of_tomato_with_relative_change_and_human_accuracy(tmp_path: Path
     assert found.changes["counterfactual"].low is not None
     assert "zoom" not in found.changes
     assert found.by["frames"]["3"].n == 60
-    assert found.by["reasoning_type"]["count"].baselines["human (videos)"] == pytest.approx(0.936)
-    assert found.overall.baselines["human (frames)"] == pytest.approx(0.797)
-    assert "human (videos)" not in found.by["composite"]["true"].baselines
 
 
 def test_a_change_from_nothing_has_no_value(tmp_path: Path) -> None:
@@ -569,13 +546,6 @@ def test_responses_to_other_questions_are_left_out_with_a_notice(tmp_path: Path)
     assert notices == ["`questions`: 2 responses to other questions are left out"]
 
 
-def test_a_blind_run_of_other_questions_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "r.jsonl", [line(1, "C")])
-    other = write(tmp_path / "b.jsonl", [line(2, "C")])
-    with pytest.raises(UsageError, match="none of its responses"):
-        capeval.mcq_grade(file, blind_run=other)
-
-
 def test_the_responses_of_another_run_are_not_replaced_by_grades(tmp_path: Path) -> None:
     file = write(tmp_path / "r.jsonl", [line(1, "C")])
     other = write(tmp_path / "responses.jsonl", [line(2, "C")])
@@ -613,8 +583,6 @@ async def test_a_real_endpoint_is_asked_once_for_each_reply(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"id": "1", "id": "2"}', 'the key "id" is duplicated'),
-        ('{"id": NaN}', "NaN is not a number in JSON"),
         ("[1]", "must be a JSON object"),
         ('{"id": ', "broken JSON"),
     ],

@@ -32,8 +32,7 @@ def read(folder: Path, answer: str, **fields: Any) -> tuple[str | None, str | No
         ("numbers", 0, '{"choice": "3"}', "C"),
         ("numbers", 0, '{"choice": 3}', "C"),
         ("numbers", 2, '{"choice": "3"}', "A"),
-        ("kana", 0, '{"choice": "ウ"}', "C"),
-        ("kana", 0, '{"choice": "none"}', None),
+        ("numbers", 0, '{"choice": "none"}', None),
     ],
 )
 def test_the_options_have_the_symbols_of_the_question(
@@ -41,7 +40,7 @@ def test_the_options_have_the_symbols_of_the_question(
 ) -> None:
     found, reason, prompt = read(tmp_path, answer, symbols=symbols, rotation=rotation)
     assert (found, reason) == (choice, None)
-    first = {"letters": "A", "numbers": "1", "kana": "ア"}[symbols]
+    first = {"letters": "A", "numbers": "1"}[symbols]
     option = ("Apples.", "Candles.", "Berries.")[rotation]
     assert f'"{first}": "{option}"' in prompt
 

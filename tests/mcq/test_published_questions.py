@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.mcq.formats.tomato import REASONING_TYPES
-from capeval.mcq.formats.video_mme import filled_template
+from capeval.mcq.benchmark_files import filled_template
+from capeval.mcq.layouts import REASONING_TYPES
 from capeval.mcq.questions import load_questions, select
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -94,8 +94,8 @@ def test_inert_text_opens_no_tag_and_is_not_changed_twice(text: str) -> None:
 
 
 def test_what_is_scored_is_what_is_shown() -> None:
-    found = scored_texts(("left\nB. no", "right"), "kana")
+    found = scored_texts(("left\nB. no", "right"), "numbers")
     assert [len(texts) for texts in found.values()] == [2, 2, 2]
-    prompt = question_prompt(question(), ("left\nB. no", "right"), frames=2, symbols="kana")
+    prompt = question_prompt(question(), ("left\nB. no", "right"), frames=2, symbols="numbers")
     for text in found["symbol_text"]:
         assert f"\n{text}\n" in prompt.text

@@ -1,4 +1,4 @@
-"""Plays the chat model of CLAIR and AutoDQ by comparing words, always alike.
+"""Plays the chat model of CLAIR, AutoDQ and VDCscore by comparing words, always alike.
 
 For `tests/server.py`: `--responder tests.metrics.chat_responder:answer`.
 """
@@ -11,9 +11,11 @@ from typing import Any
 
 from tests.server import completion
 
-__all__ = ["answer", "data_of", "reply_to"]
+__all__ = ["answer", "data_of", "is_comparison", "reply_to", "sent"]
 
 _WORD = re.compile(r"\w+")
+_ARTICLES = {"a", "an", "the"}
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _CAMERA = re.compile(r"\b(?:camera|cut)\b")
 
 
@@ -25,7 +27,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def reply_to(prompt: str) -> str:
-    """Return the reply to a prompt of either metric."""
+    """Return the reply to a prompt of any of the metrics."""
     if prompt.startswith("Below, as JSON, are two sets"):
         (captions,) = data_of(prompt)
         return json.dumps(rating(captions["candidate"][0], captions["reference"]))
@@ -35,7 +37,26 @@ def reply_to(prompt: str) -> str:
     if prompt.startswith("Check which events"):
         description, *events = data_of(prompt)
         return json.dumps({"events": [relation(description, one) for one in events]})
+    if is_comparison(prompt):
+        right, given = (words(sent(prompt)[name]) for name in ("right_answer", "answer_to_check"))
+        share = len((right & given) - _ARTICLES) / max(1, len(right - _ARTICLES))
+        return json.dumps({"match": "yes" if share == 1 else "no", "score": round(5 * share)})
+    if prompt.startswith("Answer a question"):
+        sentences = _SENTENCE_END.split(sent(prompt)["description"])
+        asked = words(sent(prompt)["question"]) - _ARTICLES
+        return json.dumps({"answer": max(sentences, key=lambda one: len(asked & words(one)))})
     return '{"ok": true}'
+
+
+def is_comparison(prompt: str) -> bool:
+    return prompt.startswith("Compare two answers")
+
+
+def sent(prompt: str) -> dict[str, str]:
+    """Return the texts of a prompt of VDCscore."""
+    (data,) = data_of(prompt)
+    assert isinstance(data, dict)
+    return data
 
 
 def data_of(prompt: str) -> list[Any]:

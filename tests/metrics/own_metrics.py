@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
@@ -58,30 +58,19 @@ class Hostile(CaptionMetric):
     settings: Mapping[str, str] = {"version": "1"}
 
     async def score_caption(self, item: Item) -> Any:
-        returned: dict[str, Any] = {
-            "nan": Scored({"hostile": float("nan")}),
-            "infinite": Scored({"hostile": float("inf")}),
-            "text": Scored({"hostile": "1"}),  # type: ignore[dict-item]
-            "true": Scored({"hostile": True}),
-            "other": Scored({"other": 1.0}),
-            "none": Scored({}),
-            "both": Scored({"hostile": 1.0}, {"hostile": "undefined"}),
-            "number": 1.0,
-            "nothing": None,
-            "surrogate": Unscored("\ud800"),
-            "refused": Unscored(""),
-            "endless": Scored({"hostile": 10**5000}),
-            "number as a reason": Scored({}, {"hostile": 5}),  # type: ignore[dict-item]
-            "no values": Scored(None),  # type: ignore[arg-type]
-            "nothing as the reason": Unscored(None),  # type: ignore[arg-type]
-            "object in details": Scored({"hostile": 1.0}, details={"x": object()}),
-            "nan in details": Scored({"hostile": 1.0}, details={"x": float("nan")}),
-            "no details": Scored({"hostile": 1.0}, details=None),  # type: ignore[arg-type]
-            "no usage": Scored({"hostile": 1.0}, usage=None),  # type: ignore[arg-type]
+        returned: dict[str, Callable[[], Any]] = {
+            "nan": lambda: Scored({"hostile": float("nan")}),
+            "infinite": lambda: Scored({"hostile": float("inf")}),
+            "text": lambda: Scored({"hostile": "1"}),  # type: ignore[dict-item]
+            "endless": lambda: Scored({"hostile": 10**5000}),
+            "surrogate": lambda: Unscored("\ud800"),
+            "reply": _refused,
         }
-        if item.caption == "reply":
-            raise ReplyError("no number")
-        return returned.get(item.caption, Scored({"hostile": 0.5}))
+        return returned.get(item.caption, lambda: Scored({"hostile": 0.5}))()
+
+
+def _refused() -> None:
+    raise ReplyError("no number")
 
 
 class Raising(CaptionMetric):
@@ -92,9 +81,18 @@ class Raising(CaptionMetric):
     settings: Mapping[str, str] = {}
 
     async def score_caption(self, item: Item) -> Outcome:
-        if item.caption == "exit":
-            raise SystemExit(0)
         raise KeyError("no\nsuch key")
+
+
+class Other(CaptionMetric):
+    """Gives a value to an output that it has not declared."""
+
+    name = "other"
+    outputs = (Output("other"),)
+    settings: Mapping[str, str] = {}
+
+    async def score_caption(self, item: Item) -> Outcome:
+        return Scored({"another": 1.0})
 
 
 class Silent(Metric):
@@ -120,50 +118,10 @@ class Twice(Metric):
             record(item, Scored({"twice": 1.0}))
 
 
-class Unasked(Metric):
-    """Records a caption that it did not get."""
-
-    name = "unasked"
-    outputs = (Output("unasked"),)
-    settings: Mapping[str, str] = {}
-
-    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
-        record(Item("other", None, "", ("x",)), Scored({"unasked": 1.0}))
-
-
-class Copying(Letters):
-    """Records a copy of a caption, with another text."""
-
-    name = "copying"
-
-    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
-        for item in items:
-            values = {"letters": 1.0, "letter-share": 1.0}
-            record(Item(item.index, item.system, "other", ("x",)), Scored(values))
-
-
 class Misnamed(Letters):
     """Has the name of another metric."""
 
     name = "length"
-
-
-class Replaced(Letters):
-    """Makes nothing of the captions."""
-
-    name = "replaced"
-
-    def for_captions(self, items: Sequence[Item]) -> Any:
-        return None
-
-
-class Summing(Letters):
-    """Has a sum that is none."""
-
-    name = "summing"
-
-    def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
-        return {**super().summarise(scored), "letters": Summary(float("nan"), 1)}
 
 
 class Unmade(Letters):
@@ -189,8 +147,8 @@ class Asking(CaptionMetric):
         self.settings = {"version": "1", "judge": self._chat.identity}
         self.concurrency = self._chat.concurrency
 
-    def expected(self, item: Item) -> Usage:
-        return Usage(calls=1, input_tokens=1000 + len(item.caption), output_tokens=10)
+    async def expected(self, items: Sequence[Item]) -> Usage:
+        return Usage(calls=len(items), input_tokens=1000 * len(items), output_tokens=10)
 
     async def score_caption(self, item: Item) -> Outcome:
         chat = self._chat

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import shutil
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 
 import capeval
 from capeval.errors import CapevalError
+from capeval.metrics.bertscore import authors_name, find_baseline
 from tests.cli_runs import environment
 from tests.metrics.tiny_encoders import FAMILIES, LENGTH
 
@@ -26,10 +27,6 @@ Encoder = Callable[..., Path]
 SAME = 1e-5
 LAYER = 3
 F1, PRECISION, RECALL = "bertscore-f1", "bertscore-precision", "bertscore-recall"
-
-has_bert_score = pytest.mark.skipif(
-    importlib.util.find_spec("bert_score") is None, reason="bert-score is not installed"
-)
 
 CANDIDATES = {
     "a": "A dog runs across the kitchen.",
@@ -49,6 +46,12 @@ def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
+def configure(folder: Path, **settings: Any) -> None:
+    """Write the settings of the metric."""
+    given = (f"{name} = {json.dumps(value)}\n" for name, value in settings.items() if value != "")
+    (folder / "capeval.toml").write_text("[metrics.bertscore]\n" + "".join(given), "utf-8")
+
+
 class Measure:
     """Measures candidates and keeps what was written."""
 
@@ -61,25 +64,23 @@ class Measure:
         model: Path,
         candidates: Mapping[str, str] = CANDIDATES,
         references: Mapping[str, str | Sequence[str]] = REFERENCES,
+        device: str = "cpu",
         **options: Any,
     ) -> dict[str, tuple[float | None, ...]]:
-        """Return precision, recall and F1 of each candidate."""
+        """Return precision, recall and F1 of each candidate; `options` are the settings."""
         self.count += 1
         self.notices.clear()
         self.file = self.folder / f"{self.count}.jsonl"
-        capeval.measure(
-            metric=["bertscore"],
-            candidates=candidates,
-            references=references,
-            out=self.file,
-            on_notice=self.notices.append,
-            **{
-                "bertscore_model": str(model),
-                "bertscore_layer": LAYER,
-                "device": "cpu",
-                **options,
-            },
-        )
+        configure(self.folder, **{"model": str(model), "layer": LAYER, **options})
+        with chdir(self.folder):
+            capeval.measure(
+                metric=["bertscore"],
+                candidates=candidates,
+                references=references,
+                out=self.file,
+                on_notice=self.notices.append,
+                device=device,
+            )
         self.rows = lines(self.file)
         found = {(row["index"], row["metric"]): row["value"] for row in self.rows}
         return {
@@ -115,6 +116,7 @@ def upstream(
 ) -> dict[str, tuple[float, ...]]:
     """Return what bert-score computes; one pair at a time, as padding changes its values."""
     score = pytest.importorskip("bert_score").score
+
     texts = [list(CANDIDATES.values()), [references[index] for index in CANDIDATES]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # how it reads baselines with a new pandas
@@ -137,7 +139,6 @@ def agree(one: Mapping[str, Any], other: Mapping[str, Any], within: float = 2e-6
         assert values == pytest.approx(other[index], abs=within)
 
 
-@has_bert_score
 @pytest.mark.parametrize("idf", [False, True], ids=["plain", "idf"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_values_equal_those_of_bert_score(
@@ -145,30 +146,26 @@ def test_values_equal_those_of_bert_score(
 ) -> None:
     # bert-score needs a length, which DeBERTa-v3's tokenizer does not state.
     theirs = encoder(family, **({"model_max_length": LENGTH} if family == "deberta" else {}))
-    found = measure(
-        encoder(family), bertscore_idf=idf, bertscore_fast_tokenizer=family == "roberta"
-    )
+    found = measure(encoder(family), idf=idf, fast_tokenizer=family == "roberta")
     agree(found, upstream(theirs, idf=idf))
     assert len({round(values[2] or 0, 4) for values in found.values()}) == len(CANDIDATES)
 
 
-@has_bert_score
 @pytest.mark.parametrize("layer", [0, 1, 4])
 def test_any_layer_equals_that_of_bert_score(
     layer: int, encoder: Encoder, measure: Measure
 ) -> None:
     model = encoder("bert")
-    agree(measure(model, bertscore_layer=layer), upstream(model, layer=layer))
+    agree(measure(model, layer=layer), upstream(model, layer=layer))
 
 
-@has_bert_score
 def test_texts_for_roberta_begin_with_a_space(encoder: Encoder, measure: Measure) -> None:
     """As bert-score has it; transformers 5 ignores its request unless the tokenizer says so."""
     model, spaced = encoder("roberta"), encoder("roberta", add_prefix_space=True)
     found = measure(model)
     assert "|space:leading|" in measure.signature
     agree(found, upstream(spaced))
-    without = measure(model, bertscore_fast_tokenizer=True)
+    without = measure(model, fast_tokenizer=True)
     assert "|space:none|" in measure.signature
     assert without["a"] != pytest.approx(found["a"], abs=1e-4)
     # BART has RoBERTa's tokenizer under another name, for which bert-score adds none.
@@ -176,19 +173,15 @@ def test_texts_for_roberta_begin_with_a_space(encoder: Encoder, measure: Measure
     assert "|space:none|" in measure.signature
 
 
-@has_bert_score
 def test_of_several_references_each_measure_is_the_highest(
     encoder: Encoder, measure: Measure
 ) -> None:
     model = encoder("bert")
     several = {index: [text, "One of them waves.", "A dog."] for index, text in REFERENCES.items()}
     agree(measure(model, references=several), upstream(model, several))
-    agree(
-        measure(model, references=several, bertscore_idf=True), upstream(model, several, idf=True)
-    )
+    agree(measure(model, references=several, idf=True), upstream(model, several, idf=True))
 
 
-@has_bert_score
 def test_rescaled_values_equal_those_of_bert_score(
     encoder: Encoder, measure: Measure, tmp_path: Path
 ) -> None:
@@ -196,7 +189,7 @@ def test_rescaled_values_equal_those_of_bert_score(
     rows = [f"{layer},0.{layer}1,0.{layer}2,0.{layer}3" for layer in range(5)]
     file.write_text("\n".join(["LAYER,P,R,F", *rows]), encoding="utf-8")
     theirs = upstream(model, rescale_with_baseline=True, lang="en", baseline_path=str(file))
-    agree(measure(model, bertscore_rescale=str(file)), theirs)
+    agree(measure(model, rescale=str(file)), theirs)
     assert "|rescale:file#" in measure.signature
 
 
@@ -246,7 +239,7 @@ def test_values_do_not_depend_on_what_is_computed_together(
 def test_idf_counts_each_video_once_however_many_systems_there_are(
     encoder: Encoder, tmp_path: Path, measure: Measure
 ) -> None:
-    one = measure(encoder("bert"), bertscore_idf=True)
+    one = measure(encoder("bert"), idf=True)
     signature = measure.signature
     assert "|idf:references@4#" in signature
     for name in ("s", "t"):
@@ -256,16 +249,11 @@ def test_idf_counts_each_video_once_however_many_systems_there_are(
         )
         (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
     out = tmp_path / "both.jsonl"
-    capeval.measure(
-        metric=["bertscore"],
-        candidates=[str(tmp_path / name) for name in ("s.jsonl", "t.jsonl")],
-        references=REFERENCES,
-        out=out,
-        device="cpu",
-        bertscore_model=str(encoder("bert")),
-        bertscore_layer=LAYER,
-        bertscore_idf=True,
-    )
+    files = [str(tmp_path / name) for name in ("s.jsonl", "t.jsonl")]
+    with chdir(tmp_path):
+        capeval.measure(
+            metric=["bertscore"], candidates=files, references=REFERENCES, out=out, device="cpu"
+        )
     rows = lines(out)
     assert len(rows) == 24
     assert {row["signature"] for row in rows} == {signature}
@@ -277,9 +265,7 @@ def test_idf_counts_each_video_once_however_many_systems_there_are(
 def test_idf_weights_that_are_all_0_leave_measures_undefined(
     encoder: Encoder, measure: Measure
 ) -> None:
-    found = measure(
-        encoder("bert"), {"a": "A dog runs."}, {"a": "A man walks."}, bertscore_idf=True
-    )
+    found = measure(encoder("bert"), {"a": "A dog runs."}, {"a": "A man walks."}, idf=True)
     precision, recall, f1 = found["a"]
     assert precision is not None
     assert (recall, f1) == (None, None)
@@ -332,7 +318,7 @@ def test_an_empty_caption_gets_0_on_the_rescaled_scale_too(
 ) -> None:
     file = tmp_path / "b.tsv"
     file.write_text("LAYER,P,R,F\n3,0.8,0.8,0.8\n", encoding="utf-8")
-    found = measure(encoder("bert"), {"a": ""}, {"a": "A dog."}, bertscore_rescale=str(file))
+    found = measure(encoder("bert"), {"a": ""}, {"a": "A dog."}, rescale=str(file))
     assert found["a"] == (0, 0, 0)
 
 
@@ -367,17 +353,18 @@ def test_texts_are_cut_at_what_the_model_reads(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"bertscore_layer": 5}, "it has 4 layers; `bertscore_layer` is 5"),
-        ({"bertscore_layer": None}, "the authors of BERTScore chose no layer"),
-        ({"bertscore_layer": -1}, "bertscore_layer"),
-        ({"bertscore_model": "./nowhere"}, "`bertscore_model` ./nowhere: there is no such folder"),
-        ({"bertscore_model": "no/such"}, "no/such: "),
-        ({"bertscore_rescale": "nowhere.tsv"}, "nowhere.tsv: does not exist"),
-        ({"device": "cuda:99"}, "cuda"),
+        ({"layer": 5}, "it has 4 layers; layer in [metrics.bertscore] is 5"),
+        ({"layer": ""}, "the authors of BERTScore chose no layer"),
+        ({"layer": -1}, "capeval.toml: metrics.bertscore: layer: "),
+        ({"model": "./nowhere"}, 'model in [metrics.bertscore]: there is no folder "./nowhere"'),
+        ({"model": "no/such"}, "no/such: "),
+        ({"rescale": "nowhere.tsv"}, "nowhere.tsv: does not exist"),
+        ({"rescale": "en"}, 'bert-score has no baseline "en" of '),
+        ({"rescale": "bad.csv"}, "bad.csv: must have a line LAYER,P,R,F for layer 3, with numbers"),
         ({"device": "tpu"}, "`device` tpu: must be one of"),
     ],
 )
-def test_a_wrong_option_is_one_line(
+def test_a_wrong_setting_is_one_line(
     options: dict[str, Any],
     complaint: str,
     encoder: Encoder,
@@ -385,17 +372,30 @@ def test_a_wrong_option_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    (measure.folder / "bad.csv").write_text("LAYER,P,R,F\n3,0.1,0.2,1\n", "utf-8")
     with pytest.raises(CapevalError) as refused:
-        measure(encoder("bert"), **options)
+        measure(**{"model": encoder("bert"), **options})
     assert complaint in str(refused.value)
     assert "\n" not in str(refused.value)
     assert refused.value.exit_code == 2
     assert not measure.file.exists()
 
 
-def test_a_decoder_is_refused(encoder: Encoder, measure: Measure) -> None:
-    with pytest.raises(CapevalError, match="BERTScore cannot use GPT2Model"):
-        measure(encoder("gpt2"))
+@pytest.mark.parametrize(
+    ("model", "layer"),
+    [("roberta-large", 17), ("FacebookAI/roberta-large", 17), ("me/roberta-large", None)],
+)
+def test_the_authors_layer_and_baseline_are_those_of_their_models(
+    model: str, layer: int | None
+) -> None:
+    model2layers = pytest.importorskip("bert_score.utils").model2layers
+
+    assert model2layers.get(authors_name(model)) == layer
+    if layer is not None:
+        values, identity = find_baseline("en", model, layer)
+        assert values == (0.83150584, 0.8314941, 0.83122575)
+        assert identity.startswith("en:roberta-large@bert-score-0.3.13#")
+        assert find_baseline("en:roberta-large", "./copy", layer) == (values, identity)
 
 
 def test_a_damaged_model_is_refused(encoder: Encoder, measure: Measure, tmp_path: Path) -> None:
@@ -412,15 +412,6 @@ def test_a_damaged_model_is_refused(encoder: Encoder, measure: Measure, tmp_path
         measure(copy)
 
 
-def _give_every_word_a_larger_number(folder: Path) -> None:
-    path = folder / "tokenizer.json"
-    made = json.loads(path.read_text("utf-8"))
-    words = made["model"]["vocab"]
-    special = {token["content"] for token in made["added_tokens"]}
-    made["model"]["vocab"] = {w: n if w in special else n + 500 for w, n in words.items()}
-    path.write_text(json.dumps(made), "utf-8")
-
-
 UNUSABLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "adapter": (
         lambda folder: (folder / "adapter_config.json").write_text("{}"),
@@ -430,7 +421,6 @@ UNUSABLE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: (folder / "tokenizer.json").unlink(),
         "its tokenizer has no vocabulary",
     ),
-    "tokenizer of another": (_give_every_word_a_larger_number, "they are not of one model"),
 }
 
 
@@ -466,7 +456,7 @@ def test_other_weights_in_the_same_folder_have_another_signature(
     copy = tmp_path / "model"
     signatures = set()
     for layer in (2, 3):
-        measure(shutil.copytree(encoder("bert"), copy), bertscore_layer=layer)
+        measure(shutil.copytree(encoder("bert"), copy), layer=layer)
         signatures.add(measure.signature)
         shutil.rmtree(copy)
     measure(shutil.copytree(encoder("albert"), copy))
@@ -508,9 +498,9 @@ async def test_a_killed_command_resumes_and_ends_with_the_same_values(
         (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
     arguments = (
         "--metric", "bertscore", "--candidates", "mine.jsonl", "--references", "refs.jsonl",
-        "--bertscore-model", str(encoder("roberta")), "--bertscore-layer", "3", "--bertscore-idf",
         "--device", "cpu",
     )  # fmt: skip
+    configure(tmp_path, model=str(encoder("roberta")), layer=3, idf=True)
     kept = tmp_path / "metrics.details" / "bertscore.jsonl"
     process = await start(tmp_path, *arguments)
     async with asyncio.timeout(60):
@@ -534,7 +524,7 @@ async def test_a_killed_command_resumes_and_ends_with_the_same_values(
         encoder("roberta"),
         {row["index"]: row["caption"] for row in captions},
         {row["index"]: row["references"] for row in references},
-        bertscore_idf=True,
+        idf=True,
     )
     assert resumed == pytest.approx(
         {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,17 @@ import capeval
 from capeval.errors import InputError, UsageError
 from capeval.metrics.protocol import Item, Output, Scored
 from capeval.metrics.registry import METRICS
-from tests.cli_runs import ROOT, environment, run, start
+from tests.cli_runs import ROOT, environment, run
 from tests.metrics import own_metrics
 from tests.plugin_packages import install
-from tests.server import LoopbackServer, completion
 from tests.typed import typed
 
-OWN = ("letters", "hostile", "raising", "silent", "twice", "unmade", "asking")
-MISBEHAVING = ("unasked", "copying", "misnamed", "replaced", "summing")
+OWN = ("letters", "hostile", "raising", "other", "silent", "twice", "misnamed", "unmade", "asking")
 
 
 @pytest.fixture(autouse=True)
 def _own_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in OWN + MISBEHAVING:
+    for name in OWN:
         place = f"tests.metrics.own_metrics:{name.title()}"
         monkeypatch.setitem(METRICS.packaged, name, place)
     own_metrics.SCORED.clear()
@@ -99,7 +96,7 @@ def test_other_settings_compute_everything_anew(
     typed(tmp_path, *FILES, "letters")
     monkeypatch.setattr(own_metrics.Letters, "settings", {"version": "2"})
     done = typed(tmp_path, *FILES, "letters")
-    assert "2 values of letters no longer hold (the metric's settings changed)" in done.err
+    assert "2 values of letters no longer hold (the metric's settings changed): removed" in done.err
     assert own_metrics.SCORED == ["1", "2"] * 2
     signatures = {row["signature"] for row in rows(tmp_path / "metrics.jsonl")}
     assert signatures == {f"capeval:letters|version:2|v:{capeval.__version__}"}
@@ -136,28 +133,11 @@ def test_an_undefined_value_is_no_failure(tmp_path: Path) -> None:
 
 
 MALFORMED = {
-    "nan": "the metric returned nan for hostile, not a number",
-    "infinite": "the metric returned inf for hostile, not a number",
-    "text": "the metric returned '1' for hostile, not a number",
-    "true": "the metric returned True for hostile, not a number",
-    "other": "the metric returned no single value for hostile, other",
-    "none": "the metric returned no single value for hostile",
-    "both": "the metric returned no single value for hostile",
-    "number": "the metric returned float, not Scored or Unscored",
-    "nothing": "the metric returned NoneType, not Scored or Unscored",
+    "nan": "the metric returned no usable value for hostile: Input should be a finite number",
+    "infinite": "the metric returned no usable value for hostile: Input should be a finite",
+    "text": "the metric returned no usable value for hostile: Input should be a valid number",
+    "endless": "the metric returned no usable value for hostile: ",
     "surrogate": "\ufffd",
-    "refused": "no reason was given",
-    "endless": "the metric returned a int for hostile, not a number",
-    "number as a reason": "the metric returned 5 as the reason for hostile",
-    "no values": "the metric returned values that are no mapping",
-    "nothing as the reason": "the metric returned None as the reason",
-    "object in details": "the metric returned details that cannot be stored as JSON (TypeError: "
-    "Object of type object is not JSON serializable)",
-    "nan in details": "the metric returned details that cannot be stored as JSON (ValueError: Out "
-    "of range float values are not JSON compliant",
-    "no details": "the metric returned details that cannot be stored as JSON (TypeError: "
-    "'NoneType' object is not iterable)",
-    "no usage": "the metric returned None as usage",
     "reply": "no number",
 }
 
@@ -169,19 +149,16 @@ def test_what_is_no_value_leaves_a_caption_unscored(tmp_path: Path) -> None:
     assert good["value"] == 0.5
     for row, reason in zip(found, MALFORMED.values(), strict=True):
         assert row["value"] is None
-        # Versions of Python end some of these differently.
         assert row["reason"].startswith(reason)
     assert typed(tmp_path, *FILES, "hostile", "--max-unscored", len(MALFORMED)).code == 0
 
 
 BROKEN = {
     "raising": "the metric \"raising\" failed: KeyError: 'no\\nsuch key'",
+    "other": "the metric other returned another, not one value for each of other",
     "silent": "the metric silent did not score 1 captions",
     "twice": 'the metric twice scored "1" twice',
-    "unasked": 'the metric unasked scored "other" twice, or without being asked to',
-    "misnamed": "the metric \"misnamed\" cannot be used: its class has the name 'length'",
-    "replaced": 'the metric "replaced" failed: for_captions: no metric',
-    "summing": 'the metric "summing" failed: its summary of letters is no Summary of a number',
+    "misnamed": 'the metric "misnamed" cannot be used: its class has the name "length"',
     "unmade": 'the metric "unmade" cannot be used: RuntimeError: no weights',
     "letter": 'no metric is called "letter"',
 }
@@ -204,10 +181,13 @@ FAULTS: list[tuple[list[str], str]] = [
     (["sample", "--system", "s"], "--system names the system of --candidates"),
     ([*FILES[1:5], "--out", "r.json"], "--out: r.json is one of the files to be read"),
     ([*FILES[1:5], "--out", "text.jsonl"], "text.jsonl: line 1: is no metrics.jsonl"),
-    (["--candidates", "c.json", "--references", "other.json"], "no caption has a reference"),
+    (
+        ["--candidates", "c.json", "--references", "other.json"],
+        "no caption is known to the",
+    ),
     (
         ["--candidates", "c.json", "--references", "half.json"],
-        'c.json: index "2": index: has no reference',
+        'c.json: index "2": index: is unknown to the references',
     ),
     (["--candidates", "c.json", "--references", "blank.json"], "references.1: "),
     (
@@ -219,6 +199,7 @@ FAULTS: list[tuple[list[str], str]] = [
     (["c.json"], "c.json: name its annotations with --annotations"),
     ([*FILES[1:5], "--only", "9"], 'no caption has the index "9"'),
     ([*FILES[1:5], "--max-unscored", "x"], "--max-unscored"),
+    ([*FILES[1:5], "--metric", "meteor"], 'metrics.metoer: is no metric; did you mean "meteor"?'),
 ]
 
 
@@ -230,6 +211,8 @@ def test_what_does_not_fit_is_one_line(arguments: list[str], message: str, tmp_p
     (tmp_path / "half.json").write_text('{"1": "A."}', "utf-8")
     (tmp_path / "blank.json").write_text('{"1": [" "], "2": "A."}', "utf-8")
     (tmp_path / "twice.jsonl").write_text('{"index": "1", "reference": "A."}\n' * 2, "utf-8")
+    if "meteor" in arguments:
+        (tmp_path / "capeval.toml").write_text("[metrics.metoer]\njava = 'j'\n", "utf-8")
     before = sorted(tmp_path.rglob("*"))
     done = typed(tmp_path, "metrics", *arguments)
     assert done.code == 2
@@ -250,20 +233,16 @@ def test_files_of_lines_have_a_system_each(tmp_path: Path) -> None:
     found = rows(tmp_path / "out.jsonl")
     got = {(r["system"], r["index"]): r["value"] for r in found if r["metric"] == "unigram-f1"}
     assert got == {("A", "1"): 0.8, ("A", "2"): 0.0, ("b", "1"): 1.0, ("b", "2"): 0.0}
-    human = "video_id,system,score\n1,A,2\n2,A,0\n1,b,3\n2,b,1\n"
-    (tmp_path / "human.csv").write_text(human, "utf-8")
-    correlate = ("correlate", "--human", "human.csv", "--metric", "m=out.jsonl:unigram-f1")
-    assert typed(tmp_path, *correlate, "--ci", "none").code == 0
 
 
 def test_runs_are_correlated_with_what_was_measured_of_them(tmp_path: Path) -> None:
     typed(tmp_path, "metrics", "sample", "--metric", "length,unigram-f1", "--quiet")
     human = ROOT / "annotations" / "sample" / "human.csv"
-    done = typed(tmp_path, "correlate", "--human", human, "--ci", "none", "--json")
+    done = typed(tmp_path, "correlate", "--human", human, "--json")
     assert done.code == 0
     assert {one["metric"] for one in done.json["results"]} == {"length", "unigram-f1"}
     options = [f"--metric=m=sample-{name}:length" for name in ("terse", "thorough", "confused")]
-    one = typed(tmp_path, "correlate", "--human", human, "--ci", "none", "--json", *options)
+    one = typed(tmp_path, "correlate", "--human", human, "--json", *options)
     assert {result["metric"] for result in one.json["results"]} == {"m"}
     assert [r["value"] for r in one.json["results"]] == [
         r["value"] for r in done.json["results"] if r["metric"] == "length"
@@ -272,28 +251,14 @@ def test_runs_are_correlated_with_what_was_measured_of_them(tmp_path: Path) -> N
     assert "has no metric meteor; it has length, unigram-f1" in wrong.err
 
 
-def test_a_metric_that_some_runs_lack_is_left_out_of_a_correlation(tmp_path: Path) -> None:
-    human = ROOT / "annotations" / "sample" / "human.csv"
-    correlate = ("correlate", "--human", human, "--ci", "none", "--json")
-    typed(tmp_path, "metrics", "sample", "--quiet")
-    typed(tmp_path, "metrics", "sample-terse", "--metric", "letters", "--quiet")
-    done = typed(tmp_path, *correlate)
-    assert done.code == 0
-    assert "letters, letter-share are left out: computed of 1 of 3 runs;" in done.err
-    assert "with `capeval metrics --metric letters`" in done.err
-    assert {one["metric"] for one in done.json["results"]} == {"length", "unigram-f1"}
-    named = typed(tmp_path, *correlate, "--metric", "m=sample-terse:letters")
-    assert "m: 10 of 30 matched" in named.err
-
-
 def test_a_metric_that_some_captions_lack_is_left_out_of_a_correlation(tmp_path: Path) -> None:
     human = ROOT / "annotations" / "sample" / "human.csv"
-    correlate = ("correlate", "--human", human, "--ci", "none", "--json")
+    correlate = ("correlate", "--human", human, "--json")
     typed(tmp_path, "metrics", "sample", "--metric", "length", "--quiet")
     typed(tmp_path, "metrics", "sample", "--metric", "letters", "--limit", "2", "--quiet")
     done = typed(tmp_path, *correlate)
     assert done.code == 0
-    assert "letters, letter-share are left out: 6 of 30 rated captions have a value; " in done.err
+    assert "left out: letters, letter-share: 6 of 30 rated captions have a value; " in done.err
     assert {(one["metric"], one["n"]) for one in done.json["results"]} >= {("length", 30)}
     assert {one["metric"] for one in done.json["results"]} == {"length"}
     dropped = typed(tmp_path, *correlate, "--missing", "drop")
@@ -302,14 +267,6 @@ def test_a_metric_that_some_captions_lack_is_left_out_of_a_correlation(tmp_path:
         "letters",
         "letter-share",
     }
-    # Where every metric lacks captions, that is an error as before.
-    for folder in (tmp_path / "runs").iterdir():
-        (folder / "metrics.jsonl").unlink()
-        shutil.rmtree(folder / "metrics.details")
-    typed(tmp_path, "metrics", "sample", "--metric", "letters", "--limit", "2", "--quiet")
-    alone = typed(tmp_path, *correlate)
-    assert alone.code == 2
-    assert "letters: 6 of 30 matched" in alone.err
 
 
 def test_candidates_alone_say_which_metric_needs_references(tmp_path: Path) -> None:
@@ -320,10 +277,6 @@ def test_candidates_alone_say_which_metric_needs_references(tmp_path: Path) -> N
     assert typed(tmp_path, "metrics", "--candidates", "c.jsonl", "--metric", "length").code == 0
     alone = typed(tmp_path, "metrics", "--references", "c.jsonl")
     assert "--references is for --candidates" in alone.err
-    human = tmp_path / "human.csv"
-    human.write_text("video_id,score\n1,2\n", "utf-8")
-    wrong = typed(tmp_path, "correlate", "--human", human)
-    assert "or name metrics: --metric NAME=metrics.jsonl" in wrong.err
 
 
 def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
@@ -369,38 +322,7 @@ def test_a_package_can_add_a_metric(tmp_path: Path) -> None:
     assert "must be a class derived from capeval.metrics.protocol.Metric" in done.err
 
 
-def rating(request: dict[str, Any]) -> Any:
-    """Reply with a number; to captions that have none, with words."""
-    caption = request["messages"][0]["content"].removeprefix("Rate: ")
-    return completion(caption.rpartition(" ")[2], prompt_tokens=1000, completion_tokens=10)
-
-
 ASK = (*FILES, "asking", "--judge", "gpt-4o-2024-08-06")
-
-
-@pytest.fixture
-def installed(tmp_path: Path) -> str:
-    """The PYTHONPATH with which another process finds the metric `asking`."""
-    points = "[capeval.metrics]\nasking = tests.metrics.own_metrics:Asking\n"
-    site = install(tmp_path, "my_asking", "", points)
-    return f"{site}:{environment(tmp_path)['PYTHONPATH']}"
-
-
-async def test_a_chat_metric_is_asked_once_for_each_caption(tmp_path: Path, installed: str) -> None:
-    write(tmp_path, {"1": "it is 0.5", "2": "it is good", "3": "it is 1"})
-    async with LoopbackServer(rating) as server:
-        process = await start(tmp_path, *ASK, "--base-url", server.url, PYTHONPATH=installed)
-        out, err = await process.communicate()
-        assert process.returncode == 3, err
-        text = out.decode()
-        assert "cand" not in text
-        assert "c: asking 75.0 (scored 2/3)." in text
-        assert "2 is unscored: reply with one number" in text
-        assert values(tmp_path / "metrics.jsonl") == {
-            ("1", "asking"): 0.5,
-            ("2", "asking"): None,
-            ("3", "asking"): 1.0,
-        }
 
 
 @pytest.fixture
@@ -426,26 +348,6 @@ def test_a_chat_metric_is_estimated_without_a_call(
     assert "is no chat model" in done.err
 
 
-async def test_a_cost_cap_stops_and_the_rest_is_resumed(paid: Path, installed: str) -> None:
-    key = "sk-test"
-    async with LoopbackServer(rating) as server:
-        command = [*ASK, "--base-url", server.url, "--max-concurrency", "2"]
-        process = await start(
-            paid, *command, "--max-cost", "0.02", PYTHONPATH=installed, OPENAI_API_KEY=key
-        )
-        out, err = await process.communicate()
-        assert process.returncode == 3, err
-        assert b"the cost cap of $0.02" in err
-        assert b"captions not measured" in out
-        some = server.calls
-        assert 2 < some < 15
-        process = await start(paid, *command, PYTHONPATH=installed, OPENAI_API_KEY=key)
-        out, err = await process.communicate()
-        assert process.returncode == 0, err
-        assert b"scored 20/20" in out
-        assert server.calls == 20 + 2  # each once, and a test call for each command
-
-
 def test_without_a_name_it_is_every_run(tmp_path: Path) -> None:
     for name in ("mine", "other", "broken"):
         captions = [{"index": "sample_01", "caption": "A dog."}]
@@ -461,26 +363,6 @@ def test_without_a_name_it_is_every_run(tmp_path: Path) -> None:
     alone = typed(tmp_path, "metrics", "mine", "--out", "alone.jsonl", "--limit", "1")
     assert alone.code == 0
     assert values(tmp_path / "alone.jsonl")["sample_01", "length"] == 2
-
-
-FAULTY: dict[str, tuple[str, Any]] = {
-    "no outputs": ("outputs", ()),
-    "text for an output": ("outputs", ("letters",)),
-    "one name twice": ("outputs", (Output("x"), Output("x"))),
-    "a control character": ("outputs", (Output("x\x1b"),)),
-    "a number in the settings": ("settings", {"version": 1}),
-}
-
-
-@pytest.mark.parametrize("case", FAULTY)
-def test_declarations_are_checked(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(own_metrics.Letters, *FAULTY[case])
-    write(tmp_path, {"1": "one"})
-    done = typed(tmp_path, *FILES, "letters")
-    assert done.code == 2
-    assert 'the metric "letters" cannot be used: ' in done.lines[-1]
 
 
 def test_two_metrics_cannot_have_one_output(
@@ -519,48 +401,6 @@ def test_the_list_has_every_metric(tmp_path: Path) -> None:
     assert "A number from 0 to 1. Asks a chat model." in done.out
 
 
-def test_what_a_metric_gives_back_keeps_the_texts_that_it_got(tmp_path: Path) -> None:
-    write(tmp_path, {"1": "one"})
-    assert typed(tmp_path, *FILES, "copying").code == 0
-    assert len(rows(tmp_path / "metrics.jsonl")) == 2
-    assert "0 captions to measure" in typed(tmp_path, *FILES, "copying", "--dry-run").out
-
-
-EDITS: dict[str, dict[str, Any]] = {
-    "no value": {"values": {}},
-    "another value": {"values": {"letters": 1.0, "other": 1.0}},
-    "value and reason": {"undefined": {"letters": "none"}},
-    "no outputs": {"outputs": []},
-    "other outputs": {"outputs": ["letters"], "values": {"letters": 1.0}},
-}
-
-
-@pytest.mark.parametrize("edit", EDITS)
-def test_stored_values_that_the_metric_cannot_have_written_are_computed_again(
-    edit: str, tmp_path: Path
-) -> None:
-    write(tmp_path, {"1": "one", "2": "two"})
-    typed(tmp_path, *FILES, "letters")
-    right = (tmp_path / "metrics.jsonl").read_bytes()
-    details = tmp_path / "metrics.details" / "letters.jsonl"
-    first, second = rows(details)
-    details.write_text(json.dumps({**first, **EDITS[edit]}) + "\n" + json.dumps(second), "utf-8")
-    done = typed(tmp_path, *FILES, "letters")
-    assert done.code == 0
-    assert "1 value of letters no longer holds (the content of the file changed)" in done.err
-    assert (tmp_path / "metrics.jsonl").read_bytes() == right
-
-
-def test_values_that_are_removed_and_not_computed_again_are_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path, {"1": "one", "2": "two"})
-    typed(tmp_path, *FILES, "letters")
-    monkeypatch.setattr(own_metrics.Letters, "settings", {"version": "2"})
-    done = typed(tmp_path, *FILES, "letters", "--limit", "1")
-    assert "the metric's settings changed): 1 will be computed again, 1 is removed" in done.err
-
-
 FOREIGN = {
     '{"x": 1}': "line 5: is no metrics.jsonl",
     '{"index": [1], "metric": {"a": 1}, "value": "x"}': "line 5: is no metrics.jsonl",
@@ -582,14 +422,6 @@ def test_a_file_that_is_not_of_values_is_refused_and_kept(line: str, tmp_path: P
     assert out.read_text("utf-8") == edited
 
 
-def test_another_metric_cannot_have_an_output_that_is_stored(tmp_path: Path) -> None:
-    write(tmp_path, {"1": "one", "2": "two"})
-    typed(tmp_path, *FILES, "letters")
-    done = typed(tmp_path, *FILES, "copying")
-    assert done.code == 2
-    assert 'letters.jsonl: has values of "letter-share" too, of the metric "letters"' in done.err
-
-
 def test_a_correlation_leaves_out_captions_that_changed_after_they_were_measured(
     tmp_path: Path,
 ) -> None:
@@ -598,7 +430,7 @@ def test_a_correlation_leaves_out_captions_that_changed_after_they_were_measured
     text = captions.read_text("utf-8")
     captions.write_text(text.replace('"caption": "', '"caption": "Other. ', 1), "utf-8")
     human = ROOT / "annotations" / "sample" / "human.csv"
-    run = ("correlate", "--human", human, "--resamples", "99")
+    run = ("correlate", "--human", human)
     told = "sample_01 of sample-terse (another caption of this video was measured; run"
     for metric in ((), ("--metric", "length=runs/sample-terse/metrics.jsonl")):
         done = typed(tmp_path, *run, *metric)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from capeval.schema import Annotation
+from pathlib import Path
+
+from capeval.rating.merging import read_key
+from capeval.schema import Annotation, element_ids
 
 HOSTILE = (
     "</script><script>window.broken = 1</script><!-- <script> "
@@ -11,11 +14,10 @@ HOSTILE = (
 )
 
 
-def annotation(index: str, tags: str = "", sizes: tuple[int, ...] = (2, 1)) -> Annotation:
+def annotation(index: str, sizes: tuple[int, ...] = (2, 1)) -> Annotation:
     return Annotation.model_validate(
         {
             "index": index,
-            "visual_characteristic": tags,
             "events": [
                 {
                     "event": f"Event {e} of {index}.",
@@ -28,3 +30,14 @@ def annotation(index: str, tags: str = "", sizes: tuple[int, ...] = (2, 1)) -> A
             ],
         }
     )
+
+
+def exported(key: Path, to: Path, rater: str, label: str = "entailment", leave: int = 0) -> Path:
+    """Write the file that the page exports, with the first labels left out."""
+    lines = ["item_id,element_id,rater,label"]
+    for item, keyed in read_key(key).items():
+        for element in element_ids(keyed.elements):
+            given = label if len(lines) > leave else ""
+            lines.append(f"{item},e{element},{rater},{given}")
+    to.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return to

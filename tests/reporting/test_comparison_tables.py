@@ -217,7 +217,7 @@ def test_a_table_without_some_interval_says_why(form: Format) -> None:
 def test_intervals_from_few_videos_have_one_note(form: Format, full: bool) -> None:
     def noted(found: Comparison | Matrix) -> int:
         lines = shown(found, 300, form=form, full=full).splitlines()
-        return sum("Intervals from fewer than 20 videos" in line for line in lines)
+        return sum("Intervals from fewer than 100 videos" in line for line in lines)
 
     assert noted(comparison()) == 1
     # The short form has no tables of buckets.
@@ -228,11 +228,11 @@ def test_intervals_from_few_videos_have_one_note(form: Format, full: bool) -> No
 
 
 def of_many_videos(found: Comparison) -> Comparison:
-    """Return the same with 20 videos wherever there are any."""
+    """Return the same with 100 videos wherever there are any."""
 
     def more(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: 20 if key == "n" and one else more(one) for key, one in value.items()}
+            return {key: 100 if key == "n" and one else more(one) for key, one in value.items()}
         return value
 
     data = found.model_dump()

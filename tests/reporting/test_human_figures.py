@@ -26,14 +26,14 @@ LABELS = {"a": "+0", "b": "-+", "c": "++"}
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     lines = [scored(index, labels).model_dump_json() for index, labels in LABELS.items()]
-    Path("judged.jsonl").write_text("\n".join(lines) + "\n")
+    Path("judgments.jsonl").write_text("\n".join(lines) + "\n")
 
 
 def question(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> CorrelateRequest:
     Path(name).write_text(text)
     return CorrelateRequest(
         human=Path(name),
-        auto=tuple((judge, Path("judged.jsonl")) for judge in judges),
+        auto=tuple((judge, Path("judgments.jsonl")) for judge in judges),
         annotations=VIDEOS,
     )
 
@@ -70,7 +70,7 @@ def test_ratings_are_drawn_on_their_own_scale_by_the_mean_of_raters() -> None:
 
 def test_the_coefficient_is_that_of_correlate() -> None:
     (scatter,), _ = scatters_of(sides("r.csv", RATED))
-    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]), ci="none", resamples=99)
+    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]))
     results = correlate_files(question("r.csv", RATED), settings).results
     (value,) = [result.value for result in results if result.metric == "judge:f1"]
     assert value is not None
@@ -116,7 +116,7 @@ def test_systems_come_in_the_order_of_the_runs() -> None:
     for run in ("x", "y"):
         captions = [f'{{"index": "{index}", "caption": "A dog."}}\n' for index in LABELS]
         Path(f"runs/{run}/captions.jsonl").write_text("".join(captions))
-        Path(f"runs/{run}/j/judgments.jsonl").write_bytes(Path("judged.jsonl").read_bytes())
+        Path(f"runs/{run}/j/judgments.jsonl").write_bytes(Path("judgments.jsonl").read_bytes())
     Path("s.csv").write_text(text + "a,y,2\nb,y,1\nc,y,3\n")
     files = tuple(("j", Path(f"runs/{run}/j/judgments.jsonl")) for run in ("x", "y"))
     read = read_inputs(CorrelateRequest(human=Path("s.csv"), auto=files, annotations=VIDEOS))
@@ -127,6 +127,6 @@ def test_systems_come_in_the_order_of_the_runs() -> None:
 
 def test_a_constant_judge_has_no_coefficient() -> None:
     lines = [scored(index, "++").model_dump_json() for index in LABELS]
-    Path("judged.jsonl").write_text("\n".join(lines) + "\n")
+    Path("judgments.jsonl").write_text("\n".join(lines) + "\n")
     (scatter,), _ = scatters_of(sides("r.csv", RATED))
     assert scatter.note == "Kendall τ-b none, n = 3"

@@ -194,11 +194,11 @@ def test_a_folder_in_the_working_folder_serves_where_no_run_has_its_name() -> No
         ("q", "was not judged by q, but by Qwen-Qwen3-8B@v1-ab265f, gpt-4o@tuna-cap-v1"),
         (
             "",
-            "was judged by several judges; choose one with --judge, or name its folder: runs/mine",
+            "was judged by several judges; name the folder of one: runs/mine",
         ),
         (
             None,
-            "was judged by several judges; choose one with --judge, or name its folder: runs/mine",
+            "was judged by several judges; name the folder of one: runs/mine",
         ),
     ],
 )
@@ -240,7 +240,7 @@ COMMANDS = {
     "compare": ("compare", "NAME", "gpt-4.1"),
     "report": ("report", "NAME", "--frames", "0", "--out", "out.html"),
     "leaderboard": ("leaderboard", "NAME"),
-    "correlate": ("correlate", "--human", "human.csv", "--metric", "m=NAME", "--resamples", "99"),
+    "correlate": ("correlate", "--human", "human.csv", "--metric", "m=NAME"),
     "rate": ("rate", "sheet", "--run", "NAME"),
 }
 

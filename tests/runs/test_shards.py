@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.errors import InputError, UsageError
-from capeval.runs.shards import Part, Shard, lines_by_index, parts_of
+from capeval.errors import UsageError
+from capeval.runs.shards import Shard, shards_in
 
 
 def test_every_position_is_of_one_shard() -> None:
@@ -25,14 +25,5 @@ def test_what_is_no_shard_is_told(text: str) -> None:
 def test_shards_are_found_by_their_files(tmp_path: Path) -> None:
     for name in ("captions.2-of-3.jsonl", "ungenerated.1-of-3.jsonl", "captions.jsonl", "x.jsonl"):
         (tmp_path / name).touch()
-    assert parts_of(tmp_path) == [Part(tmp_path, Shard(1, 3)), Part(tmp_path, Shard(2, 3))]
-    assert parts_of(tmp_path / "none") == []
-
-
-def test_the_last_line_of_an_index_counts(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_text('{"index": "a", "n": 1}\n{"index": "a", "n": 2}\n{"index": "b"')
-    assert lines_by_index(path) == {"a": {"index": "a", "n": 2}}
-    path.write_text('{"no": "index"}\n')
-    with pytest.raises(InputError, match="without an index"):
-        lines_by_index(path)
+    assert shards_in(tmp_path) == [Shard(1, 3), Shard(2, 3)]
+    assert shards_in(tmp_path / "none") == []

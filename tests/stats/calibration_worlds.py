@@ -11,13 +11,15 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.scoring import GROUPS, MEASURES, measures
+from capeval.scoring import MEASURES, measures
 
 Floats = NDArray[np.float64]
 
 VIDEOS = 60_000
 POOL = 1_000
-COLUMNS = [f"{group}.{measure}" for group in GROUPS for measure in MEASURES]
+
+STRONG = 2.5
+"""The level of captions that state nine elements in ten."""
 
 # By type: how often elements are of it, and how readily captions state it.
 _SHARE = (0.14, 0.18, 0.38, 0.30)
@@ -29,8 +31,14 @@ _GUESSING = (0.30, 0.05, 0.10, 0.15)
 
 
 @cache
-def world(seed: int = 0, *, judge: str = "confused") -> tuple[Floats, Floats]:
-    """Return the judge's and the human measures of every video, (videos, 15) each."""
+def world(
+    seed: int = 0, *, level: float = 0.0, failing: float = 0.0
+) -> dict[str, tuple[Floats, Floats]]:
+    """Return the judge's and the human scores of every video, (videos,) each, by measure.
+
+    `level` raises the log odds that an element is stated; a share `failing` of the captions states
+    none of theirs.
+    """
     rng = np.random.default_rng(seed)
     events = np.clip(rng.poisson(4.0, VIDEOS), 1, 12)
     sizes = np.clip(rng.poisson(4.25, events.sum()), 1, None)
@@ -39,33 +47,23 @@ def world(seed: int = 0, *, judge: str = "confused") -> tuple[Floats, Floats]:
     kind = rng.choice(4, size=len(event), p=_SHARE)
     weight = rng.choice([1, 2, 3], size=len(event), p=[0.3, 0.4, 0.3])
     effect = rng.normal(0, 0.7, VIDEOS)[video] + rng.normal(0, 0.5, len(sizes))[event]
-    stated = 1 / (1 + np.exp(-(np.array(_STATED)[kind] + effect)))
+    stated = 1 / (1 + np.exp(-(level + np.array(_STATED)[kind] + effect)))
     chance = rng.random(len(event))
-    wrong = 0.16 - 0.1 * stated
-    human = np.where(chance < stated, 0, np.where(chance < stated + wrong, 1, 2))
-    if judge == "perfect":
-        given = human
-    elif judge == "useless":
-        given = rng.permutation(human)
-    else:
-        mixed = np.array(_GUESSING)[kind] + rng.beta(1, 6, VIDEOS)[video]
-        rows = np.cumsum(_CONFUSION, axis=1)[human]
-        given = (rng.random(len(event))[:, None] > rows[:, :2]).sum(axis=1)
-        guessed = rng.choice(3, size=len(event), p=[0.6, 0.1, 0.3])
-        given = np.where(rng.random(len(event)) < mixed, guessed, given)
-    return _measured(video, kind, weight, given), _measured(video, kind, weight, human)
+    human = np.where(chance < stated, 0, np.where(chance < stated + 0.16 - 0.1 * stated, 1, 2))
+    failed = (rng.random(VIDEOS) < failing)[video]
+    human = np.where(failed, rng.choice([1, 2], size=len(event), p=[0.3, 0.7]), human)
+    mixed = np.array(_GUESSING)[kind] + rng.beta(1, 6, VIDEOS)[video]
+    rows = np.cumsum(_CONFUSION, axis=1)[human]
+    given = (rng.random(len(event))[:, None] > rows[:, :2]).sum(axis=1)
+    guessed = rng.choice(3, size=len(event), p=[0.6, 0.1, 0.3])
+    given = np.where(rng.random(len(event)) < mixed, guessed, given)
+    judged, truth = _measured(video, weight, given), _measured(video, weight, human)
+    return {name: (judged[:, m], truth[:, m]) for m, name in enumerate(MEASURES)}
 
 
 def _measured(
-    video: NDArray[np.int64],
-    kind: NDArray[np.int64],
-    weight: NDArray[np.int64],
-    label: NDArray[np.int64],
+    video: NDArray[np.int64], weight: NDArray[np.int64], label: NDArray[np.int64]
 ) -> Floats:
-    counts = np.zeros((VIDEOS, 5, 3), dtype=np.int64)
-    for place, chosen in enumerate((label == _ENTAILED, label == _CONTRADICTED, label >= 0)):
-        cell = video[chosen] * 5 + 1 + kind[chosen]
-        summed = np.bincount(cell, weights=weight[chosen], minlength=VIDEOS * 5)
-        counts[..., place] = summed.reshape(VIDEOS, 5)
-    counts[:, 0] = counts[:, 1:].sum(axis=1)
-    return measures(counts).reshape(VIDEOS, -1)
+    counted = (label == _ENTAILED, label == _CONTRADICTED, label <= _LACKING)
+    sums = [np.bincount(video, weights=weight * chosen, minlength=VIDEOS) for chosen in counted]
+    return measures(np.stack(sums, axis=-1).astype(np.int64))

@@ -1,4 +1,4 @@
-"""Agreement and raters, held against independent tools and published values."""
+"""Agreement and raters, compared with independent tools, published values and simulations."""
 
 from __future__ import annotations
 
@@ -8,33 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.stats.agreement import (
-    Coefficient,
+    Estimate,
     Level,
-    alpha_interval,
     class_scores,
-    coefficient_intervals,
     coefficients,
     confusion_by_video,
-    confusion_matrix,
     krippendorff_alpha,
 )
+from capeval.stats.jackknife import Inference
 from capeval.stats.raters import combine, constant_raters
-from capeval.stats.values import Floats, Interval, Missing
+from capeval.stats.values import Floats, Missing
 
 LABELS = ("entailment", "lack", "contradiction")
 PAIRS = st.lists(
-    st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS), st.integers(1, 3)),
-    min_size=1,
-    max_size=30,
+    st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), min_size=1, max_size=30
 )
-
-
-def of(name: Coefficient, matrix: Floats) -> float:
-    """Return one coefficient of a confusion matrix, NaN where it is missing."""
-    value = coefficients(matrix)[name]
-    return float("nan") if isinstance(value, Missing) else value
-
-
 GAP = float("nan")
 
 # Krippendorff's data of three coders with gaps, as in the Wikipedia article on his alpha.
@@ -45,75 +33,52 @@ CODERS = [
 ]
 
 
+def matrices(pairs: list[tuple[str, str]]) -> Floats:
+    """Return the confusion matrices of three videos."""
+    truth, given_ = zip(*pairs, strict=True)
+    return confusion_by_video(truth, given_, LABELS, np.arange(len(pairs)) % 3)
+
+
 @given(pairs=PAIRS)
 @settings(deadline=None)
-def test_kappa_and_class_scores_are_sklearns(pairs: list[tuple[str, str, int]]) -> None:
+def test_kappa_and_class_scores_are_sklearns(pairs: list[tuple[str, str]]) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
-    truth, given_, weights = zip(*pairs, strict=True)
-    matrix = confusion_matrix(truth, given_, LABELS, weights=weights)
-    expected = metrics.confusion_matrix(truth, given_, labels=LABELS, sample_weight=weights)
-    assert matrix.tolist() == expected.tolist()
+    truth, given_ = zip(*pairs, strict=True)
+    found = matrices(pairs)
+    matrix = found.sum(axis=0)
+    assert matrix.tolist() == metrics.confusion_matrix(truth, given_, labels=LABELS).tolist()
     if len({*truth, *given_}) > 1:
-        kappa = metrics.cohen_kappa_score(truth, given_, sample_weight=weights)
-        assert of("kappa", matrix) == pytest.approx(kappa, abs=1e-10)
+        kappa = metrics.cohen_kappa_score(truth, given_)
+        assert coefficients(found)["kappa"].value == pytest.approx(kappa, abs=1e-10)
     scores = metrics.precision_recall_fscore_support(
-        truth, given_, labels=LABELS, sample_weight=weights, zero_division=np.nan
+        truth, given_, labels=LABELS, zero_division=np.nan
     )
-    for found, precision, recall, f1, support in zip(class_scores(matrix), *scores, strict=True):
-        assert found.support == support
-        for ours, theirs in ((found.precision, precision), (found.recall, recall), (found.f1, f1)):
-            if isinstance(ours, Missing):
-                assert np.isnan(theirs)
-            else:
-                assert ours == pytest.approx(theirs, abs=1e-10, nan_ok=True)
-    present = sorted({*truth, *given_})
-    macro = metrics.f1_score(
-        truth, given_, labels=present, average="macro", sample_weight=weights, zero_division=0
-    )
-    assert of("macro_f1", matrix) == pytest.approx(macro, abs=1e-10)
-
-
-@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
-@given(pairs=PAIRS)
-@settings(deadline=None)
-def test_kappa_is_statsmodels(pairs: list[tuple[str, str, int]]) -> None:
-    rater = pytest.importorskip("statsmodels.stats.inter_rater")
-    truth, given_, _ = zip(*pairs, strict=True)
-    matrix = confusion_matrix(truth, given_, LABELS)
-    if len({*truth, *given_}) > 1:
-        found = of("kappa", matrix)
-        assert found == pytest.approx(rater.cohens_kappa(matrix).kappa, abs=1e-10)
-        # Brennan and Prediger's chance is Randolph's: statsmodels has it for tables of subjects.
-        table = np.zeros((len(truth), 3))
-        for row, (one, two, _) in enumerate(pairs):
-            table[row, LABELS.index(one)] += 1
-            table[row, LABELS.index(two)] += 1
-        randolph = rater.fleiss_kappa(table, method="randolph")
-        assert of("brennan_prediger", matrix) == pytest.approx(randolph, abs=1e-10)
+    for ours, theirs in zip(class_scores(matrix), scores, strict=False):
+        assert ours == pytest.approx(theirs, abs=1e-10, nan_ok=True)
 
 
 @given(pairs=PAIRS)
 @settings(deadline=None)
-def test_ac1_is_its_definition(pairs: list[tuple[str, str, int]]) -> None:
-    truth, given_, _ = zip(*pairs, strict=True)
-    agreed = np.mean([a == b for a, b, _ in pairs])
+def test_ac1_is_its_definition(pairs: list[tuple[str, str]]) -> None:
+    truth, given_ = zip(*pairs, strict=True)
+    agreed = np.mean([a == b for a, b in pairs])
     shares = [(truth.count(name) + given_.count(name)) / (2 * len(pairs)) for name in LABELS]
     chance = sum(share * (1 - share) for share in shares) / 2
-    found = of("ac1", confusion_matrix(truth, given_, LABELS))
+    found = coefficients(matrices(pairs))["ac1"].value
     assert found == pytest.approx((agreed - chance) / (1 - chance))
 
 
 def test_prevalence_moves_kappa_and_not_ac1() -> None:
     # Gwet (2008, table 2): 118, 5, 2 and 0 of 125; kappa -.0234, AC1 .9408.
-    matrix = np.array([[118, 5], [2, 0]])
-    assert of("kappa", matrix) == pytest.approx(-0.0234, abs=5e-5)
-    assert of("ac1", matrix) == pytest.approx(0.9408, abs=5e-5)
+    found = coefficients(np.array([[[118.0, 5], [2, 0]]]))
+    assert found["kappa"].value == pytest.approx(-0.0234, abs=5e-5)
+    assert found["ac1"].value == pytest.approx(0.9408, abs=5e-5)
 
 
 @pytest.mark.parametrize(("level", "published"), [("nominal", 0.691), ("interval", 0.811)])
-def test_alpha_is_the_published_one(level: str, published: float) -> None:
-    found = krippendorff_alpha(CODERS, level)  # type: ignore[arg-type]
-    assert found == pytest.approx(published, abs=5e-4)
+def test_alpha_is_the_published_one(level: Level, published: float) -> None:
+    found = krippendorff_alpha(CODERS, np.arange(15), level)
+    assert found.value == pytest.approx(published, abs=5e-4)
 
 
 @pytest.mark.parametrize("level", ["nominal", "interval"])
@@ -125,10 +90,10 @@ def test_alpha_is_the_published_one(level: str, published: float) -> None:
     )
 )
 @settings(deadline=None)
-def test_alpha_is_krippendorffs(level: str, ratings: list[list[float]]) -> None:
+def test_alpha_is_krippendorffs(level: Level, ratings: list[list[float]]) -> None:
     oracle = pytest.importorskip("krippendorff")
     values = np.array(ratings).T
-    found = krippendorff_alpha(values, level)  # type: ignore[arg-type]
+    found = krippendorff_alpha(values, np.arange(len(ratings)), level).value
     paired = values[:, (~np.isnan(values)).sum(axis=0) > 1]
     if len(set(paired[~np.isnan(paired)])) < 2:
         assert isinstance(found, Missing)
@@ -137,55 +102,45 @@ def test_alpha_is_krippendorffs(level: str, ratings: list[list[float]]) -> None:
     assert found == pytest.approx(expected, abs=1e-10)
 
 
-@given(pairs=PAIRS)
-@settings(deadline=None)
-def test_alpha_of_two_raters_has_a_form_on_counts(pairs: list[tuple[str, str, int]]) -> None:
-    truth, given_, weights = zip(*pairs, strict=True)
-    codes = [[LABELS.index(name) for name in side] for side in (truth, given_)]
-    direct = krippendorff_alpha(np.repeat(codes, weights, axis=1))
-    found = coefficients(confusion_matrix(truth, given_, LABELS, weights=weights))["alpha"]
-    assert isinstance(found, Missing) == isinstance(direct, Missing)
-    if isinstance(direct, float):
-        assert found == pytest.approx(direct, abs=1e-10)
-
-
 def test_no_agreement_is_missing_and_not_zero() -> None:
-    assert coefficients(np.zeros((2, 2)))["kappa"] == Missing("there are no labels")
-    one = coefficients(np.array([[5, 0], [0, 0]]))
-    assert isinstance(one["kappa"], Missing)
-    assert isinstance(one["alpha"], Missing)
-    assert one["accuracy"] == 1.0
-    assert one["ac1"] == 1.0
-    assert isinstance(krippendorff_alpha([[1, GAP], [GAP, 1]]), Missing)
-    assert isinstance(krippendorff_alpha([[1, 1], [1, 1]]), Missing)
+    none = coefficients(np.zeros((2, 2, 2)))["kappa"]
+    assert none.value == none.interval == Missing("there are no labels")
+    one = coefficients(np.array([[[5.0, 0], [0, 0]]] * 6))
+    assert isinstance(one["kappa"].value, Missing)
+    assert (one["accuracy"].value, one["ac1"].value) == (1.0, 1.0)
+    # Videos that do not vary say nothing of how others would.
+    assert isinstance(one["accuracy"].interval, Missing)
+    assert one["ac1"].interval == one["accuracy"].interval
+    few = coefficients(np.array([[[5.0, 1], [2, 3]]] * 4))["kappa"]
+    assert few.interval == Missing("4 videos are too few for an interval: at least 5")
 
 
-def test_intervals_resample_whole_videos() -> None:
+def simulated(rng: np.random.Generator, videos: int, kappa: float) -> dict[str, Estimate]:
+    """Return the agreement of two raters; the labels of a video depend on each other."""
+    video = np.repeat(np.arange(videos, dtype=np.int64), rng.integers(5, 21, videos))
+    shares = rng.dirichlet([2.5, 1.5, 1], videos)[video]
+    same = rng.beta(4 * kappa, 4 * (1 - kappa), videos)[video]
+    truth = (rng.random((len(video), 1)) > shares.cumsum(axis=1)[:, :2]).sum(axis=1)
+    other = rng.choice(3, len(video), p=[0.5, 0.3, 0.2])
+    labels = np.stack([truth, np.where(rng.random(len(video)) < same, truth, other)])
+    table = confusion_by_video(labels[0].tolist(), labels[1].tolist(), range(3), video)
+    alpha = krippendorff_alpha(labels, video)
+    return {"alpha": alpha, **{str(name): found for name, found in coefficients(table).items()}}
+
+
+@pytest.mark.parametrize("kappa", [0.3, 0.9])
+def test_intervals_cover_other_videos(kappa: float) -> None:
     rng = np.random.default_rng(0)
-    video = np.repeat(np.arange(40), 17)
-    truth = rng.integers(0, 3, 680)
-    given_ = np.where(rng.random(680) < 0.7, truth, rng.integers(0, 3, 680))
-    matrices = confusion_by_video(truth.tolist(), given_.tolist(), range(3), video)
-    found = coefficient_intervals(matrices, draws=2000)
-    for name, value in coefficients(matrices.sum(axis=0)).items():
-        ours = found[name]
-        assert isinstance(ours, Interval)
-        assert isinstance(value, float)
-        assert ours.low < value < ours.high
-        assert ours.high - ours.low < 0.2
-    # Videos that agree in all or in nothing: the interval must be as wide as 40 coins.
-    extreme = np.zeros((40, 2, 2))
-    extreme[::2, 0, 0], extreme[1::2, 0, 1] = 17, 17
-    wide = coefficient_intervals(extreme, draws=2000)["accuracy"]
-    assert isinstance(wide, Interval)
-    assert wide.high - wide.low == pytest.approx(0.31, abs=0.03)
-    assert isinstance(coefficient_intervals(extreme[:1])["kappa"], Missing)
-
-
-@pytest.mark.parametrize("weights", [[1], [-1, 1], [GAP, 1]])
-def test_weights_must_fit(weights: list[float]) -> None:
-    with pytest.raises(ValueError, match="weight"):
-        confusion_matrix("ab", "ab", "ab", weights=weights)
+    true = {name: found.value for name, found in simulated(rng, 50_000, kappa).items()}
+    covered = dict.fromkeys(true, 0)
+    for _ in range(400):
+        for name, found in simulated(rng, 40, kappa).items():
+            value = true[name]
+            assert isinstance(found.interval, Inference)
+            assert isinstance(value, float)
+            covered[name] += found.interval.low <= value <= found.interval.high
+    # Three binomial standard errors of 95%.
+    assert all(0.917 <= count / 400 <= 0.983 for count in covered.values()), covered
 
 
 def test_raters_are_combined_over_what_they_rated() -> None:
@@ -202,30 +157,3 @@ def test_zmean_takes_away_severity_and_leaves_out_who_says_nothing() -> None:
     z = (severe - severe.mean()) / severe.std(ddof=1)
     assert combine([severe, lenient, silent], "zmean") == pytest.approx(z)
     assert np.isnan(combine([silent], "zmean")).all()
-
-
-def test_alpha_of_resampled_videos_is_that_of_their_units_repeated() -> None:
-    rng = np.random.default_rng(3)
-    ratings = rng.integers(0, 4, (3, 40)).astype(float)
-    ratings[rng.random(ratings.shape) < 0.2] = np.nan
-    video = np.arange(40) // 4
-    levels: tuple[Level, ...] = ("nominal", "interval")
-    for level in levels:
-        found = alpha_interval(ratings, video, level, draws=2_000)
-        value = krippendorff_alpha(ratings, level)
-        assert isinstance(found, Interval)
-        assert isinstance(value, float)
-        assert found.low < value < found.high
-        drawn = [rng.integers(0, 10, 10) for _ in range(1_000)]
-        again = []
-        for some in drawn:
-            units = np.concatenate([np.flatnonzero(video == one) for one in some])
-            one = krippendorff_alpha(ratings[:, units], level)
-            again += [one] if isinstance(one, float) else []
-        # The interval is expanded, so that these percentiles are inside it.
-        low, high = np.quantile(again, [0.025, 0.975])
-        assert found.low < low
-        assert found.high > high
-        assert found.high - found.low < 1.5 * (high - low)
-    few = alpha_interval(ratings[:, :12], video[:12])
-    assert few == Missing("3 videos are too few to resample: at least 5")

@@ -8,7 +8,6 @@ import pytest
 from capeval.stats.proportions import (
     FEWEST_CLUSTERS,
     LEAST_CORRELATION,
-    clusters_needed,
     design_effect,
     wilson,
 )
@@ -59,29 +58,3 @@ def test_intervals_cover(clusters: int, size: int, correlation: float, proportio
         covered += low <= proportion <= high
     # Nominally 95%; three standard errors of 400 simulations are 3.3 points.
     assert covered / 400 > 0.91
-
-
-@pytest.mark.parametrize(
-    ("proportion", "per_video", "half_width", "videos"),
-    [
-        # 17 elements of a video, right at 95%, correlation .1.
-        (0.95, 17 / 2.6, 0.03, 33),
-        # Two and a half edits of a video at 85%.
-        (0.85, 2.5 / 1.15, 0.03, 251),
-        # 0.4 edits of the camera's moves at 80%.
-        (0.80, 0.4, 0.10, 150),
-    ],
-)
-def test_videos_needed(proportion: float, per_video: float, half_width: float, videos: int) -> None:
-    assert clusters_needed(proportion, per_video, half_width) == videos
-    low, high = wilson(proportion, videos * per_video)
-    assert (high - low) / 2 <= half_width
-    low, high = wilson(proportion, (videos - 1) * per_video)
-    assert (high - low) / 2 > half_width
-
-
-def test_videos_needed_where_everything_is_right() -> None:
-    needed = clusters_needed(1.0, 17 / 2.6, 0.03)
-    assert needed is not None
-    assert wilson(1.0, needed * 17 / 2.6)[0] >= 0.97
-    assert clusters_needed(0.9, 0.0, 0.03) is None

@@ -1,4 +1,4 @@
-"""Several raters made one, and the ceiling they set: brute force, and rows in any order."""
+"""Several raters made one: brute force, and rows in any order."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capeval.stats.design import Design
-from capeval.stats.groupings import GROUPINGS
-from capeval.stats.human_ceiling import RatersApart
-from capeval.stats.pair import Pair
 from capeval.stats.raters import How, combine, combine_others
-from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import GroupingName, Interval, Missing
 
 HOW: tuple[How, ...] = ("mean", "median", "zmean")
 GAP = float("nan")
@@ -51,52 +45,3 @@ def test_the_others_are_those_that_are_left_when_one_is_taken_out(how: How, gaps
     assert combine_others(ratings, how) == pytest.approx(
         np.array(expected), rel=1e-11, abs=1e-11, nan_ok=True
     )
-
-
-def test_ceiling_holds_each_rater_against_the_others() -> None:
-    rng = np.random.default_rng(0)
-    truth = rng.random(50)
-    ratings = truth + rng.normal(size=(3, 50)) / 3
-    found = RatersApart(ratings).ceiling("pearson")
-    expected = [
-        np.corrcoef(ratings[n], np.delete(ratings, n, axis=0).mean(axis=0))[0, 1] for n in range(3)
-    ]
-    assert list(found.each) == pytest.approx(expected)
-    assert found.value == pytest.approx(np.mean(expected))
-    silent = RatersApart([ratings[0], np.ones(50)]).ceiling("pearson")
-    assert silent.each[1] == Missing("the rater is constant")
-    assert isinstance(RatersApart(ratings[:1]).ceiling("pearson").value, Missing)
-
-
-@pytest.mark.parametrize("grouping", GROUPINGS)
-@pytest.mark.parametrize("statistic", list(STATISTICS))
-def test_ceiling_is_of_the_grouping_asked_for(statistic: str, grouping: GroupingName) -> None:
-    rng = np.random.default_rng(1)
-    design = Design.of(np.repeat(np.arange(8), 4).tolist(), list(range(4)) * 8)
-    ratings = rng.integers(0, 5, (3, 32)).astype(float)
-    ratings[rng.random(ratings.shape) < 0.1] = GAP
-    found = RatersApart(ratings, design).ceiling(statistic, grouping)
-    for rater, value in enumerate(found.each):
-        others = combine(np.delete(ratings, rater, axis=0))
-        both = ~np.isnan(ratings[rater]) & ~np.isnan(others)
-        expected = Pair.of(ratings[rater][both], others[both], design.take(both)).by(
-            statistic, grouping
-        )
-        assert value == pytest.approx(expected.value, abs=1e-10)
-
-
-def test_the_interval_is_of_whole_videos_and_two_raters_are_one_number() -> None:
-    rng = np.random.default_rng(2)
-    truth = np.repeat(rng.random(20), 3)
-    design = Design.of(np.repeat(np.arange(20), 3).tolist(), list(range(3)) * 20)
-    ratings = truth + rng.normal(size=(3, 60)) / 4
-    three, two = RatersApart(ratings, design), RatersApart(ratings[:2], design)
-    bounds = three.interval("spearman", "pooled", draws=200)
-    value = three.ceiling("spearman").value
-    assert isinstance(bounds, Interval)
-    assert isinstance(value, float)
-    assert bounds.low < value < bounds.high
-    assert two.symmetric
-    assert len(set(two.ceiling("spearman").each)) == 1
-    ratings[0, 0] = GAP
-    assert isinstance(RatersApart(ratings, design).interval("spearman"), Missing)

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy import stats
 
-from capeval.stats.sign_flips import detectable_difference, sign_flip, sign_flips, units_needed
+from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
 from capeval.stats.values import Floats
 
 
@@ -102,12 +102,6 @@ def test_ties_of_whole_numbers_are_as_extreme_as_what_was_observed() -> None:
     exact = np.mean(sums >= 1)
     assert exact == 1.0
     assert sign_flips(table, draws=999)[0] == 1.0
-
-
-def test_one_column_is_the_test_of_a_single_metric() -> None:
-    table = gaps(60, columns=1, seed=3)
-    alone = sign_flip(table[:, 0], draws=20_000, seed=5).p
-    assert sign_flips(table, draws=20_000, seed=6)[0] == pytest.approx(alone, abs=0.02)
 
 
 def test_a_row_that_a_column_lacks_does_not_count() -> None:

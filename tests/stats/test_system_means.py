@@ -1,58 +1,112 @@
-"""Means of systems in resamples."""
+"""Correlations of systems' means: other videos, and other systems."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy import stats
 
-from capeval.stats import system_means
+from capeval.stats.correlation import STATISTICS, correlated, sums_of_rows
 from capeval.stats.design import Design
-from capeval.stats.intervals import interval
-from capeval.stats.pair import Pair
-from capeval.stats.values import Interval
-from tests.stats.making import correlate_arrays, scores
+from capeval.stats.jackknife import Inference
+from capeval.stats.system_means import drawn_values, interval_of, least_p, permutation_p
+from capeval.stats.values import Floats, Missing
 
 
-def test_means_of_systems_over_many_videos_come_from_their_normal_distribution(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    x, y, design = scores(800, 5)
-    drawn = interval(Pair.of(x, y, design).by("pearson", "system"), draws=4000)
-    monkeypatch.setattr(system_means, "MANY", 700)
-    normal = interval(Pair.of(x, y, design).by("pearson", "system"), draws=4000)
-    assert isinstance(drawn, Interval)
-    assert isinstance(normal, Interval)
-    assert normal.low == pytest.approx(drawn.low, abs=0.01)
-    assert normal.high == pytest.approx(drawn.high, abs=0.01)
+def grid(videos: int, systems: int) -> Design:
+    return Design(np.repeat(np.arange(videos), systems), np.tile(np.arange(systems), videos))
 
 
-@pytest.mark.parametrize("statistic", ["pearson", "kendall_b", "spearman"])
-def test_intervals_of_system_means_cover_the_value_of_very_many_videos(
-    statistic: str,
-) -> None:
-    # Noise in the means attenuates r; this is one world, in docs/statistics.md are many.
+def inferred(x: Floats, y: Floats, design: Design, name: str, seed: int) -> Inference:
+    drawn = drawn_values([x], y, design, seed)
+    assert not isinstance(drawn, Missing)
+    value = float(correlated(x, y, design, "system").values(STATISTICS[name])[0])
+    found = interval_of(value, drawn[0][name], design.videos)
+    assert isinstance(found, Inference)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.6, 0.3])
+def test_intervals_cover_the_value_of_very_many_videos(spread: float) -> None:
     rng = np.random.default_rng(0)
-    systems, videos, runs = 11, 40, 200
-    human = np.linspace(-0.6, 0.6, systems)
-    metric = 0.9 * human + 0.19 * 0.6 * np.sin(7.0 * np.arange(systems))
-    truth = correlate_arrays(metric, human, statistic)
-    design = Design(np.repeat(np.arange(videos), systems), np.tile(np.arange(systems), videos))
-    held = 0
-    for _ in range(runs):
+    systems, videos, runs = 11, 40, 100
+    human = np.linspace(-1, 1, systems) * spread
+    metric = 0.9 * human + 0.19 * spread * np.sin(7.0 * np.arange(systems))
+    design, held = grid(videos, systems), dict.fromkeys(("pearson", "kendall_b"), 0)
+    sums = sums_of_rows(metric[None], human[None])
+    for run in range(runs):
         noise = rng.normal(size=(3, videos, systems))
         y = (human + rng.normal(size=(videos, 1)) + noise[0]).ravel()
         x = (metric + 0.5 * noise[0] + noise[1]).ravel()
-        found = interval(Pair.of(x, y, design).by(statistic, "system"), draws=300)
-        assert isinstance(found, Interval)
-        assert found.low <= found.high
-        assert isinstance(truth, float)
-        held += found.low <= truth <= found.high
-    assert held / runs >= 0.9
+        for name in held:
+            truth = STATISTICS[name].values(sums)[0]
+            found = inferred(x, y, design, name, seed=run)
+            held[name] += found.low - 1e-9 <= truth <= found.high + 1e-9
+    assert all(count / runs >= 0.9 for count in held.values()), held
+
+
+def test_drawn_means_have_the_errors_of_the_videos() -> None:
+    rng = np.random.default_rng(1)
+    design = grid(200, 3)
+    y = design.system + rng.normal(size=(200, 1)).repeat(3, axis=1).ravel()
+    x = design.system + rng.normal(size=600)
+    # What a video adds to all systems moves no difference of their means.
+    drawn = drawn_values([x, y + 0.001 * x], y, design, 0)
+    assert not isinstance(drawn, Missing)
+    wide, narrow = (np.nanstd(one["pearson"][0]) for one in drawn)
+    assert wide > 20 * narrow
 
 
 def test_systems_far_apart_have_an_interval_of_one_value() -> None:
-    x, y, design = scores(40, 11)
+    rng = np.random.default_rng(2)
+    design = grid(40, 11)
     far = 100.0 * design.system
-    assert interval(
-        Pair.of(x + far, y + far, design).by("kendall_b", "system"), draws=200
-    ) == Interval(1.0, 1.0, "bootstrap")
+    x, y = (far + rng.normal(size=440) for _ in range(2))
+    assert inferred(x, y, design, "kendall_b", 0)[:2] == (1.0, 1.0)
+
+
+def test_an_interval_leaves_zero_out_just_where_p_is_small() -> None:
+    rng = np.random.default_rng(3)
+    small = []
+    for seed in range(40):
+        design = grid(12, 6)
+        y = design.system / 3 + rng.normal(size=72)
+        found = inferred(y + rng.normal(size=72), y, design, "pearson", seed)
+        small.append(found.p < 0.05)
+        assert (found.low <= 0 <= found.high) == (not small[-1])
+    assert 0 < sum(small) < 40
+
+
+def test_means_without_a_known_error_have_no_interval() -> None:
+    alone = Design(np.arange(8), np.arange(8))
+    for design, reason in (
+        (grid(4, 3), "4 videos are too few for an interval: at least 5"),
+        (grid(8, 2), "2 systems have few orders: an interval needs 3"),
+        (alone, "a system has one caption, whose error is unknown"),
+    ):
+        scores = np.arange(design.rows, dtype=float)
+        assert drawn_values([scores], scores, design, 0) == Missing(reason)
+
+
+@pytest.mark.parametrize("systems", [3, 5, 7])
+@pytest.mark.parametrize("name", ["pearson", "kendall_b"])
+def test_p_is_of_other_orders_of_the_systems(systems: int, name: str) -> None:
+    rng = np.random.default_rng(systems)
+    x, y = rng.random((2, systems))
+    found = permutation_p(x, y, STATISTICS[name], 0)
+    function: Any = stats.pearsonr if name == "pearson" else stats.kendalltau
+    expected = stats.permutation_test(
+        [x],
+        lambda order: function(order, y).statistic,
+        permutation_type="pairings",
+        n_resamples=9_999,
+        alternative="greater",
+        rng=rng,
+    )
+    observed = abs(expected.statistic)
+    share = (np.abs(expected.null_distribution) >= observed - 1e-9).mean()
+    assert found == pytest.approx(share, abs=0 if systems < 7 else 0.03)
+    assert found >= least_p(systems, STATISTICS[name])

@@ -4,55 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from capeval.schema import Annotation, ElementType
-from capeval.trust.probe_edits import edit_rules, edits_of
+from capeval.schema import ElementType
+from capeval.trust.probe_edits import edits_of
 from capeval.trust.probe_words import read_video
+from tests.trust.test_probe_set import video
 
 
 def edits(content: str, *others: str, kind: ElementType = "action", event: str = "") -> set[str]:
-    sentences = [(content, kind), *((other, "action") for other in others)]
-    annotation = Annotation.model_validate(
-        {
-            "index": "v",
-            "events": [
-                {
-                    "event": event or " ".join((content, *others)),
-                    "visual_elements": [
-                        {"content": text, "type": of, "weight": 1} for text, of in sentences
-                    ],
-                }
-            ],
-        }
-    )
-    video = read_video(annotation)
-    return {edit.text for edit in edits_of(video.sentences[0], video)}
+    made = video([(content, kind), *others])
+    if event:
+        (only,) = made.events
+        made = made.model_copy(update={"events": (only.model_copy(update={"event": event}),)})
+    read = read_video(made)
+    return {edit.text for edit in edits_of(read.sentences[0], read)}
 
 
 @pytest.mark.parametrize(
     ("content", "kind", "edited"),
     [
         ("A red car stops.", "action", "A blue car stops."),
-        ("Red smoke bursts out.", "action", "Green smoke bursts out."),
         ("An orange hat lies there.", "attribute", "A blue hat lies there."),
-        ("A green hat lies there.", "attribute", "An orange hat lies there."),
         ("The car is orange.", "attribute", "The car is purple."),
         ("A red and white flag flies.", "scene", None),
         ("Two birds sing.", "action", "Five birds sing."),
-        ("There are three cups on it.", "attribute", "There are seven cups on it."),
         ("A tree stands on the left.", "scene", "A tree stands on the right."),
-        ("On the left side is a tree.", "scene", "On the right side is a tree."),
         ("A dog sits in front of the door.", "action", "A dog sits behind the door."),
-        ("In front of the bed, a dog sits.", "action", "Behind the bed, a dog sits."),
         ("A man walks into the room.", "action", "A man walks out of the room."),
-        ("A boat moves towards the shore.", "action", "A boat moves away from the shore."),
         ("A girl looks up.", "action", "A girl looks down."),
         ("A large dog barks.", "action", "A small dog barks."),
-        ("A girl with long hair laughs.", "attribute", "A girl with short hair laughs."),
         ("A man opens the door.", "action", "A man closes the door."),
-        ("A balloon rises out of the frame.", "action", "A balloon sinks out of the frame."),
         ("The camera zooms in on a face.", "camera", "The camera zooms out on a face."),
         ("The camera pans right, following it.", "camera", "The camera pans left, following it."),
-        ("The camera moves to the right.", "camera", "The camera moves to the left."),
         ("The camera remains static.", "camera", "The camera keeps moving."),
         ("It cuts to a close-up of a cup.", "camera", "It cuts to a wide shot of a cup."),
     ],
@@ -70,14 +52,11 @@ def test_a_word_is_replaced_by_one_that_excludes_it(
         "The sign says “turn to the left” twice.",
         "The sign says “turn to the left",
         'A logo "Red Bull" is on it.',
-        "A van with the Red Cross on it.",
         "A woman has a bag on her right shoulder.",
-        "A ball lies in her left hand.",
         "The man has left the room.",
         "She turns right away.",
         "No red car is there.",
         "The car isn't red.",
-        "It may be red or brown.",
         "The car seems red.",
         "Is the car red?",
         "A light changes from red to green.",
@@ -87,13 +66,8 @@ def test_a_word_is_replaced_by_one_that_excludes_it(
         "He peels an orange.",
         "About two hundred birds sing.",
         "At least two birds sing.",
-        "Two or three birds sing.",
-        "He raises two hands.",
-        "It is 2 hours late.",
         "A man and a woman talk.",  # sex is never replaced
-        "He pushes up to the door.",
         "She appears happy.",
-        "He walks up to her.",
         "A plant opens to the left and to the right.",
         "The camera follows the dog.",
         "The red car passes the red house.",
@@ -107,14 +81,11 @@ def test_what_may_stay_true_or_is_unclear_is_not_edited(content: str) -> None:
     ("content", "other"),
     [
         ("A red car stops.", "The driver leaves the red car."),
-        ("A red car stops.", "Its reddish doors open."),
         ("A red car stops.", "Its crimson doors open."),
         ("Two birds sing.", "Both of them fly away."),
-        ("Two birds sing.", "The second one flies away."),
         ("The camera zooms in on it.", "It is zooming for long."),
         ("A man opens the door.", "The opened door moves."),
         ("A tree stands on the left.", "The leftmost of them is green."),
-        ("A man walks into the room.", "He enters it quickly."),
         ("A large dog barks.", "The bigger one is silent."),
     ],
 )
@@ -140,9 +111,3 @@ def test_a_side_that_is_of_something_else_does_not_hinder_a_move_of_the_camera()
     other = "The dog runs to the right."
     assert edits("The camera pans right.", other, kind="camera") == {"The camera pans left."}
     assert edits("A tree stands on the right.", other) == set()
-
-
-def test_the_rules_are_versioned_with_their_hash() -> None:
-    rules = edit_rules()
-    assert rules.version.startswith("edits-")
-    assert len(rules.digest) == 6

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import random
-import threading
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -19,8 +18,7 @@ import pytest
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.video import FrameSet, Given, Middle, Uniform, decoder_named, read_policy
 from capeval.video.choice import Choice, Policy
-from capeval.video.frames import Timeline, checked_file
-from capeval.video.guarding import Guard, guarded
+from capeval.video.frames import Guard, Timeline, file_size
 from capeval.video.sampling import Shuffled
 from tests.video.clips import make_clip, numbers, picture
 
@@ -197,8 +195,10 @@ CUT: dict[str, tuple[dict[str, Any], str]] = {
         {"container_options": {"movflags": "faststart"}, **B_FRAMES},
         "packets are there",
     ),
-    "matroska.mkv": (B_FRAMES, "bytes are there"),
-    "vp9.webm": ({"codec": "libvpx-vp9", "options": VPX}, "bytes are there"),
+    "matroska.mkv": (B_FRAMES, "and should last 10.0 s"),
+    "sound.mkv": ({"audio": True, **B_FRAMES}, "and should last 10.0 s"),
+    "vp9.webm": ({"codec": "libvpx-vp9", "options": VPX}, "and should last 10.0 s"),
+    "h264.avi": ({}, "packets are there"),
     "transport.ts": (B_FRAMES, "cut off in its last packet"),
 }
 
@@ -209,12 +209,12 @@ def test_a_cut_off_video_gives_what_is_left_and_says_so(
     name: str, share: float, tmp_path: Path
 ) -> None:
     settings, said = CUT[name]
-    path = cut(make_clip(tmp_path / name, 120, **settings), share)
+    path = cut(make_clip(tmp_path / name, 240, **settings), share)
     if path.suffix == ".ts" and path.stat().st_size % 188 == 0:
         path.write_bytes(path.read_bytes()[:-50])
     frames = read(path)
     found = numbers(frames.frames)
-    assert 5 < len(found) < 120
+    assert 5 < len(found) < 240
     # Nothing is shown twice or out of order; only at the cut may one be missing between two.
     assert found == sorted(set(found))
     assert found[: len(found) - 4] == list(range(len(found) - 4))
@@ -324,8 +324,8 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a FIFO": (os.mkfifo, "is not a regular file"),
     "text": (lambda path: path.write_text("a video\n" * 500), "is not a video"),
     "noise": (lambda path: path.write_bytes(random.Random(0).randbytes(9000)), "is not a video"),
-    "no index": (no_index, "has no moov box"),
-    "half an index": (cut_index, "is cut off in its index"),
+    "no index": (no_index, "or its index is cut off"),
+    "half an index": (cut_index, "or its index is cut off"),
     "only zeros": (zeros, "holds no frame that can be decoded"),
     "only a header": (only_header, "frame that can be decoded"),
     "sound": (sound_only, "holds no video (audio only)"),
@@ -350,7 +350,7 @@ def test_what_holds_no_video_is_refused_in_one_line(what: str, tmp_path: Path) -
 
 def test_a_path_with_a_nul_is_refused() -> None:
     with pytest.raises(VideoError, match="cannot be read"):
-        checked_file(Path("a\0b"))
+        file_size(Path("a\0b"))
 
 
 def test_a_frame_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -376,26 +376,11 @@ def test_more_than_memory_holds_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert len(read(path, Middle())) == 1
 
 
-def test_a_decoder_that_hangs_is_left_behind(tmp_path: Path) -> None:
-    ended = threading.Event()
-
-    def hang(guard: Guard) -> None:
-        del guard
-        ended.wait(20)
-
-    with pytest.raises(VideoError, match=r"v\.mp4: the decoder stood still for 0\.2 s"):
-        guarded(hang, tmp_path / "v.mp4", seconds=0.2, cancel=None)
-    ended.set()
-
-
-def test_a_slow_decoder_that_gets_on_is_let_be(tmp_path: Path) -> None:
-    def slow(guard: Guard) -> str:
-        for _ in range(20):
-            time.sleep(0.05)
-            guard.check()
-        return "done"
-
-    assert guarded(slow, tmp_path / "v.mp4", seconds=0.5, cancel=None) == "done"
+def test_the_time_limit_is_one_for_each_step(tmp_path: Path) -> None:
+    guard = Guard(tmp_path / "v.mp4", seconds=0.5)
+    for _ in range(20):
+        time.sleep(0.05)
+        guard.check()
 
 
 def test_a_time_limit_holds_for_a_real_file(tmp_path: Path) -> None:
@@ -426,5 +411,5 @@ def test_an_unknown_decoder_is_refused() -> None:
 
 def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "av", None)
-    with pytest.raises(MissingExtra, match=r"PyAV .not installed.: pip install '\.\[generate\]'"):
+    with pytest.raises(MissingExtra, match=r"PyAV .not installed.: pip install '\.\[frames\]'"):
         decoder_named("pyav")

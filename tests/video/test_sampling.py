@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from capeval.errors import UsageError
 from capeval.video import Given, Middle, Policy, Uniform, read_policy
 from capeval.video.frames import Timeline
-from capeval.video.published_policies import QwenFps, TunaDynamic, TunaFps, TunaUniform
+from capeval.video.published_policies import PublishedSpread, QwenFps, TunaDynamic, TunaFps
 from capeval.video.sampling import Dynamic, Fps, Shuffled
 
 
@@ -153,16 +153,16 @@ def test_the_benchmarks_rule_for_closed_models() -> None:
 
 
 def test_llava_video_in_the_benchmark_repeats_the_frames_of_a_short_clip() -> None:
-    choice = TunaUniform(8).choose(steady(4))
+    choice = PublishedSpread("tuna", 8).choose(steady(4))
     # Steps of 3 / 7.
     assert choice.indices == (0, 0, 0, 1, 1, 2, 2, 3)
     assert choice.warnings == ("has only 4 of the 8 frames asked for: some are repeated",)
-    assert TunaUniform(32).choose(steady(240)) == Uniform(32).choose(steady(240))
+    assert PublishedSpread("tuna", 32).choose(steady(240)) == Uniform(32).choose(steady(240))
 
 
 @given(st.floats(0.05, 100), timelines | uneven)
 def test_published_rules_stay_within_the_video(rate: float, timeline: Timeline) -> None:
-    for policy in (TunaFps(rate), QwenFps(rate), TunaUniform(16)):
+    for policy in (TunaFps(rate), QwenFps(rate), PublishedSpread("tuna", 16)):
         try:
             indices = policy.choose(timeline).indices
         except ValueError as refused:
@@ -227,7 +227,7 @@ def test_shuffled_keeps_the_frames_and_never_their_order(
         ("qwen-2fps", QwenFps(2)),
         ("qwen-.5fps", QwenFps(0.5)),
         ("tuna-auto", TunaDynamic()),
-        ("tuna-32", TunaUniform(32)),
+        ("tuna-32", PublishedSpread("tuna", 32)),
         ("1", Middle()),
         ("0,5,9", Given((0, 5, 9))),
         ("9, 0", Given((9, 0))),

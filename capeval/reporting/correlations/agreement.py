@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 
 from capeval.correlation.result import (
     CeilingResult,
@@ -15,7 +14,6 @@ from capeval.correlation.result import (
 from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
-    UNASKED,
     lines_of_missing,
     of_human,
     with_interval,
@@ -24,12 +22,9 @@ from capeval.reporting.numbers import bounded, coefficient, thousands
 from capeval.reporting.table import Table, columns
 from capeval.text import one_line
 
-_LEADING = ("kappa", "ac1")
-_OTHERS = ("accuracy", "macro_f1", "brennan_prediger", "alpha")
-_LEGEND = (
-    "kappa: Cohen's; AC1: Gwet's; acc.: accuracy; mF1: macro-F1; BP: Brennan-Prediger; alpha: "
-    "Krippendorff's, nominal."
-)
+_LEGEND = "kappa: Cohen's; AC1: Gwet's."
+_JACKKNIFED = "Intervals leave out one video at a time."
+_WORDS = {"accuracy": "accuracy", "kappa": "kappa", "ac1": "AC1"}
 # Beside the mean, so many raters have a column each.
 _MOST_NAMED = 6
 _CEILING_NOTE = (
@@ -39,23 +34,19 @@ _CEILING_NOTE = (
 
 
 def element_tables(elements: Elements, only: ElementTable | None = None) -> list[Table]:
-    """Return two tables for each pair of sides: coefficients by type, and the labels themselves.
+    """Return two tables for each judge: coefficients by type, and the labels themselves.
 
     Parameters
     ----------
-    only : one pair, without the coefficients of weighted elements
+    only : one judge
     """
     tables: list[Table] = []
     pairs = dict.fromkeys((t.truth, t.given) for t in ([only] if only else elements.tables))
     for pair in pairs:
-        those = [
-            t for t in elements.tables if (t.truth, t.given) == pair and not (only and t.weighted)
-        ]
+        those = [t for t in elements.tables if (t.truth, t.given) == pair]
         tables += [_coefficients(those, elements.unjudged), _labels(those)]
     if tables:
-        resampled = any(e.low is not None for t in elements.tables for e in t.coefficients.values())
-        notes = (tables[-2].note, _LEGEND, "Intervals resample whole videos." if resampled else "")
-        tables[-2].note = " ".join(filter(None, notes))
+        tables[-2].note = f"{tables[-2].note} {_LEGEND}".strip()
     return tables
 
 
@@ -68,40 +59,20 @@ def _coefficients(those: Sequence[ElementTable], unjudged: int) -> Table:
             f": {whole.tied} of {whole.n + whole.tied} elements are left out because raters are "
             "evenly divided on them"
         )
-        notes.append(_divided(whole))
+        notes.append("Leaving these out favours the judge; see --raters each.")
     if unjudged:
         notes.append(f"{unjudged} labelled elements have no verdict and are left out.")
-    leading = [t.coefficients[name] for t in those for name in _LEADING]
-    reasons = {e.reason for e in leading if e.value is not None and e.low is None}
-    notes += [f"No interval: {reason}." for reason in sorted(filter(None, reasons))]
-    ends = any(e.low is not None for e in leading)
-    names = [with_interval(name, ends) for name in ("kappa", "AC1")]
-    table = Table(
-        title, columns("Elements", "n", *names, "acc.", "mF1", "BP", "alpha"), note=" ".join(notes)
-    )
-    for weighted in sorted({t.weighted for t in those}):
-        if any(t.weighted for t in those):
-            table.rows.append(["weighted" if weighted else "plain"])
-        for t in those:
-            if t.weighted == weighted:
-                c = t.coefficients
-                bounds = [bounded(c[n].value, c[n].low, c[n].high) for n in _LEADING]
-                others = [coefficient(c[n].value) for n in _OTHERS]
-                table.rows.append([t.by, str(t.n), *bounds, *others])
+    found = [one for t in those for one in t.coefficients.values()]
+    reasons = {e.reason for e in found if e.value is not None and e.reason}
+    notes += [f"No interval: {reason}." for reason in sorted(reasons)]
+    ends = any(e.low is not None for e in found)
+    notes += [_JACKKNIFED] if ends else []
+    names = [with_interval(word, ends) for word in _WORDS.values()]
+    table = Table(title, columns("Elements", "n", *names), note=" ".join(notes))
+    for t in those:
+        found = [t.coefficients[name] for name in _WORDS]
+        table.rows.append([t.by, str(t.n), *(bounded(e.value, e.low, e.high) for e in found)])
     return table
-
-
-def _divided(whole: ElementTable) -> str:
-    """Return what the judge gets where no element is left out: compared with each rater."""
-    text = "Leaving these out favours the judge"
-    means = []
-    for name, words in zip(_LEADING, ("kappa", "AC1"), strict=True):
-        values = [v for each in whole.each.values() if (v := each[name]) is not None]
-        if values:
-            means.append(f"{words} {coefficient(fmean(values))}")
-    if means:
-        text += f": compared with each rater separately, it has on average {' and '.join(means)}"
-    return f"{text}; see --raters each."
 
 
 def _labels(those: Sequence[ElementTable]) -> Table:
@@ -118,7 +89,7 @@ def _labels(those: Sequence[ElementTable]) -> Table:
 
 
 def _whole(those: Sequence[ElementTable]) -> ElementTable:
-    return next(t for t in those if t.by == "all" and not t.weighted)
+    return next(t for t in those if t.by == "all")
 
 
 def ceiling_tables(found: Correlations) -> tuple[list[Table], list[str]]:
@@ -135,13 +106,9 @@ def ceiling_tables(found: Correlations) -> tuple[list[Table], list[str]]:
         table = _ceilings(raters, human, [c for c in raters.ceiling if c.human == human])
         tables += [table] if table.rows else []
     if tables:
-        reasons = {
-            c.interval_reason for c in raters.ceiling if c.value is not None and c.low is None
-        }
         notes = [_CEILING_NOTE]
         if any(c.statistic == "acc_eq" for c in raters.ceiling):
             notes.append("acc_eq is without threshold.")
-        notes += [f"No interval: {reason}." for reason in sorted(filter(None, reasons - {UNASKED}))]
         tables[-1].note = " ".join(notes)
     lost = [c for c in raters.ceiling if c.value is None]
     return tables, [
@@ -163,11 +130,7 @@ def _ceilings(raters: Raters, human: str, those: list[CeilingResult]) -> Table:
     )
     table = Table(
         f"Ceiling, {of_human(human, None)}: {whose}",
-        columns(
-            "Statistic",
-            with_interval("ceiling", any(c.low is not None for c in those)),
-            *map(one_line, named),
-        ),
+        columns("Statistic", "ceiling", *map(one_line, named)),
     )
     for grouping in GROUPING_WORDS:
         there = [c for c in those if c.grouping == grouping and c.value is not None]
@@ -175,7 +138,5 @@ def _ceilings(raters: Raters, human: str, those: list[CeilingResult]) -> Table:
             table.rows.append([grouping])
         for c in sorted(there, key=lambda c: list(STATISTIC_WORDS).index(c.statistic)):
             each = [coefficient(c.each.get(name)) for name in named]
-            table.rows.append(
-                [STATISTIC_WORDS[c.statistic], bounded(c.value, c.low, c.high), *each]
-            )
+            table.rows.append([STATISTIC_WORDS[c.statistic], coefficient(c.value), *each])
     return table

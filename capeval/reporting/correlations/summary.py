@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from capeval.correlation.result import Correlation, Correlations, ElementTable
 from capeval.reporting.correlations.labels import (
     STATISTIC_WORDS,
-    has_zero,
     of_human,
-    shown_reason,
 )
 from capeval.reporting.numbers import bounded, coefficient, p_value, thousands
-from capeval.stats.groupings import GROUPINGS, grouping_of
-from capeval.text import counted, listed, one_line
+from capeval.stats.design import GROUPINGS
+from capeval.text import counted, one_line
 
-_WHAT = {name: grouping_of(name).of_each for name in reversed(GROUPINGS)}
+_WHAT = {name: GROUPINGS[name].of_each for name in reversed(GROUPINGS)}
 _STATISTICS = list(STATISTIC_WORDS)
 
 
@@ -63,27 +61,11 @@ def of_first_human(found: Correlations) -> list[Correlation]:
     return [r for r in found.results if first and (r.human, r.rater) == (first.human, first.rater)]
 
 
-def warning_lines(found: Correlations, *, full: bool) -> list[str]:
-    """Return the warnings; without `full`, one about many metrics or raters names three of them.
-
-    >>> _named("a is constant, b is constant, c is constant, d is constant: no correlation")
-    'a is constant, b is constant, c is constant and 1 more: no correlation'
-    """
-    return list(found.warnings) if full else list(map(_named, found.warnings))
-
-
-def _named(warning: str) -> str:
-    names, colon, message = warning.partition(": ")
-    return f"{listed(names.split(', '), 3)}{colon}{message}"
-
-
 def _headline(best: Correlation, results: Sequence[Correlation]) -> str:
     name = STATISTIC_WORDS[best.statistic]
     human = of_human(best.human, best.rater)
     value = bounded(best.value, best.low, best.high)
-    unit = grouping_of(best.grouping).unit
-    sets = f" of {counted(len(best.data_sets), 'data set')}, averaged" if best.data_sets else ""
-    over = f"over {thousands(best.n)} {unit}{sets} ({best.grouping})"
+    over = f"over {thousands(best.n)} {GROUPINGS[best.grouping].unit} ({best.grouping})"
     rivals = [r for r in results if (r.statistic, r.grouping) == (best.statistic, best.grouping)]
     several = len({r.metric for r in results})
     if several == 1:
@@ -114,11 +96,7 @@ def _best(results: Sequence[Correlation]) -> Correlation | None:
 def elements_of_best(found: Correlations) -> ElementTable | None:
     """Return the labels of humans and the judge of the best metric, else of the best kappa."""
     best = _best(of_first_human(found))
-    those = [
-        t
-        for t in found.elements.tables
-        if t.by == "all" and not t.weighted and t.truth in ("human", *found.raters.names)
-    ]
+    those = [t for t in found.elements.tables if t.by == "all"]
     those = [t for t in those if t.truth == those[0].truth]
     if not those:
         return None
@@ -141,19 +119,15 @@ def _left_out(table: ElementTable) -> list[str]:
 def _ranked(result: Correlation) -> str:
     name = STATISTIC_WORDS[result.statistic]
     if result.value is None:
-        return f"no {name} ({shown_reason(result.reason, result.grouping)})"
+        return f"no {name} ({result.reason})"
     text = f"{name} {bounded(result.value, result.low, result.high)}"
     if result.statistic == "acc_eq":
-        # Its p belongs to the accuracy without threshold, which is not shown here.
         return f"{text}; a constant gets {coefficient(result.constant)}"
-    means = grouping_of(result.grouping).means
+    means = result.grouping == "system"
     if result.low is not None and result.high is not None:
-        # Its interval resamples videos only, not systems.
         about = " (other videos)" if means else ""
         where = "above" if result.low > 0 else "below" if result.high < 0 else "includes"
-        text += f"; interval {where} 0{about}" if has_zero(result.statistic) else ""
+        text += f"; interval {where} 0{about}"
     elif result.interval_reason is not None:
         text += "; no interval"
-    sets = f" in {counted(len(result.data_sets), 'data set')}" if result.data_sets else ""
-    of = f"other systems; n {result.n}{sets}"
-    return text + (f"; p {p_value(result.p)} ({of})" if means else "")
+    return text + (f"; p {p_value(result.p)} (other systems; n {result.n})" if means else "")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from rich.console import Console
 
-from capeval.correlation.averaging import METHOD, turned
-from capeval.correlation.protocols import EVERYTHING, PROTOCOLS
+from capeval.correlation.protocols import TUNA
 from capeval.correlation.result import (
     PUBLISHED_NOTE,
     ComparisonResult,
@@ -20,10 +18,8 @@ from capeval.reporting.correlations.agreement import ceiling_tables, element_tab
 from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
-    UNASKED,
     lines_of_missing,
     of_human,
-    shown_reason,
     with_interval,
 )
 from capeval.reporting.correlations.summary import elements_of_best, of_first_human, summary_lines
@@ -99,17 +95,14 @@ def _short(found: Correlations) -> tuple[list[Table], list[str]]:
     others = sorted({r.human for r in found.results if r.human != leading[0].human})
     hidden = [r for r in found.results if not shown_briefly(r) and not named]
     few = max((r.n for r in hidden), default=0)
-    sets = max((len(r.data_sets) for r in hidden), default=0)
-    in_sets = f" in {counted(sets, 'data set')}" if sets else ""
     more = {
         "the other statistics": len(statistics) > 1 and not named,
         of_human(", ".join(others), None): others,
-        f"the means of the {counted(few, 'system')}{in_sets}": few,
+        f"the means of the {counted(few, 'system')}": few,
         "p": alike and not tested,
         "ranks": apart and not ranked,
         "metrics compared with each other": found.comparisons,
         "agreement on elements": best and apart,
-        "weighted elements": best and not apart,
         "elements of the other judges": not apart
         and len({t.given for t in found.elements.tables}) > 1,
         "the ceilings of raters": found.raters.ceiling,
@@ -122,7 +115,7 @@ def _short(found: Correlations) -> tuple[list[Table], list[str]]:
 
 def _is_protocol(found: Correlations) -> bool:
     """Return whether the statistics are those of a published protocol."""
-    return found.inputs.get("settings", {}).get("protocol", EVERYTHING.name) in PROTOCOLS
+    return bool(found.inputs["settings"]["protocol"] == TUNA.name)
 
 
 def correlation_tables(found: Correlations, *, each: bool = False) -> tuple[list[Table], list[str]]:
@@ -133,15 +126,11 @@ def correlation_tables(found: Correlations, *, each: bool = False) -> tuple[list
     compared, untested = comparison_tables(found)
     ceilings, lines = ceiling_tables(found)
     missing = lines_of_missing(
-        (f"{of_human(r.human, r.rater)}, {r.grouping}", one_line(r.metric), r.statistic, _reason(r))
+        (f"{of_human(r.human, r.rater)}, {r.grouping}", one_line(r.metric), r.statistic, r.reason)
         for r in found.results
         if r.value is None
     )
     return [*tables, *compared, *ceilings], [*missing, *untested, *lines]
-
-
-def _reason(r: Correlation) -> str:
-    return shown_reason(r.reason, r.grouping)
 
 
 def _missing_causes(found: Correlations) -> list[str]:
@@ -149,28 +138,17 @@ def _missing_causes(found: Correlations) -> list[str]:
     causes: dict[str, list[Correlation]] = {}
     for r in found.results:
         if r.value is None:
-            causes.setdefault(_cause(_reason(r)), []).append(r)
+            causes.setdefault(r.reason or "", []).append(r)
     lines = []
     for those in sorted(causes.values(), key=len, reverse=True):
         r = those[0]
         lines.append(
             f"{thousands(len(those))} of {counted(len(found.results), 'correlation')} "
-            f"{'has' if len(those) == 1 else 'have'} no value: {_reason(r)} (such as "
+            f"{'has' if len(those) == 1 else 'have'} no value: {r.reason} (such as "
             f"{one_line(r.metric)}, {STATISTIC_WORDS[r.statistic]}, {r.grouping}, "
             f"{of_human(r.human, r.rater)})"
         )
     return lines
-
-
-def _cause(reason: str) -> str:
-    """Return a reason without what differs between the values that it is the cause of.
-
-    >>> _cause("1 pair; kendall_b needs 2") == _cause("2 pairs; spearman needs 3")
-    True
-    """
-    names = map(re.escape, (*STATISTIC_WORDS.values(), *STATISTIC_WORDS))
-    general = re.sub("|".join(names), "statistic", reason)
-    return re.sub(r"\b(group|pair|system|caption)s\b", r"\1", re.sub(r"\d+", "#", general))
 
 
 def _published(rows: Sequence[Published]) -> Table:
@@ -191,19 +169,14 @@ def _published(rows: Sequence[Published]) -> Table:
 
 
 _NO_ENDS = (None, None)
-_METHODS = {
-    "permutation": "sign flips of videos",
-    "jackknife": "jackknife over videos",
-    "bootstrap": "resamples of videos",
-    METHOD: "p of the data sets combined",
-}
 
-_Pairs = dict[tuple[str, str], ComparisonResult]
+_End = float | None
+_Pairs = dict[tuple[str, str], tuple[_End, _End, _End, _End]]
 
 _NOTE = (
     " Above the diagonal: p of row and column, by Holm within a block. "
-    "Below it: the difference, row − column, over the groups in which both have a value. "
-    "The other differences' intervals and one-sided p are in the file (--out)."
+    "Below it: the difference, row − column. "
+    "The other differences' intervals are in the file (--out)."
 )
 
 
@@ -225,7 +198,7 @@ def comparison_tables(found: Correlations) -> tuple[list[Table], list[str]]:
         for c in those:
             if c.reason is not None and c.difference is not None:
                 where = f"{c.grouping}, {STATISTIC_WORDS[c.statistic]}"
-                lost[f"metrics compared, {who}, {where}: no p ({shown_reason(c.reason)})"] = None
+                lost[f"metrics compared, {who}, {where}: no p ({c.reason})"] = None
         notes += lost
     if matrices:
         # The last matrix has the differences of its best metric below it.
@@ -234,13 +207,12 @@ def comparison_tables(found: Correlations) -> tuple[list[Table], list[str]]:
 
 
 def _blocks(those: Sequence[ComparisonResult]) -> dict[str, list[ComparisonResult]]:
-    """Return the comparisons by the name of statistic and test."""
+    """Return the comparisons by the name of their statistic."""
     blocks: dict[str, list[ComparisonResult]] = {}
     for statistic, name in STATISTIC_WORDS.items():
         for c in those:
             if c.statistic == statistic:
-                test = ", Williams" if c.method == "williams" else ""
-                blocks.setdefault(name + test, []).append(c)
+                blocks.setdefault(name, []).append(c)
     return blocks
 
 
@@ -252,34 +224,15 @@ def _of_two(those: Sequence[ComparisonResult], who: str) -> list[Table]:
     ends = with_interval("Difference", any(c.low is not None for c in tested))
     table = Table(
         f"Metrics compared, {who}: {first} − {second}",
-        columns("Statistic", ends, "p", "one-sided"),
-        note=" ".join(
-            [f"one-sided: p of the alternative that {first} is better.", *_endless(tested)]
-        ),
+        columns("Statistic", ends, "p"),
     )
     for grouping in GROUPING_WORDS:
         blocks = _blocks([c for c in tested if c.grouping == grouping])
-        how = _how([c for c in tested if c.grouping == grouping])
-        table.rows += [[f"{grouping} ({how})"]] if blocks else []
+        table.rows += [[grouping]] if blocks else []
         for name, (c, *_) in blocks.items():
             bounds = signed_bounds(c.difference, c.low, c.high)
-            table.rows.append([name, bounds, p_value(c.p_adjusted), p_value(c.p_one_sided)])
+            table.rows.append([name, bounds, p_value(c.p_adjusted)])
     return [table]
-
-
-def _endless(those: Sequence[ComparisonResult]) -> list[str]:
-    """Return why differences have no interval."""
-    reasons = {
-        c.interval_reason: None
-        for c in those
-        if c.low is None and c.interval_reason not in (None, UNASKED)
-    }
-    return [f"No interval: {shown_reason(reason)}." for reason in reasons]
-
-
-def _how(those: Sequence[ComparisonResult]) -> str:
-    used = [words for method, words in _METHODS.items() if any(c.method == method for c in those)]
-    return " or ".join(used or _METHODS.values())
 
 
 def _matrices(
@@ -297,7 +250,7 @@ def _matrices(
             )
             ranked = [r for r in ranked if r.value is not None]
             if len(ranked) > 1:
-                rows += [[name], *_block(ranked, {(c.first, c.second): c for c in block})]
+                rows += [[name], *_block(ranked, _both_ways(block))]
         if not rows:
             continue
         width = max(map(len, rows))
@@ -308,7 +261,6 @@ def _matrices(
                 columns("Metric", "rank", "value", *numbers),
                 # A metric without a value leaves its block narrower than the others.
                 [row + [""] * (width - len(row)) if len(row) > 1 else row for row in rows],
-                note=f"p: {_how(here)}.",
             )
         )
         tables.append(_from_best(here, values, f"{who}, {grouping}"))
@@ -322,25 +274,34 @@ def _from_best(
     ends = with_interval("Difference", any(c.low is not None for c in here))
     table = Table(
         f"Best metric − others, {where}",
-        columns("Metrics", ends, "p", "one-sided", words=1),
-        note=" ".join(
-            ["one-sided: p of the alternative that the best is better.", *_endless(here)]
-        ),
+        columns("Metrics", ends, "p", words=1),
     )
     for name, block in _blocks(here).items():
         way = (block[0].statistic, block[0].grouping)
         those = [r for r in values if (r.statistic, r.grouping) == way and r.value is not None]
         best, *others = [r.metric for r in sorted(those, key=lambda r: -(r.value or 0.0))] or [""]
-        pairs = {(c.first, c.second): c for c in (*block, *filter(None, map(turned, block)))}
-        rows = []
-        for other in others:
-            c = pairs.get((best, other))
-            if c is not None and c.difference is not None:
-                bounds = signed_bounds(c.difference, c.low, c.high)
-                numbers = (p_value(c.p_adjusted), p_value(c.p_one_sided))
-                rows.append([f"{one_line(best)} − {one_line(other)}", bounds, *numbers])
+        pairs = _both_ways(block)
+        rows = [
+            [f"{one_line(best)} − {one_line(other)}", signed_bounds(*bounds), p_value(p)]
+            for other in others
+            for *bounds, p in [pairs[best, other]]
+            if bounds[0] is not None
+        ]
         table.rows += [[name], *rows] if rows else []
     return table
+
+
+def _both_ways(block: Sequence[ComparisonResult]) -> _Pairs:
+    """Return the difference, its ends and p of every two metrics, in both orders."""
+
+    def less(end: float | None) -> float | None:
+        return None if end is None else -end
+
+    pairs: _Pairs = {}
+    for c in block:
+        pairs[c.first, c.second] = (c.difference, c.low, c.high, c.p_adjusted)
+        pairs[c.second, c.first] = (less(c.difference), less(c.high), less(c.low), c.p_adjusted)
+    return pairs
 
 
 def _block(ranked: Sequence[Correlation], pairs: _Pairs) -> list[list[str]]:
@@ -352,16 +313,10 @@ def _block(ranked: Sequence[Correlation], pairs: _Pairs) -> list[list[str]]:
             coefficient(row.value),
         ]
         for m, column in enumerate(ranked):
-            if m == n:
-                cells.append("")
-                continue
-            there = pairs.get((row.metric, column.metric))
-            c = there or pairs.get((column.metric, row.metric))
-            if c is None or c.difference is None:
-                cells.append(NOTHING)
-            elif m > n:
-                cells.append(p_value(c.p_adjusted))
+            difference, _, _, p = pairs.get((row.metric, column.metric), (None, None, None, None))
+            if m == n or difference is None:
+                cells.append("" if m == n else NOTHING)
             else:
-                cells.append(signed(c.difference if there else -c.difference))
+                cells.append(p_value(p) if m > n else signed(difference))
         rows.append(cells)
     return rows

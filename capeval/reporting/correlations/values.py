@@ -26,13 +26,11 @@ from capeval.reporting.numbers import (
     whole_percent,
 )
 from capeval.reporting.table import Row, Table, columns
-from capeval.stats.groupings import GROUPINGS, grouping_of
-from capeval.stats.soft_accuracy import SOFT_ACCURACY
-from capeval.stats.statistic import ACC_EQ
+from capeval.stats.design import GROUPINGS
 from capeval.stats.values import GroupingName
 from capeval.text import counted, listed, one_line
 
-_GROUPED = tuple(name for name in GROUPINGS if not grouping_of(name).whole)
+_GROUPED: tuple[GroupingName, ...] = ("item", "within_system")
 _LOWER = "a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
 _RANK = f"rank: {_LOWER}"
 _DROPPED = (
@@ -41,9 +39,8 @@ _DROPPED = (
 )
 _ACCURACY = (
     "in-sample: differences of the metric up to the threshold (thr.), which is fitted to these "
-    "pairs, count as ties; cross: thresholds fitted to other videos; untied: no threshold, to "
-    "which p belongs. a constant: a metric with one score for all captions; acc_eq has a value "
-    "even if all values of a metric tie."
+    "pairs, count as ties; untied: no threshold. a constant: a metric with one score for all "
+    "captions; acc_eq has a value even if all values of a metric tie."
 )
 
 
@@ -58,7 +55,6 @@ _CELLS: dict[str, Callable[[Correlation], str]] = {
     "Value": lambda r: bounded(r.value, r.low, r.high),
     "in-sample": lambda r: bounded(r.value, r.low, r.high),
     "thr.": lambda r: significant(r.threshold),
-    "cross": lambda r: coefficient(r.cross_fitted),
     "untied": lambda r: coefficient(r.untied),
     "p": lambda r: p_value(r.p),
     "n": lambda r: str(r.n),
@@ -74,38 +70,25 @@ _CELLS: dict[str, Callable[[Correlation], str]] = {
 def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table], list[str]]:
     """Return one table of a statistic by all groupings: with p of one metric, else with ranks.
 
-    Of five systems or more, it has soft pairwise accuracy too. An average has a second table, of
-    the data sets that it is of.
-
     Returns
     -------
     the table, if it has rows, and what a reader must know about its numbers
     """
     those = [r for r in results if r.statistic == statistic and shown_briefly(r)]
-    if not those or statistic == ACC_EQ.name:
+    if not those or statistic == "acc_eq":
         return value_tables(those), []
-    soft = [r for r in results if r.statistic == SOFT_ACCURACY and shown_briefly(r)]
-    those += soft if statistic != SOFT_ACCURACY else []
-    ways: dict[tuple[str, GroupingName], list[Correlation]] = {}
-    for same in by_grouping(those).values():
-        for r in same:
-            ways.setdefault((r.statistic, r.grouping), []).append(r)
+    ways = by_grouping(those)
     humans = by_human(those)
     title = f"{title_of(STATISTIC_WORDS[statistic])} by grouping"
-    if any(r.statistic != statistic for r in those):
-        title += f", and {STATISTIC_WORDS[SOFT_ACCURACY]} of systems"
     if len(those) == len(ways):
         title += f", {one_line(those[0].metric)} and {next(iter(humans))}"
         names = ("Grouping", "Value", "p", "n", "ties", "groups")
         table = _table(title, names, [r for (r,) in ways.values()], _legend(those))
-        table.rows = [
-            [_heading(*way, statistic), *row[1:]] for way, row in zip(ways, table.rows, strict=True)
-        ]
-        return [table, *_by_data_set(ways)], footnotes(those, set())
+        return [table], footnotes(those, set())
     several = len({r.metric for r in those}) > 1
     headings = (
-        with_interval(_heading(*way, statistic), any(r.low is not None for r in same))
-        for way, same in ways.items()
+        with_interval(grouping, any(r.low is not None for r in same))
+        for grouping, same in ways.items()
     )
     table = Table(
         f"{title}, {next(iter(humans)) if len(humans) == 1 else 'human scores'}",
@@ -114,25 +97,23 @@ def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table
     )
     for who, of_who in humans.items():
         table.rows += [[who]] if len(humans) > 1 else []
-        values = {(r.metric, r.statistic, r.grouping): r for r in of_who}
+        values = {(r.metric, r.grouping): r for r in of_who}
         ranked = (r for same in by_grouping(of_who).values() for r in same)
         for metric in dict.fromkeys(r.metric for r in ranked):
             table.rows.append(
-                [one_line(metric), *(_ranked(values.get((metric, *w))) for w in ways)]
+                [one_line(metric), *(_ranked(values.get((metric, way))) for way in ways)]
             )
-    return [table, *_by_data_set(ways)], [
-        *missing([r for r in those if r.value is not None], p=False)
-    ]
+    return [table], [*missing([r for r in those if r.value is not None])]
 
 
-def _numbers(ways: Mapping[tuple[str, GroupingName], Sequence[Correlation]]) -> str:
+def _numbers(ways: Mapping[GroupingName, Sequence[Correlation]]) -> str:
     """Return how many captions and groups each column is of."""
     parts = {}
-    for (_, grouping), those in ways.items():
+    for grouping, those in ways.items():
         counts = {(r.n, r.groups.used, r.groups.dropped): r for r in those if r.value is not None}
         named = []
         for n, used, dropped in counts:
-            unit = grouping_of(grouping).unit.removesuffix("s")
+            unit = GROUPINGS[grouping].unit.removesuffix("s")
             groups = ""
             if grouping in _GROUPED:
                 what = "video" if grouping == "item" else "system"
@@ -144,11 +125,6 @@ def _numbers(ways: Mapping[tuple[str, GroupingName], Sequence[Correlation]]) -> 
     return "; ".join(parts.values()) + (f". {_DROPPED}" if dropped else ".")
 
 
-def _heading(way: str, grouping: GroupingName, statistic: str) -> str:
-    """Return the name of a grouping, or of the statistic that has no other."""
-    return grouping if way == statistic else "soft accuracy"
-
-
 def _ranked(r: Correlation | None) -> str:
     if r is None:
         return NOTHING
@@ -156,22 +132,18 @@ def _ranked(r: Correlation | None) -> str:
 
 
 def tables_of_protocol(results: Sequence[Correlation]) -> list[Table]:
-    """Return all tables of one human score, and of an average the values by data set.
+    """Return all tables of one human score.
 
     Several metrics by several statistics of one grouping are one table with a row for each metric.
     """
-    ways: dict[tuple[str, GroupingName], list[Correlation]] = {}
-    for r in results:
-        ways.setdefault((r.statistic, r.grouping), []).append(r)
-    apart = [table for way, those in ways.items() for table in _by_data_set({way: those})]
-    return [*(_by_statistic(results) or value_tables(results)), *apart]
+    return _by_statistic(results) or value_tables(results)
 
 
 def _by_statistic(results: Sequence[Correlation]) -> list[Table]:
     """Return a table with a column for each statistic, or nothing if it does not suit."""
     statistics = [name for name in STATISTIC_WORDS if any(r.statistic == name for r in results)]
     metrics = {r.metric for r in results}
-    if len(metrics) < 2 or len(statistics) < 2 or ACC_EQ.name in statistics:
+    if len(metrics) < 2 or len(statistics) < 2 or "acc_eq" in statistics:
         return []
     if len({r.grouping for r in results}) > 1:
         return []
@@ -212,25 +184,9 @@ def _large(results: Sequence[Correlation]) -> list[str]:
     return [f"p is above 0.05 by at least one statistic: {listed(list(large), 3)}."]
 
 
-def _by_data_set(ways: Mapping[tuple[str, GroupingName], Sequence[Correlation]]) -> list[Table]:
-    """Return a table of the values by data set that the first means are of."""
-    (statistic, grouping), those = next(iter(ways.items()))
-    names = list(those[0].data_sets)
-    if not names:
-        return []
-    table = Table(
-        f"{title_of(STATISTIC_WORDS[statistic])}, {grouping}, by data set",
-        columns("Metric", "mean", *map(one_line, names)),
-    )
-    for r in those:
-        values = [coefficient(value) for value in (r.value, *r.data_sets.values())]
-        table.rows.append([one_line(r.metric), *values])
-    return [table]
-
-
 def shown_briefly(r: Correlation) -> bool:
     """Return whether the screen has a place for a result."""
-    return not grouping_of(r.grouping).means or r.n >= SEVERAL * max(len(r.data_sets), 1)
+    return r.grouping != "system" or r.n >= SEVERAL
 
 
 def value_tables(results: Sequence[Correlation], *, each: bool = False) -> list[Table]:
@@ -245,15 +201,15 @@ def value_tables(results: Sequence[Correlation], *, each: bool = False) -> list[
     for who, those in by_human(results).items():
         rank = ["rank"] if len({r.metric for r in those}) > 1 else []
         ranks.update(rank)
-        for grouping, same in by_grouping(r for r in those if r.statistic != ACC_EQ.name).items():
+        for grouping, same in by_grouping(r for r in those if r.statistic != "acc_eq").items():
             if any(r.value is not None for r in same):
                 title = f"{title_of(who)}, {grouping} ({GROUPING_WORDS[grouping]}"
-                count = "systems" if grouping_of(grouping).means else "n"
+                count = "systems" if grouping == "system" else "n"
                 groups = ["groups"] if grouping in _GROUPED else []
                 names = ("Metric", "Statistic", "Value", "p", count, "ties", *groups, *rank)
                 note = " ".join(footnotes(same, known))
                 tables.append(_table(f"{title}{_human_ties(same)})", names, same, note))
-        accuracies += _accuracies(who, [r for r in those if r.statistic == ACC_EQ.name], rank)
+        accuracies += _accuracies(who, [r for r in those if r.statistic == "acc_eq"], rank)
     if each:
         rank_note = _RANK if ranks else ""
         for table in (*tables, *accuracies):
@@ -279,9 +235,7 @@ def _table(
 
 def _legend(results: Sequence[Correlation]) -> str:
     there = {r.grouping for r in results}
-    legend = "n: captions" + (
-        "; by system, systems" if any(grouping_of(name).means for name in there) else ""
-    )
+    legend = "n: captions" + ("; by system, systems" if "system" in there else "")
     legend += ". ties: the share of the compared pairs that the metric ties."
     groups = f" groups: used/all. {_DROPPED}"
     return legend + (groups if there & set(_GROUPED) else "")
@@ -294,7 +248,7 @@ def _human_ties(results: Sequence[Correlation]) -> str:
 
 def _accuracies(who: str, results: Sequence[Correlation], rank: Sequence[str]) -> list[Table]:
     """Return a table of acc_eq, which means nothing without the accuracy of a constant metric."""
-    names = ("Metric", "in-sample", "thr.", "cross", "untied", "p", "n", "ties", *rank)
+    names = ("Metric", "in-sample", "thr.", "untied", "n", "ties", *rank)
     whole = _table(f"Pairwise accuracy with ties (acc_eq), {who}", names, results)
     whole.rows = []
     for grouping, those in by_grouping(results).items():

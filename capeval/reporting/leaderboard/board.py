@@ -18,21 +18,14 @@ from capeval.reporting.leaderboard.stored import (
     References,
     StoredScores,
     parameters_of,
-    read_bridged_row,
     read_stored,
 )
 from capeval.reporting.numbers import plain_number, share
-from capeval.reporting.probe_tables import card_line
 from capeval.reporting.score_tables import OVERALL, Means
-from capeval.runs.drawn_videos import is_sample
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import files_read
 from capeval.runs.verdicts import snapshots_notice
-from capeval.text import counted
-from capeval.trust.cards import card_for
-
-BRIDGED_NOTE = "‡ bridged: an estimate of what the old judge would say, not judged by it"
 
 
 @dataclass(frozen=True)
@@ -51,8 +44,6 @@ class Section:
     footnotes: tuple[Footnote, ...] = ()
     data: str | None = None
     """SHA-256 of the annotations."""
-    bridged: bool = False
-    """Whether these are scores carried from one judge to another."""
 
     @property
     def has_no_f1(self) -> bool:
@@ -108,16 +99,7 @@ def make_leaderboard(
     found = {folder.path.resolve(): folder for folder in searched}
     catalogue, references = read_catalogue(CONFIG), References(annotations)
     read: list[StoredScores] = []
-    notices: list[str] = []
-    samples = [path for path, folder in (found | asked).items() if is_sample(folder)]
-    if samples:
-        notices.append(
-            f"{counted(len(samples), 'random sample')} of videos for `capeval bridge` "
-            f"{'is' if len(samples) == 1 else 'are'} not ranked"
-        )
     for path, folder in (found | asked).items():
-        if path in samples:
-            continue
         try:
             with reading():
                 read.append(read_stored(folder, references, catalogue))
@@ -126,18 +108,20 @@ def make_leaderboard(
             if path in asked:
                 raise
             left.append(LeftOutRun(folder.path, str(fault)))
-    rows = [read_bridged_row(one) for one in read]
-    notices += [why for _, why in rows if why]
-    sections = _sections([*read, *(row for row, _ in rows if row)], least_coverage)
+    sections = _sections(read, least_coverage)
     if published:
         sections.append(_published(sections, catalogue))
     if not sections and not left:
         raise InputError("has no judged run; judge one with `capeval judge`", file=runs)
-    for entry in (one.entry for one in read):
-        if notice := snapshots_notice(
-            entry.name, entry.scores.settings["models"] if entry.scores else ()
-        ):
-            notices.append(notice)
+    notices = [
+        notice
+        for entry in (one.entry for one in read)
+        if (
+            notice := snapshots_notice(
+                entry.name, entry.scores.settings["models"] if entry.scores else ()
+            )
+        )
+    ]
     return Leaderboard(tuple(sections), tuple(left), tuple(notices))
 
 
@@ -169,13 +153,13 @@ def _all_judges(runs: Path) -> tuple[list[JudgeFolder], list[LeftOutRun]]:
 
 def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Section]:
     # The signature has only the beginning of the data's hash; sets are compared by the whole.
-    groups: dict[tuple[tuple[str, ...], str, bool, bool], list[StoredScores]] = {}
+    groups: dict[tuple[tuple[str, ...], str, bool], list[StoredScores]] = {}
     for one in read:
         parts = tuple(one.signature.get(part, "") for part in COMPARED)
-        key = (parts, one.data, one.baseline, one.bridged)
+        key = (parts, one.data, one.baseline)
         groups.setdefault(key, []).append(one)
     sections = []
-    for (_, data, baseline, bridged), members in groups.items():
+    for (_, data, baseline), members in groups.items():
         names = Counter(one.entry.name for one in members)
         distinct = [
             replace(e, name=f"{e.name} ({e.folder})") if names[e.name] > 1 else e
@@ -187,18 +171,13 @@ def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Secti
                 signature=members[0].signature,
                 entries=tuple(entries),
                 baseline=baseline,
-                notes=(
-                    *([BRIDGED_NOTE] if bridged else []),
-                    *_notes(entries, least_coverage),
-                    *_card_notes(entries),
-                ),
+                notes=(*_notes(entries, least_coverage),),
                 data=data,
-                bridged=bridged,
             )
         )
     sections.sort(
         key=lambda s: (
-            *(s.has_no_f1, s.baseline, s.bridged, -len(s.entries)),
+            *(s.has_no_f1, s.baseline, -len(s.entries)),
             *(tuple(s.signature.values()), s.data),
         )
     )
@@ -247,12 +226,6 @@ def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
     if len(addresses) > 1:
         notes.append(f"judged at several endpoints: {', '.join(addresses)}")
     return notes
-
-
-def _card_notes(entries: Sequence[Entry]) -> list[str]:
-    """Return what the cards of the section's judge say; of several snapshots there are several."""
-    files = [JudgeFolder(entry.folder).judgments for entry in entries if entry.folder]
-    return list(dict.fromkeys(card_line(card) for file in files if (card := card_for(file))))
 
 
 def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> Section:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,12 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.errors import CapevalError, InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
-from capeval.reporting.score_tables import ScoreRow, bridged_means, means_of
+from capeval.reporting.score_tables import ScoreRow, means_of
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.human_labels import labels_of
+from capeval.runs.labels import labels_of
 from capeval.runs.sources import annotations_named_by, annotations_of
-from capeval.runs.stored_scores import stored_bridged
 from capeval.runs.verdicts import stored_judgments, summarise
 from capeval.scoring import AnnotationArrays, Scores, Signature
-from capeval.scoring.result import Bridged
-from capeval.trust.bridge_stored import why_outdated
 
 COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
 
@@ -30,8 +27,7 @@ COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data"
 class Entry(ScoreRow):
     """One run judged by one judge, or one row of the paper.
 
-    `scores` are all the numbers of a run, None for a row of the paper; `bridged` takes their place
-    in a row of bridged scores. `rank` is None for a run
+    `scores` are all the numbers of a run, None for a row of the paper. `rank` is None for a run
     that has too few videos to be ranked.
     """
 
@@ -39,7 +35,6 @@ class Entry(ScoreRow):
     base_url: str | None = None
     folder: Path | None = None
     scores: Scores | None = None
-    bridged: Bridged | None = None
 
     @property
     def coverage(self) -> float | None:
@@ -61,7 +56,6 @@ class StoredScores:
     baseline: bool
     data: str
     models: tuple[str, ...] = ()
-    bridged: bool = False
 
 
 def read_stored(
@@ -77,7 +71,7 @@ def read_stored(
         judgments,
         captioned=captioned,
         data=data,
-        labels=labels_of(run, reference.annotations) if run else None,
+        labels=labels_of(run, reference.annotations, judgments) if run else None,
     )
     signature = Signature.parse(scores.signature)
     model, frames = _made_by(run, manifest)
@@ -98,40 +92,12 @@ def read_stored(
         base_url=_text(scores.settings.get("base_url")),
         folder=folder.path,
         # Of hundreds of runs, those of every video may not fit in memory.
-        scores=scores.model_copy(update={"videos": {}, "bridged": stored_bridged(folder)}),
+        scores=scores.model_copy(update={"videos": {}}),
     )
     parts = dict(signature.parts)
     shared = {name: parts[name] for name in COMPARED if name in parts}
     models = tuple(scores.settings["models"])
     return StoredScores(entry, shared, scores.settings["baseline"] is True, data, models)
-
-
-def read_bridged_row(stored: StoredScores) -> tuple[StoredScores | None, str | None]:
-    """Return the row of the bridged scores in a run's file, or why they are left out.
-
-    A run whose overall F1 is refused has no row.
-    """
-    entry = stored.entry
-    scores = entry.scores
-    if scores is None or entry.folder is None or scores.bridged is None:
-        return None, None
-    bridged = scores.bridged
-    if why := why_outdated(scores, JudgeFolder(entry.folder)):
-        return None, f"{entry.name}: its bridged scores are left out: {why}"
-    f1 = bridged.overall.all.f1
-    if f1.value is None:
-        return None, None
-    signature = Signature.parse(bridged.signature)
-    row = replace(
-        entry,
-        cells=bridged_means(bridged),
-        low=f1.low,
-        high=f1.high,
-        base_url=None,
-        bridged=bridged,
-    )
-    shared = {name: value for name in COMPARED if (value := signature.get(name))}
-    return StoredScores(row, shared, stored.baseline, stored.data, bridged=True), None
 
 
 _Loaded = tuple[AnnotationArrays, str]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rich.console import Console
 
 from capeval.files.jsonl import dumps
-from capeval.reporting.calibrated_tables import with_calibrated
+from capeval.reporting.calibrated_tables import labels_by, with_calibrated
 from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.leaderboard.board import Leaderboard, Section
 from capeval.reporting.leaderboard.published import Footnote
@@ -96,8 +96,6 @@ def leaderboard_headline(board: Leaderboard) -> str:
             f"published, not computed here{of}."
         )
     how = "judged by the baseline" if section.baseline else "judged by"
-    if section.bridged:
-        how = "by the bridge"
     count = len(section.entries)
     highest = f", the highest of {thousands(count)} runs" if count > 1 else ""
     over = over_videos(best.scored or 0, best.annotated or 0, best.captioned or 0)
@@ -120,9 +118,7 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
     rows = [_row(entry, section, views, footnotes) for entry in section.entries]
     signature = "|".join(f"{key}:{value}" for key, value in section.signature.items())
     kind = "Published" if section.published else "Baseline" if section.baseline else "Runs"
-    if section.bridged:
-        kind = f"Bridged scores, {one_line(section.signature['judge'])}"
-    elif number and not section.published:
+    if number and not section.published:
         baseline = "the baseline " if section.baseline else ""
         effort = section.signature.get("reasoning")
         how = f", reasoning {one_line(effort)}" if effort else ""
@@ -164,7 +160,7 @@ def _row(
             if note.model == entry.name and _shows(view, note):
                 for place in note.places:
                     numbers[view, place] = (*numbers.get((view, place), ()), number)
-    name = one_line(entry.name) + ("†" if section.published else "‡" if section.bridged else "")
+    name = one_line(entry.name) + ("†" if section.published else "")
     return replace(entry, name=name, footnotes=numbers)
 
 
@@ -194,11 +190,11 @@ def leaderboard_csv(board: Leaderboard) -> str:
         about.insert(5, "reasoning")
     numbers = [f"{measure}{end}" for measure in MEASURES for end in ("", "_low", "_high")]
     entries = [entry for section in board.sections for entry in section.entries]
-    # Files of runs without human labels keep their columns.
+    # Files of runs without labels keep their columns.
     calibrated = any(entry.calibrated for entry in entries)
     if calibrated:
         numbers += [f"{m}_calibrated{end}" for m in MEASURES for end in ("", "_low", "_high")]
-        numbers += ["labelled"]
+        numbers += ["labelled", "labels"]
     rows: list[list[object]] = []
     tables = {id(entry): _table(entry) for section in board.sections for entry in section.entries}
     for group in _groups(tables.values()):
@@ -227,17 +223,17 @@ def _calibrated(entry: Entry, group: _Group) -> list[object]:
     way, bucket, of = group
     found = entry.calibrated
     if found is None:
-        return [None] * (3 * len(MEASURES) + 1)
+        return [None] * (3 * len(MEASURES) + 2)
     at = found.overall if way == "overall" else getattr(found.by, way).get(bucket)
     scores = None if at is None else getattr(at, of)
     if scores is None:
-        return [None] * (3 * len(MEASURES) + 1)
+        return [None] * (3 * len(MEASURES) + 2)
     ends = [
         getattr(getattr(scores, measure), end)
         for measure in MEASURES
         for end in ("value", "low", "high")
     ]
-    return [*ends, scores.labelled]
+    return [*ends, scores.labelled, labels_by(found.labels.origin)]
 
 
 def _table(entry: Entry) -> dict[_Group, dict[str, Any]]:
@@ -251,10 +247,9 @@ def _table(entry: Entry) -> dict[_Group, dict[str, Any]]:
             | {"n": None}
             for place, of in entry.cells.items()
         }
-    stored = (entry.bridged or entry.scores).model_dump(mode="json", include={"overall", "by"})
+    stored = entry.scores.model_dump(mode="json", include={"overall", "by"})
     buckets = {("overall", ""): stored["overall"]}
-    by = stored["by"] or {}
-    buckets |= {(way, name): of for way in _WAYS for name, of in by.get(way, {}).items()}
+    buckets |= {(way, name): of for way in _WAYS for name, of in stored["by"][way].items()}
     return {(*bucket, group): of[group] for bucket, of in buckets.items() for group in GROUPS}
 
 
@@ -289,7 +284,6 @@ def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
                 "data": section.data,
                 "published": section.published,
                 "baseline": section.baseline,
-                **({"bridged": True} if section.bridged else {}),
                 "entries": [
                     {key: getattr(entry, name) for key, name in _PLAIN.items()}
                     | {"path": entry.folder and str(entry.folder), "coverage": entry.coverage}

@@ -10,11 +10,9 @@ from pathlib import Path
 
 from capeval.errors import CapevalError, InputError
 from capeval.files.jsonl import dumps
-from capeval.mcq.breakdown import ORDERS
+from capeval.mcq.breakdown import MAIN_WAYS, ORDERS
 from capeval.mcq.find_run import all_grades
-from capeval.mcq.frame_roles import shown_by
-from capeval.mcq.graded_run import GradedRun, GroupAccuracy, read_graded_run
-from capeval.mcq.temporal_runs import MAIN_WAYS, read_by
+from capeval.mcq.graded_run import GradedRun, GroupAccuracy, read_graded_run, shown_by
 from capeval.reporting.mcq_leaderboard.published import (
     PublishedNote,
     PublishedTable,
@@ -170,7 +168,7 @@ def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
     return McqSection(
         benchmark=benchmark,
         title=_title(benchmark, len(runs[0].answers)),
-        about=f"replies read by {read_by(runs[0])}",
+        about=f"replies read by {runs[0].read_by}",
         by=way if columns else None,
         columns=columns,
         questions=counts[0] if len({*counts}) == 1 else (),
@@ -203,12 +201,12 @@ def _entry(run: GradedRun, way: str, repeated: bool) -> McqEntry:
 
 
 def _baselines(runs: Sequence[GradedRun], way: str, columns: Sequence[str]) -> list[McqEntry]:
-    """Return the baselines over the same questions, such as chance; a blind run is a run's own."""
+    """Return the baselines over the same questions, such as chance."""
     widest = max(runs, key=lambda run: run.overall.n)
     of = widest.by.get(way, {})
     found = []
     for name, value in widest.overall.baselines.items():
-        if name == "blind" or value is None:
+        if value is None:
             continue
         cells = {
             column: GroupAccuracy(of[column].baselines.get(name), None, None, of[column].n, {})

@@ -13,7 +13,6 @@ from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.html_page import policy_hash, script_json
 from capeval.llm.prices import Price, list_price, price_of
-from capeval.reporting.bridge_tables import bridged_headline, bridged_note
 from capeval.reporting.calibrated_tables import calibrated_sentence, main_estimate
 from capeval.reporting.numbers import (
     NOTHING,
@@ -27,7 +26,6 @@ from capeval.reporting.numbers import (
     points_interval,
     thousands,
 )
-from capeval.reporting.probe_tables import card_line
 from capeval.reporting.report.charts import breakdowns, shares
 from capeval.reporting.report.data import Shown, payload
 from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
@@ -40,7 +38,6 @@ from capeval.schema import Usage
 from capeval.scoring import FEWEST_VIDEOS
 from capeval.scoring.result import Calibrated
 from capeval.text import one_line, storable
-from capeval.trust.cards import card_for
 
 MARK = '<meta name="generator" content="capeval report">'
 """This is near the beginning of every report: only reports may be overwritten."""
@@ -172,12 +169,10 @@ def _head(one: Shown, prices: Mapping[str, Price] | None) -> dict[str, Any]:
         # Whether a value has no interval because there are too few videos.
         "few": any(of.value is not None and of.low is None for of in measures.values()),
         "calibrated": _calibrated(scores.calibrated),
-        "bridged": _bridged(one),
         "findings": findings,
         "drawn": shares(f"weight-{one.letter}", title, findings.shares),
         "cost": _cost(one.run, prices),
         "baseline": bool(scores.settings.get("baseline")),
-        "card": card_line(card) if (card := card_for(one.run.file)) else None,
     }
 
 
@@ -186,19 +181,8 @@ def _calibrated(found: Calibrated | None) -> dict[str, Any] | None:
         return None
     return {
         "sentence": calibrated_sentence(found),
-        "alone": interval(main_estimate(found).human),
+        "alone": interval(main_estimate(found).labels_alone),
         "warnings": found.warnings,
-    }
-
-
-def _bridged(one: Shown) -> dict[str, str] | None:
-    found = one.run.scores.bridged
-    if found is None:
-        return None
-    return {
-        "sentence": bridged_headline(one.name, found),
-        "note": bridged_note(found),
-        "signature": found.signature,
     }
 
 

@@ -56,7 +56,7 @@ def strips(
         import PIL  # noqa: F401
     except ImportError:
         # Both in one line, so that a user does not find them missing one after the other.
-        raise MissingExtra("frames need PyAV and Pillow") from None
+        raise MissingExtra("frames need PyAV and Pillow", "frames") from None
     files: dict[str, Path] = {}
     for annotation in annotations:
         try:

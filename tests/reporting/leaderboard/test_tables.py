@@ -36,7 +36,11 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Leaderboard:
     make_run("a-checkpoint-of-a-long-training-2026-01-31", "+++ ++0 | +0+ | ++ +")
     make_run("as-good", "+++ ++0 | +++ | ++ +", generation={"model": "own", "frames": "auto@64"})
     make_run("part", "+++ +++ | +++", captioned=2)
-    make_run("words", "+0- 0++ | 0+- | 00 +", by=Provenance(judge="lexical-1", prompts=None))
+    make_run(
+        "words",
+        "+0- 0++ | 0+- | 00 +",
+        by=Provenance(judge="lexical-1", prompts=None, baseline=True),
+    )
     made = make_leaderboard()
     own, *others = made.sections
     entries = tuple(

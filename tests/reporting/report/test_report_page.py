@@ -114,11 +114,11 @@ def test_intervals_from_few_videos_have_one_note(letters: str) -> None:
     def noted(judgments: list[Judgment], videos: tuple[Annotation, ...]) -> int:
         runs = {name: run(judgments, videos=videos, name=name) for name in letters}
         text = words_of(report_html(runs))
-        return text.count("Intervals from fewer than 20 videos can be too narrow")
+        return text.count("Intervals from fewer than 100 videos can be too narrow")
 
     assert noted(judged(), VIDEOS) == 0
     assert noted(eight(), MORE_VIDEOS) == 1
-    many = tuple(annotation(f"v{n}", "a1") for n in range(20))
+    many = tuple(annotation(f"v{n}", "a1") for n in range(100))
     labels: list[Judgment] = [scored(video.index, "+", provenance=BY) for video in many]
     assert noted(labels, many) == 0
     assert noted(labels[1:], many) == 1
@@ -157,7 +157,13 @@ def test_more_runs_are_ranked_and_unlike_ones_say_why_not() -> None:
     assert "Ranks over the 8 videos scored in all runs" in words
     assert "1 A one" in words
     assert "C − B 0.0 [−36.9, +36.9] 1.000 1.000" in words
-    lexical = run([scored("V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None})])
+    lexical = run(
+        [
+            scored(
+                "V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None, "baseline": True}
+            )
+        ]
+    )
     words = words_of(report_html({"mine": run(), "lexical": lexical}))
     assert (
         "The runs cannot be compared: they were not measured in the same way: judge gpt-4o" in words
@@ -267,7 +273,13 @@ def test_frames_are_embedded_and_what_is_not_there_is_told() -> None:
 
 
 def test_lexical_baseline_is_marked_as_no_measurement() -> None:
-    lexical = run([scored("V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None})])
+    lexical = run(
+        [
+            scored(
+                "V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None, "baseline": True}
+            )
+        ]
+    )
     assert "a smoke test, not a measurement" in words_of(report_html({"mine": lexical}))
     assert "smoke test" not in words_of(report_html({"mine": run()}))
 

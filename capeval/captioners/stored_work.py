@@ -1,0 +1,429 @@
+"""Asking a model about videos and storing what it says: captions, or answers to questions.
+
+A process appends to the run's files, or as a shard to its own; all of them are read. The run as a
+whole, and the last shard to finish, write one file of each name, in order, and remove the shards'.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from capeval.captioners.options import DEFAULT_READERS
+from capeval.captioners.pipeline import Job, caption_videos
+from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
+from capeval.captioners.run_settings import same_settings, settings_id
+from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
+from capeval.files.jsonl import numbered_lines, write_jsonl
+from capeval.files.videos import VideoFolder, none_found
+from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, execute
+from capeval.runs.folder import RunFolder
+from capeval.runs.shards import Shard, file_of, shards_in
+from capeval.schema import Usage
+from capeval.version import __version__
+from capeval.video import FrameReader
+from capeval.video.frames import file_size
+
+_WAIT_FOR_OTHERS = 60.0
+"""Seconds for which a shard waits until others have written the manifest or the whole run."""
+
+ValueT = TypeVar("ValueT")
+
+
+@dataclass(frozen=True)
+class Said(Generic[ValueT]):
+    """What is stored about one item; `reason` says why the model said nothing."""
+
+    index: str
+    value: ValueT
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is asked about one video; shards divide items by their `place`."""
+
+    video: str
+    place: int
+
+
+@dataclass(frozen=True)
+class StoredPlan(Plan[Said[ValueT]]):
+    """What is stored, and what is left to ask.
+
+    Attributes
+    ----------
+    missing : why videos are not there, by item
+    outdated : what was said about an item as it was before
+    asked : how many items are wanted, done or not
+    """
+
+    settings: Mapping[str, Any]
+    outdated: Mapping[str, Said[ValueT]]
+    asked: int
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StoredResult(ABC):
+    """What a run or shard has.
+
+    Attributes
+    ----------
+    asked : how many items were wanted, done or not
+    left : why wanted items have nothing
+    new : how many this call added
+    """
+
+    run: RunFolder
+    shard: Shard | None
+    asked: int
+    left: Mapping[str, str]
+    new: int
+    usage: Usage
+    stopped: BudgetReached | EndpointDown | None
+
+    @property
+    @abstractmethod
+    def records(self) -> Iterable[Mapping[str, Any]]:
+        """What is stored of each reply: its model, its warnings."""
+
+    @property
+    @abstractmethod
+    def file(self) -> Path:
+        """The file of the finished run."""
+
+    @property
+    def warnings(self) -> dict[str, int]:
+        """How many replies have each warning; those that differ only in numbers are merged."""
+        counts = Counter(text for record in self.records for text in record.get("warnings") or ())
+        kinds: dict[str, list[str]] = {}
+        for text in counts:
+            kinds.setdefault(re.sub(r"\d+", "N", text), []).append(text)
+        # A kind with one text keeps its numbers.
+        merged = {
+            alike[0] if len(alike) == 1 else kind: sum(counts[text] for text in alike)
+            for kind, alike in kinds.items()
+        }
+        return dict(sorted(merged.items()))
+
+    @property
+    def revisions(self) -> list[str]:
+        """The revisions or snapshots of the model that replied."""
+        return sorted({str(r) for record in self.records if (r := record.get("revision"))})
+
+
+ResultT = TypeVar("ResultT", bound=StoredResult)
+
+
+@dataclass
+class StoredWork(ABC, Generic[ValueT, ResultT]):
+    """Asks a model what a run lacks; a `ResumableTask`.
+
+    `readers` videos are decoded at a time; `dollars` returns what calls have cost so far.
+    """
+
+    names: ClassVar[tuple[str, ...]]
+    """The files, without their endings."""
+    not_reached: ClassVar[str]
+
+    run: RunFolder
+    captioner: Captioner
+    reader: FrameReader
+    dollars: Callable[[], float] = lambda: 0.0
+    readers: int = DEFAULT_READERS
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    @abstractmethod
+    def labels(self) -> Labels:
+        """How messages name what is asked."""
+
+    @property
+    @abstractmethod
+    def shard(self) -> Shard | None:
+        """The shard that this process does, if not all."""
+
+    @property
+    @abstractmethod
+    def videos(self) -> Path | None:
+        """The folder of the videos; None if the model sees none."""
+
+    @abstractmethod
+    def whole(self) -> Self:
+        """Return the work on all items."""
+
+    @property
+    @abstractmethod
+    def items(self) -> Mapping[str, Item]:
+        """All items in order."""
+
+    @abstractmethod
+    def chosen(self) -> Sequence[str]:
+        """Return the items that are wanted now."""
+
+    @abstractmethod
+    def settings(self) -> Mapping[str, Any]:
+        """Return the settings that affect what the model says; a run has one set of them."""
+
+    @abstractmethod
+    def about(self) -> dict[str, Any]:
+        """Return what the manifest says of the items."""
+
+    @abstractmethod
+    def read(self, value: Any, expected: str) -> Said[ValueT]:
+        """Return what a line holds; raises `InputError` if the settings are not the `expected`."""
+
+    def check(self, stored: Sequence[Said[ValueT]]) -> None:
+        """Raise `InputError` where a run is about something else."""
+
+    @abstractmethod
+    def fits(self, said: Said[ValueT], video: Mapping[str, Any] | None) -> bool:
+        """Return whether the item would be asked in the same way now.
+
+        `video` is None if the file no longer exists: what was said of it is still valid.
+        """
+
+    @abstractmethod
+    def job(self, index: str, path: Path, video: Mapping[str, Any]) -> Job:
+        """Return how an item is asked."""
+
+    @abstractmethod
+    def said(
+        self,
+        job: Job,
+        outcome: Captioned | Uncaptioned,
+        frames: Mapping[str, Any],
+        settings: Mapping[str, Any],
+    ) -> Said[ValueT]:
+        """Return what is stored of an outcome."""
+
+    @abstractmethod
+    def failed(self, index: str, reason: str) -> Said[ValueT]:
+        """Return what is stored of an item whose video is not there."""
+
+    @abstractmethod
+    def json(self, value: ValueT) -> Mapping[str, Any]:
+        """Return the line that holds a value."""
+
+    def remains(self, said: Said[ValueT]) -> bool:  # noqa: ARG002
+        """Return whether what is outdated is kept until there is something new."""
+        return False
+
+    @abstractmethod
+    def result(self, finished: Finished[StoredPlan[ValueT], Said[ValueT]]) -> ResultT:
+        """Return the result of this run or shard."""
+
+    def file(self, name: str) -> Path:
+        """Return a file that this process appends to."""
+        return file_of(self.run.path, name, self.shard)
+
+    def _name(self, said: Said[ValueT]) -> str:
+        return self.names[0 if said.reason is None else -1]
+
+    @contextmanager
+    def locked(self, *, wait: float = 0.0) -> Iterator[None]:
+        """Lock the run, which no shard may be at work on, or the shard."""
+        with self.run.locked(part=self.shard.label if self.shard else "", wait=wait):
+            for other in () if self.shard else shards_in(self.run.path):
+                try:
+                    with self.run.locked(part=other.label):
+                        pass
+                except RunLocked:
+                    still = f"{self.run}: shard {other} is still at work; wait for it"
+                    raise RunLocked(still) from None
+            yield
+
+    def kept(self) -> StoredPlan[ValueT]:
+        """Read what is stored; raises `InputError`."""
+        settings = same_settings(self.run, self.settings())
+        expected = settings_id(settings)
+        stored: list[Said[ValueT]] = []
+        for name in self.names:
+            for shard in (None, *shards_in(self.run.path)):
+                file = file_of(self.run.path, name, shard)
+                for number, value in numbered_lines(file):
+                    try:
+                        stored.append(self.read(value, expected))
+                    except InputError as error:
+                        where = f"line {number}"
+                        raise InputError(
+                            error.message, file=file, where=where, field=error.field
+                        ) from None
+        self.check(stored)
+        videos = None if self.videos is None else VideoFolder(self.videos)
+        made: dict[str, Said[ValueT]] = {}
+        failed: dict[str, Said[ValueT]] = {}
+        outdated: dict[str, Said[ValueT]] = {}
+        for said in stored:
+            if said.index in self.items and self.fits(said, self._found(said.index, videos)):
+                (made if said.reason is None else failed)[said.index] = said
+            elif said.reason is None:
+                outdated[said.index] = said
+        return StoredPlan(
+            name=f"{self.run.name} (shard {self.shard})" if self.shard else self.run.name,
+            kept=failed | made,
+            todo=(),
+            settings=settings,
+            outdated={index: said for index, said in outdated.items() if index not in made},
+            asked=len(self.chosen()),
+        )
+
+    def _found(self, index: str, videos: VideoFolder | None) -> Mapping[str, Any] | None:
+        try:
+            return found(self.items[index].video, videos)[1]
+        except VideoError:
+            return None
+
+    def plan(self) -> StoredPlan[ValueT]:
+        """Find out what is left to ask; raises `InputError`."""
+        plan = self.kept()
+        kept = dict(plan.kept)
+        todo: list[Job] = []
+        missing: dict[str, str] = {}
+        absent: dict[str, str] = {}  # the same by video
+        videos = None if self.videos is None else VideoFolder(self.videos)
+        for index in self.chosen():
+            if index in kept and kept[index].reason is None:
+                continue
+            try:
+                todo.append(self.job(index, *found(self.items[index].video, videos)))
+            except VideoError as error:
+                missing[index] = absent[self.items[index].video] = str(error)
+                kept[index] = self.failed(index, str(error))
+        if absent and not todo and all(said.reason is not None for said in kept.values()):
+            raise InputError(
+                f"{none_found(absent)}; name the folder of the videos with --videos",
+                file=self.videos,
+            )
+        # A video is decoded once for several questions about it. Items that failed before come
+        # last: one that breaks the model does not keep it from others.
+        first = {path: n for n, path in enumerate(dict.fromkeys(job.path for job in todo))}
+        todo.sort(key=lambda job: (job.index in kept, first[job.path]))
+        return replace(plan, kept=kept, todo=tuple(todo), missing=missing)
+
+    def create(self, plan: StoredPlan[ValueT]) -> None:
+        """Write the manifest."""
+        with ExitStack() as stack:
+            if self.shard:  # shards start together, and each writes the same
+                stack.enter_context(self.run.locked(wait=_WAIT_FOR_OTHERS))
+                same_settings(self.run, plan.settings)
+            manifest = self.run.read_manifest() | self.about()
+            manifest["generation"] = dict(plan.settings)
+            manifest["capeval"] = __version__
+            self.run.write_manifest(manifest)
+
+    async def perform(
+        self, plan: StoredPlan[ValueT], record: Callable[[Said[ValueT]], None]
+    ) -> None:
+        """Ask what the plan lists."""
+
+        def said(job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]) -> None:
+            if isinstance(outcome, Captioned):
+                self.usage += outcome.usage
+                if outcome.model == self.captioner.name:  # the folder may have been renamed
+                    outcome = replace(outcome, model=plan.settings["model"])
+            record(self.said(job, outcome, frames, plan.settings))
+
+        await caption_videos(
+            plan.todo, self.reader, self.captioner, record=said, threads=self.readers
+        )
+
+    def line(
+        self, plan: StoredPlan[ValueT], outcome: Said[ValueT]
+    ) -> tuple[Path, Mapping[str, Any]]:
+        """Return where an outcome is appended."""
+        del plan
+        return self.file(self._name(outcome)), self.json(outcome.value)
+
+    def finish(self, plan: StoredPlan[ValueT], done: Mapping[str, Said[ValueT]]) -> None:
+        """Write all in order; a whole run takes in its shards."""
+        self.write(plan, done)
+        # Killed before this line, the next run does the same again.
+        for shard in () if self.shard else shards_in(self.run.path):
+            for name in self.names:
+                file_of(self.run.path, name, shard).unlink(missing_ok=True)
+            (self.run.path / f".lock.{shard.label}").unlink(missing_ok=True)
+
+    def write(self, plan: StoredPlan[ValueT], done: Mapping[str, Said[ValueT]]) -> None:
+        """Write the files of this process, atomically and in order."""
+        remaining = {
+            index: said
+            for index, said in plan.outdated.items()
+            if self.remains(said) and (index not in done or done[index].reason is not None)
+        }
+        for name in self.names:
+            file = self.file(name)
+            own = self._own(file, settings_id(plan.settings))
+            lines = [
+                self.json(said.value)
+                for index in self.mine()
+                for said in (remaining.get(index), done.get(index))
+                if said is not None and self._name(said) == name
+                if index in own or said.reason is not None
+            ]
+            if lines or (name == self.names[0] and file.exists()):
+                write_jsonl(file, lines)
+            else:
+                file.unlink(missing_ok=True)
+
+    def mine(self) -> list[str]:
+        """Return the items of the run or shard, in order."""
+        shard = self.shard
+        return [i for i, item in self.items.items() if shard is None or shard.holds(item.place)]
+
+    def _own(self, file: Path, expected: str) -> Container[str]:
+        """Return the items whose replies are for this file: a shard leaves the run its own."""
+        if self.shard is None:
+            return self.items
+        return {self.read(value, expected).index for _, value in numbered_lines(file)}
+
+    def spent(self) -> Spent:
+        """Return what the replies used."""
+        return Spent(self.usage.input_tokens + self.usage.output_tokens, self.dollars())
+
+    def common(self, finished: Finished[StoredPlan[ValueT], Said[ValueT]]) -> dict[str, Any]:
+        """Return the fields of `StoredResult`."""
+        done = finished.done
+        made = {index: said for index, said in done.items() if said.reason is None}
+        return {
+            "run": self.run,
+            "shard": self.shard,
+            "asked": finished.plan.asked,
+            "left": {
+                index: (done[index].reason if index in done else None) or self.not_reached
+                for index in self.chosen()
+                if index not in made
+            },
+            "new": len(finished.new & made.keys()),
+            "usage": self.usage,
+            "stopped": finished.stopped,
+        }
+
+
+def found(name: str, videos: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
+    """Return the path of a video, and what is stored of the file; raises `VideoError`."""
+    if videos is None:
+        return Path(), {}
+    path = videos.find(name)
+    return path, {"file": path.relative_to(videos.path).as_posix(), "bytes": file_size(path)}
+
+
+async def complete(work: StoredWork[ValueT, ResultT], progress: Progress | None = None) -> ResultT:
+    """Do what a run or shard lacks; the last shard to finish takes in all."""
+    finished = await execute(work, progress)
+    if work.shard is None or finished.stopped:
+        return work.result(finished)
+    whole = work.whole()
+    with suppress(RunLocked), whole.locked(wait=_WAIT_FOR_OTHERS):
+        plan = whole.kept()
+        if plan.kept.keys() >= whole.items.keys():
+            whole.finish(plan, plan.kept)
+            return whole.result(replace(finished, plan=plan, done=plan.kept))
+    return work.result(finished)

@@ -1,0 +1,240 @@
+"""Files of the benchmarks' own evaluation code: results that are graded, and results to submit.
+
+TOMATO's are `REASONING_TYPE+DEMONSTRATION_TYPE/FRAMES/MODEL.jsonl`, with lines of `{"id",
+"question", "response", "all_choices", "index2ans", "gt"}`. The number of a question restarts for
+each reasoning type, which only the name of the folder has. Video-MME's is a template of results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from capeval.errors import InputError, UsageError
+from capeval.files.jsonl import dumps
+from capeval.files.reading import json_lines, read_text
+from capeval.files.validation import validated
+from capeval.mcq.layouts import VIDEO_MME, Name, Notices, read_source
+from capeval.schema.question import OPTION_LETTERS, Question, Response, Text, option_lines
+from capeval.text import counted, listed, shown
+
+_FOLDER = re.compile(r"(?:shuffle_)?(?P<reasoning>[^+/]+)\+(?P<demonstration>[^+/]+)")
+_PART = re.compile(r"(?!\.)[^/\\+\x00-\x1f]+")
+# Models that take the whole video have -1 frames.
+_WHOLE_VIDEO = -1
+
+
+class _TomatoLine(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: Name
+    question: Text
+    response: str | None
+    all_choices: list[str]
+    index2ans: dict[str, Text]
+    gt: Annotated[str, BeforeValidator(str)]
+
+
+# ---- Results that are graded -------------------------------------------------------------------
+
+
+def filled_template(path: Path, on_notice: Notices = lambda _: None) -> list[Response]:
+    """Return the responses of a filled template or table of Video-MME, in its order.
+
+    A question without `response`, or where it is null, has no reply; an empty text is an empty
+    reply. InputError if no question has a response.
+    """
+    source = read_source(path)
+    if not VIDEO_MME.fits(source):
+        message = "has neither responses, as JSON lines, nor the layout of Video-MME's results"
+        raise InputError(message, file=path)
+    questions = [question for _, question in VIDEO_MME.questions(source, on_notice)]
+    replies = [one.fields.get("response") for one in VIDEO_MME.records(source, on_notice)]
+    if not any("response" in one.fields for one in VIDEO_MME.records(source, on_notice)):
+        raise InputError("has no responses", file=path)
+    return [
+        Response.to(
+            question,
+            reply=None if reply is None else str(reply),
+            reason=f"no response in {path.name}" if reply is None else None,
+        )
+        for question, reply in zip(questions, replies, strict=True)
+    ]
+
+
+def is_tomato_line(value: Any) -> bool:
+    """Return whether a JSON value is a line of a result file of TOMATO's code."""
+    return isinstance(value, dict) and _TomatoLine.model_fields.keys() <= value.keys()
+
+
+def tomato_responses(
+    path: Path,
+    questions: Sequence[Question] | None = None,
+    on_notice: Notices = lambda _: None,
+) -> list[Response]:
+    """Return the responses of a result file of TOMATO's code, or of a folder of results.
+
+    With `questions`, each response gets its question's video and tags; without, a notice says what
+    is not known. A file says of which model it is, so a folder must have files of one model.
+    """
+    files = [path]
+    if path.is_dir():
+        found = sorted(path.rglob("*.jsonl"))
+        files = [file for file in found if _FOLDER.fullmatch(file.parent.parent.name)]
+    if not files:
+        what = "results of TOMATO's code such as count+human/16/MODEL.jsonl"
+        raise InputError(f"has no responses.jsonl, and no {what}", file=path)
+    models = sorted({file.stem for file in files})
+    if len(models) > 1:
+        raise InputError(
+            f"has results of {counted(len(models), 'model')} ({listed(models)}); name the files of "
+            "one of them",
+            file=path,
+        )
+    if not questions:
+        on_notice(
+            "without --questions, the videos and tags of TOMATO's questions are not known: "
+            "intervals treat every question as a video of its own"
+        )
+    known = {question.id: question for question in questions or ()}
+    return [one for file in files for one in _of_file(file, known)]
+
+
+def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
+    place = file.absolute()
+    folder = _FOLDER.fullmatch(place.parent.parent.name)
+    frames: dict[str, Any] = {}
+    if folder and re.fullmatch(r"-?\d{1,6}", place.parent.name):
+        number = int(place.parent.name)
+        frames = {"number": "whole video" if number == _WHOLE_VIDEO else number}
+    for number, value in json_lines(read_text(file), file=file):
+        where = f"line {number}"
+        if not is_tomato_line(value):
+            what = f"is no result of TOMATO's code, which has {', '.join(_TomatoLine.model_fields)}"
+            raise InputError(what, file=file, where=where)
+        line = validated(_TomatoLine, value, file=file, where=where)
+        options = tuple(line.index2ans.get(letter, "") for letter in line.all_choices)
+        lines = option_lines(options)
+        letter = line.gt[:1]
+        for field, fits in (
+            ("all_choices", "".join(line.all_choices) == OPTION_LETTERS[: len(options)]),
+            ("index2ans", all(options)),
+            ("gt", line.gt in (*lines, *line.all_choices)),
+        ):
+            if not fits:
+                message = (
+                    "does not fit: there must be letters from A, a text for each, and the right one"
+                )
+                raise InputError(message, file=file, where=where, field=field)
+        name = line.id
+        if folder is not None and "/" not in name:
+            name = f"{folder['reasoning']}/{name}"
+        question = known.get(name)
+        if known and question is None:
+            raise InputError(f"{shown(name)} is none of the questions", file=file, where=where)
+        if question is not None and (question.options, question.answer) != (options, letter):
+            message = f"has other options, or another right one, than question {name}"
+            raise InputError(message, file=file, where=where)
+        tags = {}
+        if folder is not None:
+            tags = {
+                "reasoning_type": folder["reasoning"],
+                "demonstration_type": folder["demonstration"],
+            }
+        yield Response(
+            id=name,
+            benchmark="tomato",
+            video=question.video if question else "",
+            question=line.question,
+            options=options,
+            answer=letter,
+            reply=line.response,
+            reason=None if line.response is not None else "no response in the file",
+            frames=frames,
+            call={} if line.response is None else {"model": file.stem},
+            tags=dict(question.tags) if question else tags,
+        )
+
+
+# ---- Results to submit -------------------------------------------------------------------------
+
+
+def benchmark_files(
+    responses: Sequence[Response], layout: str, out: Path, model: str | None
+) -> dict[Path, str]:
+    """Return the files of a layout, `tomato` or `video-mme`, by their paths under `out`.
+
+    A failed call is left out of TOMATO's files, so that its code asks again, and has an empty
+    response in Video-MME's template, whose script leaves it out. Raises `InputError` where a
+    response is to another benchmark, and `UsageError` without a model for TOMATO's names of files.
+    """
+    if turned := next((one for one in responses if one.rotation), None):
+        message = "was asked with rotated options, which the files cannot say"
+        raise InputError(message, where=f"id {shown(turned.id)}")
+    if layout == "video-mme":
+        return {out: dumps(_template(responses), indent=4) + "\n"}
+    if not model or not _PART.fullmatch(model):
+        raise UsageError("--layout tomato: name the model with --model, without slashes")
+    texts: dict[Path, str] = {}
+    for one in responses:
+        if one.reply is not None:
+            file = out / _tomato_folder(one) / f"{model}.jsonl"
+            texts[file] = texts.get(file, "") + dumps(_tomato_line(one)) + "\n"
+    return texts
+
+
+def _tomato_folder(one: Response) -> str:
+    reasoning, demonstration = one.id.rpartition("/")[0], one.tags.get("demonstration_type")
+    indices = one.frames.get("indices")
+    frames = len(indices) if isinstance(indices, list) else one.frames.get("number")
+    number = frames if isinstance(frames, int) else _WHOLE_VIDEO
+    if not (_PART.fullmatch(reasoning) and _PART.fullmatch(str(demonstration or ""))):
+        raise InputError(
+            "is no response to a question of TOMATO: an id is REASONING_TYPE/NUMBER, and the "
+            "tag demonstration_type must be given, both without slashes",
+            where=f"id {shown(one.id)}",
+        )
+    return f"{reasoning}+{demonstration}/{number}"
+
+
+def _tomato_line(one: Response) -> dict[str, Any]:
+    letters = list(OPTION_LETTERS[: len(one.options)])
+    return {
+        "id": one.id.rpartition("/")[2],
+        "question": one.question,
+        "response": one.reply,
+        "all_choices": letters,
+        "index2ans": dict(zip(letters, one.options, strict=True)),
+        "gt": option_lines(one.options)[letters.index(one.answer)],
+    }
+
+
+def _template(responses: Sequence[Response]) -> list[dict[str, Any]]:
+    """Return the filled template: one record per video, in the order of the responses."""
+    of_video = ("duration", "domain", "sub_category")
+    videos: dict[str, dict[str, Any]] = {}
+    for one in responses:
+        if lacking := [name for name in (*of_video, "task_type") if name not in one.tags]:
+            raise InputError(
+                f"is no response to a question of Video-MME: it has no {', '.join(lacking)}",
+                where=f"id {shown(one.id)}",
+            )
+        # Questions of the published table name the video's file; its number is in the id.
+        video = str(one.tags.get("video_id") or one.id.rpartition("-")[0] or one.video)
+        about = {name: one.tags[name] for name in of_video}
+        record = videos.setdefault(video, {"video_id": video, **about, "questions": []})
+        record["questions"].append(
+            {
+                "question_id": one.id,
+                "task_type": one.tags["task_type"],
+                "question": one.question,
+                "options": option_lines(one.options),
+                "answer": one.answer,
+                "response": one.reply or "",
+            }
+        )
+    return list(videos.values())

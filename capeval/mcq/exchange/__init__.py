@@ -1,1 +1,0 @@
-"""Files of the benchmarks' own evaluation code: read, and written for submission."""

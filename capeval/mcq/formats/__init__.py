@@ -1,1 +1,0 @@
-"""Readers of question files, one module per benchmark."""

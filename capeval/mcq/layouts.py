@@ -1,0 +1,464 @@
+"""The layouts of question files, as data: how the fields of a file map to those of a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from capeval.errors import InputError
+from capeval.files.reading import json_lines, parse_json, read_text
+from capeval.files.tables import CONTROL, is_binary_table, read_table
+from capeval.files.validation import validated
+from capeval.files.videos import SUFFIXES
+from capeval.mcq.list_text import parse_list
+from capeval.schema.question import OPTION_LETTERS, VISIBLE, Question, Tag
+from capeval.text import counted, listed, shown
+
+Notices = Callable[[str], None]
+PlacedQuestion = tuple[str, Question]
+
+# A string may be unterminated: it is then read once, not from each of its quotes.
+_STRING_OR_TRAILING_COMMA = re.compile(
+    r'("(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z))|,(?=\s*[\]}])', re.DOTALL
+)
+# A bare dot needs a blank after it: "A.D." and "B.C." carry no letters.
+_LETTERED = re.compile(r"(\(?)([A-Za-z])([.):])(?:\s+|(?<=\)))(?=\S)(.*)", re.DOTALL)
+
+
+# ---- The fields --------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> str:
+    """Return a text that is not blank; a number becomes text."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("is empty" if value is None else f"must be text, not {shown(value)}")  # noqa: TRY004
+    if re.search(VISIBLE, str(value)) is None:
+        raise ValueError("is empty")
+    return str(value)
+
+
+def _name(value: Any) -> str:
+    name = _text(value).strip()
+    if CONTROL.search(name):
+        raise ValueError(f"{shown(name)} has a control character, which names must not have")
+    return name
+
+
+def _options(value: Any) -> Any:
+    options = parse_list(value) if isinstance(value, str) else value
+    if not isinstance(options, list | tuple):
+        what = "is empty" if value is None else f"must be a list of options, not {shown(options)}"
+        raise ValueError(what)  # noqa: TRY004
+    if not 2 <= len(options) <= len(OPTION_LETTERS):
+        raise ValueError(f"must have 2 to 26 options; it has {len(options)}")
+    return options
+
+
+def _tag(value: Any) -> Any:
+    if isinstance(value, bytes):
+        raise ValueError("bytes are no tag")  # noqa: TRY004 - pydantic reports it with its place
+    # A table's empty field of numbers is not a number.
+    return None if isinstance(value, float) and value != value else value  # noqa: PLR0124
+
+
+Name = Annotated[str, BeforeValidator(_name)]
+AsText = Annotated[str, BeforeValidator(_text)]
+
+
+class Row(BaseModel):
+    """A record of a file under the names of a question; all other fields are tags."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+    __pydantic_extra__: dict[str, Annotated[Tag, BeforeValidator(_tag)]] = Field(init=False)
+
+    id: Name
+    video: Name
+    question: AsText
+    options: Annotated[tuple[AsText, ...], BeforeValidator(_options)]
+    answer: AsText
+
+
+# ---- The files ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record: the file, the place in it for messages, such as "line 3", and its fields."""
+
+    file: Path
+    place: str
+    fields: Mapping[str, Any]
+
+    def error(self, field: str, message: str) -> InputError:
+        """Return an error about a field."""
+        return InputError(message, file=self.file, where=self.place, field=field)
+
+    def part(self, name: str) -> str:
+        """Return a field that becomes part of an id or a video's name."""
+        try:
+            return _name(self.fields.get(name))
+        except ValueError as fault:
+            raise self.error(name, str(fault)) from None
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a question file contains.
+
+    Attributes
+    ----------
+    value : of JSON that is one value, that value; else None
+    records : of a table, parquet, JSON lines or a JSON list of objects
+    fault : the error of JSON that can only be read without its trailing commas
+    """
+
+    file: Path
+    value: Any = None
+    records: Sequence[Record] = ()
+    fault: InputError | None = None
+
+    def columns(self) -> frozenset[str]:
+        """Return the names of the first record's fields."""
+        return frozenset(self.records[0].fields) if self.records else frozenset()
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a path is a folder; no name is too long or otherwise impossible."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def read_source(file: Path) -> Source:
+    """Read a question file, whose kind is recognised from its content; a folder has no content."""
+    if is_folder(file):
+        return Source(file)
+    text = "" if is_binary_table(file) else read_text(file)
+    if text.lstrip()[:1] not in ("{", "["):
+        records = [Record(file, place, cells) for place, cells in read_table(file).records()]
+        return Source(file, records=records)
+    first, _, rest = text.strip().partition("\n")
+    if first[0] == "{" and rest.strip() and _is_json(first, file):
+        lines = json_lines(text, file=file)
+        return Source(file, records=[_record(file, f"line {n}", value) for n, value in lines])
+    fault = None
+    try:
+        value = parse_json(text, file=file)
+    except InputError as error:
+        relaxed = _STRING_OR_TRAILING_COMMA.sub(lambda found: found[1] or " ", text)
+        if relaxed == text or not _is_json(relaxed, file):
+            raise
+        value, fault = parse_json(relaxed, file=file), error
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise InputError("has no questions", file=file)
+    places = [f"entry {n}" if value is values else "line 1" for n in range(1, len(values) + 1)]
+    return Source(
+        file, value, [_record(file, *one) for one in zip(places, values, strict=True)], fault
+    )
+
+
+def _is_json(text: str, file: Path) -> bool:
+    try:
+        parse_json(text, file=file)
+    except InputError:
+        return False
+    return True
+
+
+def _record(file: Path, place: str, value: Any) -> Record:
+    if not isinstance(value, dict):
+        raise InputError(f"must be a JSON object, not {shown(value)}", file=file, where=place)
+    return Record(file, place, value)
+
+
+# ---- The layouts -------------------------------------------------------------------------------
+
+
+def _as_they_are(source: Source, _: Notices) -> Iterable[Record]:
+    if not source.records:
+        message = "is a folder; name a file" if is_folder(source.file) else "has no questions"
+        raise InputError(message, file=source.file)
+    return source.records
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout of question files; called with a path, it yields `(place, question)`.
+
+    Attributes
+    ----------
+    benchmark : its name; empty where each record names it
+    names : the file's names for the fields of a question, where they differ
+    answers : how the right option is given
+    needs : the fields by which the layout is recognised
+    records : yields the records, one for each question, under the file's names
+    trailing_commas : whether JSON with trailing commas is accepted, with a notice
+    ignored : fields that are no tags
+    """
+
+    benchmark: str
+    answers: Literal["letter", "number", "letter or text"]
+    needs: frozenset[str]
+    names: Mapping[str, str] = field(default_factory=dict)
+    records: Callable[[Source, Notices], Iterable[Record]] = _as_they_are
+    trailing_commas: bool = False
+    ignored: frozenset[str] = frozenset()
+
+    def fits(self, source: Source) -> bool:
+        """Return whether a file has this layout, judged by its first record."""
+        return bool(self.needs) and source.columns() >= self.needs
+
+    def __call__(self, path: Path) -> Iterator[PlacedQuestion]:
+        """Yield the questions of a file; its notices are ignored."""
+        yield from self.questions(read_source(path), lambda _: None)
+
+    def questions(self, source: Source, on_notice: Notices) -> Iterator[PlacedQuestion]:
+        """Yield the questions of a file that has been read."""
+        if source.fault is not None:
+            if not self.trailing_commas:
+                raise source.fault
+            on_notice(
+                f"{source.file}: has trailing commas, which JSON forbids; they are ignored "
+                f"(the first at {source.fault.where})"
+            )
+        rows = [(one, self._row(one)) for one in self.records(source, on_notice)]
+        for (record, row), letter in zip(rows, self._letters(rows), strict=True):
+            tags = dict(row.__pydantic_extra__ or {})
+            benchmark = self.benchmark or str(tags.pop("benchmark", "own"))
+            parts = row.model_dump(include={"id", "video", "question"})
+            options = without_letters(row.options)
+            parts |= {"benchmark": benchmark, "options": options, "answer": letter, "tags": tags}
+            yield record.place, validated(Question, parts, file=record.file, where=record.place)
+
+    def _row(self, record: Record) -> Row:
+        names = {theirs: ours for ours, theirs in self.names.items()}
+        fields = {
+            names.get(name, str(name)): value
+            for name, value in record.fields.items()
+            if name not in self.ignored
+        }
+        try:
+            return Row.model_validate(fields)
+        except ValidationError as faults:
+            fault = faults.errors(include_url=False)[0]
+            name, *item = fault["loc"]
+            message = str(fault.get("ctx", {}).get("error", "is missing"))
+            if name not in Row.model_fields:
+                kinds = "text, a number, true, false, null or a list of texts"
+                message, item = f"must be {kinds}, not {shown(fields[str(name)])}", []
+            place = "".join(f".{int(at) + 1}" for at in item)
+            raise record.error(f"{self.names.get(str(name), name)}{place}", message) from None
+
+    def _letters(self, rows: Sequence[tuple[Record, Row]]) -> list[str]:
+        """Return the letters of the right options; all answers of a file are of one kind."""
+        ways = {
+            "letter": {"a letter": _by_letter},
+            "number": {"the number of an option from 0": _by_number},
+            "letter or text": {"the text of one option": _by_text, "a letter": _by_letter},
+        }[self.answers]
+        found = {kind: [read(row) for _, row in rows] for kind, read in ways.items()}
+        whole = [numbers for numbers in found.values() if None not in numbers]
+        kind = min(found, key=lambda one: found[one].count(None))
+        misfits = [at for at, one in enumerate(found[kind]) if one is None]
+        if len(whole) > 1:
+            misfits = [at for at, both in enumerate(zip(*whole, strict=True)) if len({*both}) > 1]
+        if misfits:
+            record, row = rows[misfits[0]]
+            others = len(rows) - found[kind].count(None)
+            message = f"must be {' or '.join(ways)}, not {shown(row.answer)}"
+            if len(whole) > 1:
+                message = (
+                    f"{shown(row.answer)} is the text of one option and the letter of another, and "
+                    "every answer of the file can be read either way; write option texts"
+                )
+            elif len(ways) > 1 and others:
+                message = f"{shown(row.answer)} is not {kind}, and {others:,} of {len(rows):,} are"
+            raise record.error(self.names.get("answer", "answer"), message)
+        return [OPTION_LETTERS[number] for number in found[kind] if number is not None]
+
+
+def _by_letter(row: Row) -> int | None:
+    letter, valid = row.answer.strip(), OPTION_LETTERS[: len(row.options)]
+    return valid.index(letter) if len(letter) == 1 and letter in valid else None
+
+
+def _by_number(row: Row) -> int | None:
+    text = row.answer.strip()
+    is_number = text.isascii() and text.isdigit() and int(text[:9]) < len(row.options)
+    return int(text) if is_number and len(text) < 10 else None
+
+
+def _by_text(row: Row) -> int | None:
+    # The answer may repeat the letter that its option carries.
+    for options in (row.options, without_letters(row.options)):
+        found = [n for n, text in enumerate(options) if text.split() == row.answer.split()]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def without_letters(options: Sequence[str]) -> tuple[str, ...]:
+    """Remove the letters that options carry, if each carries its own in the same way.
+
+    >>> without_letters(["A. Apples.", "B. Candles."])
+    ('Apples.', 'Candles.')
+    >>> without_letters(["A. Smith", "C. Jones"])
+    ('A. Smith', 'C. Jones')
+    """
+    parts = [match.groups() for one in options if (match := _LETTERED.fullmatch(one.strip()))]
+    letters = "".join(letter for _, letter, _, _ in parts)
+    in_order = OPTION_LETTERS[: len(options)]
+    styles = {(opening, closing) for opening, _, closing, _ in parts}
+    if letters not in (in_order, in_order.lower()) or len(styles) != 1:
+        return tuple(options)
+    (opening, closing) = styles.pop()
+    if opening and closing != ")":
+        return tuple(options)
+    return tuple(text.strip() for *_, text in parts)
+
+
+# ---- What is particular to a benchmark ---------------------------------------------------------
+
+REASONING_TYPES = (
+    "count",
+    "direction",
+    "rotation",
+    "shape&trend",
+    "velocity&frequency",
+    "visual_cues",
+)
+"""The names of TOMATO's files, without `.json`."""
+
+
+def _of_tuna(source: Source, on_notice: Notices) -> Iterator[Record]:
+    records = _as_they_are(source, on_notice)
+    has_index = any("index" in record.fields for record in records)
+    for at, record in enumerate(records):
+        # The benchmark's own code numbers the rows from 0.
+        fields = dict(record.fields) if has_index else {**record.fields, "index": at}
+        found = fields.get("visual_characteristic")
+        if isinstance(found, str):
+            parts = [part.strip() for part in found.split(",")]
+            fields["visual_characteristic"] = [part for part in parts if part]
+        yield Record(record.file, record.place, fields)
+
+
+def _of_tomato(source: Source, on_notice: Notices) -> Iterator[Record]:
+    """Yield the questions of TOMATO's files, one per reasoning type, or of one of them.
+
+    Numbers of questions restart in each file, and a video's key is unique only within its
+    demonstration type.
+    """
+    sources = [source]
+    if is_folder(source.file):
+        files = {name: source.file / f"{name}.json" for name in REASONING_TYPES}
+        names = [file.name for file in files.values()]
+        lacking = [file.name for file in files.values() if not file.exists()]
+        if len(lacking) == len(files):
+            message = f"has none of TOMATO's files ({listed(names, len(names))})"
+            raise InputError(message, file=source.file)
+        if lacking:
+            on_notice(
+                f"{source.file}: has {counted(len(files) - len(lacking), 'file')} of TOMATO's "
+                f"{len(files)}; without {listed(lacking, len(files))}"
+            )
+        sources = [read_source(file) for file in files.values() if file.exists()]
+    for one in sources:
+        if one.fault is not None:
+            raise one.fault
+        if not isinstance(one.value, dict):
+            raise InputError('must be a JSON object of questions such as {"0": {…}}', file=one.file)
+        for number, value in one.value.items():
+            record = _record(one.file, f"question {number}", value)
+            yield _with_ids(record, one.file.stem, number, f"{record.part('key')}")
+
+
+def _of_harness(source: Source, on_notice: Notices) -> Iterator[Record]:
+    """Yield the questions of the table that evaluation harnesses publish."""
+    for record in _as_they_are(source, on_notice):
+        # The file of "visual cues" is called visual_cues.
+        reasoning_type = "_".join(record.part("reason_type").split())
+        number = re.sub(rf"^{re.escape(reasoning_type)}[_/-]", "", record.part("id"))
+        path = PurePosixPath(record.part("video_path").replace("\\", "/"))
+        key = path.stem if path.suffix.lower() in SUFFIXES else path.name
+        fields = dict(record.fields)
+        if "demonstration_type" not in fields:
+            key = f"{path.parent.name}/{key}" if path.parent.name else key
+        yield _with_ids(Record(record.file, record.place, fields), reasoning_type, number, key)
+
+
+def _with_ids(record: Record, reasoning_type: str, number: str, key: str) -> Record:
+    """Return a question with its id, its video and the flags of its variation as tags."""
+    flags = record.fields.get("variation") or {}
+    if not isinstance(flags, dict):
+        raise record.error("variation", "must be a JSON object")
+    has_type = "demonstration_type" in record.fields
+    folder = f"{record.part('demonstration_type')}/" if has_type else ""
+    parts = {"id": f"{reasoning_type}/{number}", "video": f"{folder}{key}"}
+    fields = {"reasoning_type": "", **record.fields, **flags, **parts}
+    fields["reasoning_type"] = reasoning_type
+    return Record(record.file, record.place, fields)
+
+
+def _of_template(source: Source, on_notice: Notices) -> Iterator[Record]:
+    """Yield one record per question; Video-MME's template has one per video."""
+    for record in _as_they_are(source, on_notice):
+        questions = record.fields.get("questions", [{}])
+        if not isinstance(questions, list) or not questions:
+            raise record.error("questions", "must be a list of questions")
+        of_video = {name: value for name, value in record.fields.items() if name != "questions"}
+        if "videoID" not in of_video:  # the template has only the number of the video
+            of_video["videoID"] = of_video.get("video_id")
+        for number, question in enumerate(questions, start=1):
+            is_nested = "questions" in record.fields
+            place = f"{record.place}, question {number}" if is_nested else record.place
+            fields = {**of_video, **_record(record.file, place, question).fields}
+            yield Record(record.file, place, fields)
+
+
+class _Tomato(Layout):
+    def fits(self, source: Source) -> bool:
+        first = next(iter(source.value.values()), None) if isinstance(source.value, dict) else None
+        return is_folder(source.file) or (isinstance(first, dict) and "options" in first)
+
+
+class _VideoMme(Layout):
+    def fits(self, source: Source) -> bool:
+        columns = source.columns()
+        has_questions = "questions" in columns or columns >= self.needs
+        return has_questions and bool(columns & {"video_id", "videoID"})
+
+
+OWN = Layout("", "letter or text", frozenset({"id", "video", "question", "options", "answer"}))
+TUNA = Layout(
+    "tuna",
+    "letter or text",
+    frozenset({"video", "question", "answer", "candidates"}),
+    {"id": "index", "options": "candidates"},
+    _of_tuna,
+)
+TOMATO = _Tomato("tomato", "number", frozenset(), {}, _of_tomato, ignored=frozenset({"variation"}))
+HARNESS = Layout(
+    "tomato",
+    "number",
+    frozenset({"id", "video_path", "reason_type"}),
+    {},
+    _of_harness,
+    ignored=frozenset({"video_path", "reason_type", "variation"}),
+)
+VIDEO_MME = _VideoMme(
+    "video-mme",
+    "letter",
+    frozenset({"question_id", "question", "options", "answer"}),
+    {"id": "question_id", "video": "videoID"},
+    _of_template,
+    trailing_commas=True,
+    ignored=frozenset({"response"}),
+)

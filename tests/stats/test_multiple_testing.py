@@ -1,0 +1,39 @@
+"""Holm's correction and clusters of ranks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capeval.stats.multiple_testing import holm, rank_clusters
+from capeval.stats.values import Missing, Value
+
+
+@given(values=st.lists(st.floats(0, 1), min_size=1, max_size=8))
+@settings(deadline=None, max_examples=40)
+def test_holm_is_statsmodels(values: list[float]) -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    expected = multitest.multipletests(values, method="holm")[1]
+    assert holm(values) == pytest.approx(list(expected))
+
+
+def test_holm_does_not_count_missing_tests() -> None:
+    gap = Missing("constant")
+    assert holm([0.01, gap, 0.04]) == [0.02, gap, 0.04]
+
+
+def test_clusters_open_below_every_member_above() -> None:
+    far, near = 0.001, 0.5
+    p: list[list[Value]] = [
+        [1, near, far, far],
+        [near, 1, near, far],
+        [far, near, 1, far],
+        [far, far, far, 1],
+    ]
+    assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]
+    p[2][1] = far
+    assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 2, 3]
+    p[2][0] = Missing("not tested")
+    assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]
+    assert rank_clusters([0.9, Missing("constant"), 0.7, 0.6], p) == [1, None, 1, 2]
