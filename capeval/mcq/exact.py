@@ -178,6 +178,8 @@ def _read(text: str, asked: _Asked) -> Reading:
 
 def _marked(text: str, asked: _Asked) -> tuple[str, list[_Mention]]:
     """Return a text with a mark in place of each mention, and the mentions."""
+    if not text.isascii():
+        text = re.sub(_MARK, " ", text)
     found = _text_mentions(text, asked)
     taken = bytearray(len(text))
     for one in found:

@@ -46,7 +46,7 @@ ASKED = Provenance(
     fingerprints=("fp_1",),
     left_off=("seed",),
 )
-RULES = Provenance(judge="lexical-1", prompts=None)
+RULES = Provenance(judge="lexical-1", prompts=None, baseline=True)
 
 
 def votes(*each: str) -> tuple[Verdict, ...]:

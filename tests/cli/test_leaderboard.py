@@ -76,7 +76,7 @@ def test_runs_of_unlike_signature_stand_apart(typed: Typed) -> None:
     make_run("older", FAIR)
     make_run("judged-by-mini", FAIR, by=BY.model_copy(update={"models": ("gpt-4o-mini",)}))
     make_run("other-prompts", FAIR, by=BY.model_copy(update={"prompts": "mine@123456"}))
-    make_run("words", GOOD, by=Provenance(judge="lexical-1", prompts=None))
+    make_run("words", GOOD, by=Provenance(judge="lexical-1", prompts=None, baseline=True))
     found = board(typed)["sections"]
     assert sorted(e["run"] for e in found[0]["entries"]) == ["mine", "older"]
     assert [len(section["entries"]) for section in found] == [2, 1, 1, 1]

@@ -21,7 +21,7 @@ VIDEOS = [
     annotation("V3", "c1 s2", domain="Plants", visual_characteristic="Multi-Scene"),
 ]
 BARE = [annotation(f"V{n}", "c3 s1 a2 t2") for n in (1, 2, 3)]
-JUDGE = Provenance(judge="lexical-1", prompts=None)
+JUDGE = Provenance(judge="lexical-1", prompts=None, baseline=True)
 ALL = ["types", "characteristics", "domains", "events", "elements"]
 
 

@@ -32,7 +32,7 @@ def judge(run: str, name: str = "lexical-1", labels: dict[str, str] | None = Non
     lines = [json.dumps({"index": index, "caption": "A dog."}) for index in labels or LABELS]
     (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "annotations.json"}}))
-    by = Provenance(judge=name, prompts=None)
+    by = Provenance(judge=name, prompts=None, baseline=name == "lexical-1")
     made = [scored(i, told, provenance=by) for i, told in (labels or LABELS).items()]
     write_judgments(folder / name / "judgments.jsonl", made)
     return folder / name

@@ -19,7 +19,7 @@ VIDEOS = [
     annotation("b", "t2"),
     annotation("c", "c1"),
 ]
-BY = Provenance(judge="lexical-1", prompts=None)
+BY = Provenance(judge="lexical-1", prompts=None, baseline=True)
 JUDGMENTS = [scored("a", "+0 -", provenance=BY), scored("b", "+", provenance=BY)]
 RUN = Path("runs/mine")
 JUDGE = RUN / "lexical-1"

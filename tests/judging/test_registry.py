@@ -91,30 +91,26 @@ def test_a_run_keeps_what_the_judge_declares() -> None:
     assert (folder / "judgments.jsonl").read_text("utf-8") == text
 
 
-def test_a_sync_judge_runs_in_one_thread_unless_it_allows_more() -> None:
+def test_a_sync_judge_runs_outside_the_loop_once_at_a_time_unless_it_allows_more() -> None:
     threads: set[int] = set()
-    together = most = 0
-    lock = threading.Lock()
 
-    def slow(annotation: Annotation, caption: str) -> dict[str, Any]:
-        nonlocal together, most
-        with lock:
+    def together(most: int) -> Callable[..., dict[str, Any]]:
+        meeting = threading.Barrier(most)
+        running = threading.Semaphore(most)
+
+        def judge(annotation: Annotation, caption: str) -> dict[str, Any]:
             threads.add(threading.get_ident())
-            together += 1
-            most = max(most, together)
-        time.sleep(0.02)
-        with lock:
-            together -= 1
-        return all_lacking(annotation, caption)
+            assert running.acquire(blocking=False), "more than are allowed"
+            meeting.wait(timeout=60)
+            running.release()
+            return all_lacking(annotation, caption)
 
-    score(Judge(slow))
-    assert (len(threads), most) == (1, 1)
+        return judge
+
+    assert score(Judge(together(1))).counts.scored == COUNT
     assert threading.get_ident() not in threads
-    score(Judge(slow, concurrency=3))
-    assert most == 3
-    most = 0
-    score(Judge(slow, concurrency=3), max_concurrency=2)
-    assert most == 2
+    assert score(Judge(together(3), concurrency=3)).counts.scored == COUNT
+    assert score(Judge(together(2), concurrency=3), max_concurrency=2).counts.scored == COUNT
 
 
 def test_a_coroutine_function_judges_with_repeats_and_a_tally() -> None:
