@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,12 @@ def held(name: str, text: str) -> None:
     golden = GOLDEN / name
     if os.environ.get("CAPEVAL_GOLDEN"):
         golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    assert _short(text) == _short(golden.read_text(encoding="utf-8"))
+
+
+def _short(text: str) -> str:
+    # Processors differ in the last digits.
+    return re.sub(r"(\.\d{10})\d+", r"\1", text)
 
 
 def test_terminal_tables_are_the_golden_ones(board: Leaderboard) -> None:
