@@ -137,14 +137,14 @@ def test_intervals_cover_other_videos(kappa: float) -> None:
     rng = np.random.default_rng(0)
     true = {name: found.value for name, found in simulated(rng, 50_000, kappa).items()}
     covered = dict.fromkeys(true, 0)
-    for _ in range(400):
+    for _ in range(200):
         for name, found in simulated(rng, 40, kappa).items():
             value = true[name]
             assert isinstance(found.interval, Inference)
             assert isinstance(value, float)
             covered[name] += found.interval.low <= value <= found.interval.high
     # Three binomial standard errors of 95%.
-    assert all(0.917 <= count / 400 <= 0.983 for count in covered.values()), covered
+    assert all(0.904 <= count / 200 <= 0.996 for count in covered.values()), covered
 
 
 def test_raters_are_combined_over_what_they_rated() -> None:

@@ -98,13 +98,13 @@ def test_a_metric_does_not_differ_from_itself_and_a_perfect_one_has_no_error() -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("systems", "grouping"), [(1, "pooled"), (4, "pooled"), (4, "item")])
+@pytest.mark.parametrize(("systems", "grouping"), [(1, "pooled"), (4, "item")])
 def test_intervals_cover_and_differences_of_equals_are_found_as_often_as_they_say(
     systems: int, grouping: GroupingName
 ) -> None:
     # Shares of 20 elements: bounded and tied. Half of each metric's error is shared by a video.
     rng = np.random.default_rng(4)
-    names, runs = ("kendall_b", "pearson", "acc_eq"), 400
+    names, runs = ("kendall_b", "pearson", "acc_eq"), 200
 
     def draw(videos: int) -> tuple[list[Floats], Design]:
         design = Design(np.repeat(np.arange(videos), systems), np.tile(np.arange(systems), videos))
@@ -131,6 +131,6 @@ def test_intervals_cover_and_differences_of_equals_are_found_as_often_as_they_sa
             assert isinstance(apart, Inference)
             covered[name] += found.low <= truth[name] <= found.high
             differ[name] += apart.p < 0.05
-    # Three standard errors of 400 runs are 3.3 points.
-    assert all(0.915 <= count / runs <= 0.985 for count in covered.values()), covered
-    assert all(0.015 <= count / runs <= 0.085 for count in differ.values()), differ
+    # Three standard errors of 200 runs are 4.6 points.
+    assert all(0.904 <= count / runs <= 0.996 for count in covered.values()), covered
+    assert all(0.005 <= count / runs <= 0.096 for count in differ.values()), differ
