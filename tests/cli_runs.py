@@ -1,4 +1,4 @@
-"""Running `capeval` as people do: in a process of its own, in a folder of its own."""
+"""`capeval` as it is typed, in a folder of its own, in a process of its own where it needs one."""
 
 from __future__ import annotations
 
@@ -7,22 +7,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Ended", "capeval", "environment", "run", "start"]
+from tests.typed import Said, typed
+
+__all__ = ["capeval", "environment", "process", "run", "start"]
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a process ended."""
-
-    code: int
-    out: str
-    err: str
 
 
 def environment(cwd: Path, **more: str) -> dict[str, str]:
@@ -34,7 +26,7 @@ def environment(cwd: Path, **more: str) -> dict[str, str]:
     return kept | more
 
 
-def run(cwd: Path, *arguments: str, **variables: str) -> Ended:
+def run(cwd: Path, *arguments: str, **variables: str) -> Said:
     """Run `capeval` to its end, with nothing else to do meanwhile."""
     done = subprocess.run(
         [sys.executable, "-m", "capeval", *arguments],
@@ -46,7 +38,7 @@ def run(cwd: Path, *arguments: str, **variables: str) -> Ended:
         timeout=60,
         check=False,
     )
-    return Ended(done.returncode, done.stdout, done.stderr)
+    return Said(done.returncode, done.stdout, done.stderr)
 
 
 async def start(
@@ -68,8 +60,13 @@ async def start(
     )
 
 
-async def capeval(cwd: Path, *arguments: str, **more: Any) -> Ended:
-    """Run `capeval` to its end."""
-    process = await start(cwd, *arguments, **more)
-    out, err = await asyncio.wait_for(process.communicate(), 60)
-    return Ended(process.returncode or 0, out.decode(), err.decode())
+async def process(cwd: Path, *arguments: str, **more: Any) -> Said:
+    """Run `capeval` to its end in a process of its own."""
+    started = await start(cwd, *arguments, **more)
+    out, err = await asyncio.wait_for(started.communicate(), 60)
+    return Said(started.returncode or 0, out.decode(), err.decode())
+
+
+async def capeval(cwd: Path, *arguments: str, **variables: str) -> Said:
+    """Type `capeval ...` in this process; two at a time need processes of their own."""
+    return await asyncio.to_thread(typed, cwd, *arguments, env=environment(cwd, **variables))

@@ -1,14 +1,39 @@
-"""Installs a tiny package of a test's own, as pip would from an index."""
+"""Tiny packages of a test's own: installed as pip would, or found by commands in this process."""
 
 from __future__ import annotations
 
 import base64
+import gc
 import hashlib
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
+
+from capeval.plugins import Registry
+
+
+@contextmanager
+def installed(site: Path, *modules: str) -> Iterator[None]:
+    """Let commands that are typed in this process find the packages of a folder."""
+
+    def forget() -> None:
+        for name in modules:
+            sys.modules.pop(name, None)
+        for one in gc.get_objects():
+            if type(one) is Registry:
+                vars(one).pop("_installed", None)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(site)
+        forget()
+        yield
+    forget()
 
 
 def install(folder: Path, name: str, source: str, entry_points: str) -> Path:

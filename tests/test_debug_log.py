@@ -21,7 +21,7 @@ from capeval.llm.meter import Meter
 from capeval.llm.types import ChatRequest
 from capeval.runs.outputs import check_output
 from capeval.tracing import about, trace
-from tests.cli_runs import capeval
+from tests.cli_runs import capeval, process
 from tests.server import LoopbackServer, completion, failure, rate_limited
 
 KEY = "own-key-0123456789abcdef"
@@ -121,7 +121,7 @@ async def test_a_full_disk_ends_the_log_and_not_the_run(tmp_path: Path) -> None:
     begin = '{"time": "now", "event": "start", "capeval": "'
     log.write_text(begin + "x" * ((1 << 19) - 100) + '"}\n')
     async with LoopbackServer(lambda _: "A dog runs.", models=["m"]) as server:
-        made = await capeval(
+        made = await process(
             tmp_path,
             *("generate", "--base-url", server.url, "--limit", "2", "--frames", "2", "-q"),
             *("--debug", "log.jsonl"),

@@ -17,9 +17,10 @@ from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
 from capeval.errors import UsageError
 from capeval.files.captions import load_captions
 from capeval.schema import Usage
-from tests.cli_runs import ROOT, Ended, run
+from tests.cli_runs import ROOT, run
 from tests.generating import FakeReader
 from tests.hostile import ERRORS
+from tests.typed import Said
 
 PLUGIN = """
     class Own:
@@ -61,7 +62,7 @@ def install(tmp_path: Path) -> Callable[[str], None]:
     return write
 
 
-def generate(folder: Path, *arguments: str) -> Ended:
+def generate(folder: Path, *arguments: str) -> Said:
     path = f"{folder / 'site'}:{ROOT}"
     return run(folder, "generate", "--frames", "2", "--limit", "2", *arguments, PYTHONPATH=path)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_runs import ROOT, Ended, run
+from tests.plugin_packages import installed
+from tests.typed import Said, typed
 
 READER = '''
 from capeval.schema import Annotation
@@ -66,11 +67,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def capeval(folder: Path, *arguments: str) -> Ended:
-    return run(folder, *arguments, PYTHONPATH=f"{folder / 'site'}:{ROOT}")
+def capeval(folder: Path, *arguments: str) -> Said:
+    (folder / "scenes.txt").touch()  # what a process has read, it does not read again
+    with installed(folder / "site", "scenes_reader"):
+        return typed(folder, *arguments)
 
 
-def judge(folder: Path, annotations: str) -> Ended:
+def judge(folder: Path, annotations: str) -> Said:
     return capeval(
         folder, "judge", "captions.jsonl", "--annotations", annotations, "--judge", "lexical"
     )
@@ -173,7 +176,8 @@ def test_a_format_that_no_longer_works_stops_later_commands_in_one_line(folder: 
 def test_a_run_whose_format_is_not_installed_any_more_is_left_out(folder: Path) -> None:
     assert judge(folder, "scenes:scenes.txt").code == 0
     for command in (("leaderboard",), ("leaderboard", "--out", "scenes.txt")):
-        done = run(folder, *command)  # without the package
+        (folder / "scenes.txt").touch()
+        done = typed(folder, *command)  # without the package
         assert done.err.count("\n") == 1
         if len(command) == 1:
             assert done.code == 3

@@ -17,7 +17,7 @@ import pytest
 from capeval.captioners.catalogue import read_catalogue
 from capeval.cli import main
 from capeval.files.packaged import sample_folder
-from tests.cli_runs import capeval, environment, start
+from tests.cli_runs import capeval, environment, process, start
 from tests.server import LoopbackServer, completion, failure, refusing, unauthorized
 from tests.typed import Said, typed
 
@@ -145,7 +145,7 @@ async def test_a_full_disk_is_one_line_and_nothing_is_lost(tmp_path: Path) -> No
     path = tmp_path / "runs" / "m" / "captions.jsonl"
     async with LoopbackServer(describe) as server:
         arguments = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
-        full = await capeval(tmp_path, *arguments, prepare=little_room)
+        full = await process(tmp_path, *arguments, prepare=little_room)
         kept = path.read_bytes().count(b"\n")
         made = await here(tmp_path, *arguments)
     assert full.code == 2
@@ -176,7 +176,7 @@ async def test_shards_at_once_make_what_one_process_makes(tmp_path: Path) -> Non
         base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
         await here(tmp_path, *base)
         ended = await asyncio.gather(
-            *(capeval(tmp_path, *base, "--run", "s", "--shard", f"{i}/2") for i in (1, 2))
+            *(process(tmp_path, *base, "--run", "s", "--shard", f"{i}/2") for i in (1, 2))
         )
     assert [end.code for end in ended] == [0, 0]
     whole, merged = (

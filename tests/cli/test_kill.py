@@ -10,11 +10,11 @@ from pathlib import Path
 from capeval.judging.selection import captions_at_once
 from tests.cli.conftest import Workspace, end_of, start_server, stop_server
 
-VIDEOS = 40
+VIDEOS = 24
 CONCURRENCY = 4
 # Two runs are killed side by side: starting a process takes one of two cores for a second.
 RUNS = 2
-KILLS_EACH = 4
+KILLS_EACH = 3
 FILES = ("judge.json", "judgments.jsonl", "scores.json")
 
 

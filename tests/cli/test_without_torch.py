@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli_runs import ROOT, capeval
+from tests.cli_runs import ROOT, process
 from tests.mcq.answering import own_folder, replies
 from tests.server import LoopbackServer
 
@@ -25,7 +25,7 @@ async def test_captions_answers_and_reports_need_no_torch(tmp_path: Path) -> Non
             "report": ["r", "--frames", "2"],
         }
         for command, arguments in commands.items():
-            ended = await capeval(tmp_path, command, *arguments, PYTHONPATH=f"{hidden}:{ROOT}")
+            ended = await process(tmp_path, command, *arguments, PYTHONPATH=f"{hidden}:{ROOT}")
             assert ended.code == 0, ended.err
     assert "data:image/jpeg;base64" in next((tmp_path / "runs").rglob("report.html")).read_text(
         encoding="utf-8"

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli_runs import Ended, capeval
+from tests.cli_runs import capeval
 from tests.mcq.graded_files import line, write
 from tests.server import LoopbackServer, completion
+from tests.typed import Said
 
 UNREAD = 12
 PRICES = '[prices."reader"]\ninput = 3000\noutput = 3000\n'
@@ -30,7 +31,7 @@ async def server(tmp_path: Path) -> AsyncIterator[LoopbackServer]:
         yield running
 
 
-async def grade(server: LoopbackServer, folder: Path, *more: str) -> Ended:
+async def grade(server: LoopbackServer, folder: Path, *more: str) -> Said:
     llm = ("--select", "exact+llm", "--llm", "reader", "--base-url", server.url)
     return await capeval(folder, "mcq", "grade", "r.jsonl", *llm, *more)
 
