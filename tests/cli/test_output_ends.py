@@ -98,13 +98,9 @@ def test_options_that_would_do_nothing_are_refused(
 @pytest.mark.parametrize(
     "command",
     [
-        (*CORRELATE, "--metric-columns", "m"),
         (*CORRELATE, "--metric-columns", "m", "--json", "--out", "c.json"),
         ("score", "one"),
-        ("score", "one", "--json"),
-        ("models",),
         ("--help",),
-        ("rate", "--help"),
     ],
 )
 @pytest.mark.parametrize("both", [False, True], ids=["stdout", "stderr too"])
