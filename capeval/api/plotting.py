@@ -10,14 +10,13 @@ from typing import TypeVar
 from capeval.api.run_options import PlotOptions, check_has_human
 from capeval.api.sync_async import awaitable
 from capeval.correlation.from_files import CorrelateRequest, read_inputs
-from capeval.correlation.notices import notice_lines
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
 from capeval.options import takes
 from capeval.reporting import figures
 from capeval.reporting.figures import Figure
-from capeval.reporting.human_figures import confusions_of, scatters_of
-from capeval.reporting.plots import FORMATS, WIDTHS, Paper, is_empty, rendered, require_plot_extra
+from capeval.reporting.human_figures import scatters_of
+from capeval.reporting.plots import FORMATS, WIDTHS, is_empty, rendered, require_plot_extra
 from capeval.runs.comparing import compare_judged
 from capeval.runs.folder import safe_name
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
@@ -27,7 +26,6 @@ from capeval.text import Loss, nearest, shown
 
 N = TypeVar("N", bound=str)
 
-_OF_HUMANS = ("scatter", "confusion")
 _WHY_EMPTY = {
     "types": "no caption is scored",
     "characteristics": "no scored video has a visual characteristic",
@@ -37,7 +35,6 @@ _WHY_EMPTY = {
     "frames": "no model has runs with different numbers of frames",
     "forest": "the two runs cannot be compared",
     "scatter": "the human file yields no score of a caption",
-    "confusion": "the human file has no labels of elements",
 }
 
 
@@ -67,8 +64,8 @@ def plot(o: PlotOptions) -> list[Path]:
         for form in forms:
             check_output(target / f"{name}.{form}", inputs)
     drawings = _of_runs(judged, wanted, o)
-    if o.human is not None and set(wanted) & set(_OF_HUMANS):
-        drawings |= _of_humans(judged, Path(o.human), wanted, o)
+    if o.human is not None and "scatter" in wanted:
+        drawings["scatter"] = _scatters(judged, Path(o.human), o)
     files: dict[Path, bytes] = {}
     for name in wanted:
         drawn = [figure for figure in drawings[name] if not is_empty(figure)]
@@ -77,13 +74,15 @@ def plot(o: PlotOptions) -> list[Path]:
         for figure in drawn:
             for form in forms:
                 file = target / f"{safe_name(figure.name)}.{form}"
-                files[file] = rendered(figure, form, Paper(WIDTHS[o.width]))
+                files[file] = rendered(figure, form, WIDTHS[o.width])
     if not files:
         raise UsageError(f"nothing to draw: {', '.join(wanted)} would be empty")
     for path in files:
         # Again, now that the names of all figures are known, and before the first is written.
         check_output(path, inputs)
     for path, data in files.items():
+        if path.exists():
+            o.on_notice(f"{path}: the earlier figure is replaced")
         write_atomic(Path(os.path.realpath(path)), data)
     return list(files)
 
@@ -95,16 +94,11 @@ def _wanted(o: PlotOptions) -> list[str]:
     """Return the figures to draw."""
     names = _chosen(o.what, ("all", *_WHY_EMPTY), "WHAT")
     two = len(o.judged_runs) == 2
-    if o.human is None and (of_humans := [name for name in _OF_HUMANS if name in names]):
-        raise UsageError(
-            f"{of_humans[0]} compares judges with human ratings; name their file with --human"
-        )
+    if o.human is None and "scatter" in names:
+        raise UsageError("scatter compares judges with human ratings; name their file with --human")
     if "all" in names:
-        return [
-            name
-            for name in _WHY_EMPTY
-            if (name != "forest" or two) and (name not in _OF_HUMANS or o.human is not None)
-        ]
+        shown_by_all = {"forest": two, "scatter": o.human is not None}
+        return [name for name in _WHY_EMPTY if shown_by_all.get(name, True)]
     if "forest" in names and not two:
         raise UsageError(
             f"forest shows the differences of two runs, not of {len(o.judged_runs)}; name two"
@@ -130,7 +124,7 @@ def _of_runs(
 ) -> dict[str, list[Figure]]:
     """Return the figures that need no human ratings, by name."""
     found: dict[str, list[Figure]] = {}
-    if set(wanted) - {"forest", *_OF_HUMANS}:
+    if set(wanted) - {"forest", "scatter"}:
         scores = {name: run.scores for name, run in judged.items()}
         frames = figures.by_frames(judged)
         found = {
@@ -153,15 +147,12 @@ def _of_runs(
     return found
 
 
-def _of_humans(
-    judged: Mapping[str, JudgedRun], human: Path, wanted: Sequence[str], o: PlotOptions
-) -> dict[str, list[Figure]]:
-    """Return the figures that compare judges with human ratings, by name."""
+def _scatters(judged: Mapping[str, JudgedRun], human: Path, o: PlotOptions) -> list[Figure]:
+    """Return the figures that compare judges with human ratings."""
     scored = [run for run in judged.values() if run.scored] or list(judged.values())
     for name, run in judged.items():
         if not run.scored and scored[0].scored:
-            figures_of = " and ".join(one for one in _OF_HUMANS if one in wanted)
-            o.on_notice(Loss(f"{name}: left out of {figures_of}, no caption is scored"))
+            o.on_notice(Loss(f"{name}: left out of scatter, no caption is scored"))
     sides = read_inputs(
         CorrelateRequest(
             human=human,
@@ -173,15 +164,8 @@ def _of_humans(
             on_notice=o.on_notice,
         )
     )
-    found: dict[str, list[Figure]] = {}
-    for line in notice_lines(sides.warnings if "scatter" not in wanted else ()):
+    order = [name for run in judged.values() for name in (run.name, run.model) if name]
+    scatters, warnings = scatters_of(sides, order=order, seed=o.seed)
+    for line in warnings:
         o.on_notice(line)
-    if "scatter" in wanted:
-        order = [name for run in judged.values() for name in (run.name, run.model) if name]
-        scatters, warnings = scatters_of(sides, order=order, seed=o.seed)
-        for line in warnings:
-            o.on_notice(line)
-        found["scatter"] = [*scatters]
-    if "confusion" in wanted:
-        found["confusion"] = [*confusions_of(sides)]
-    return found
+    return [*scatters]

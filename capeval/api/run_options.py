@@ -253,7 +253,7 @@ class PlotOptions:
     Parameters
     ----------
     what : Which figures: all, types, characteristics, domains, events, elements or frames;
-        forest for two runs; scatter or confusion with human ratings.
+        forest for two runs; scatter with human ratings.
     out : The folder to write them to.
     format : The formats: svg, pdf or png.
     width : The width of a column (3.3 in) or of the text (6.9 in).

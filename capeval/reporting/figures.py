@@ -96,19 +96,7 @@ class Scatter:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Confusion:
-    """How often a judge (columns) gave each label where humans (rows) gave each."""
-
-    name: str
-    title: str
-    rows: str
-    columns: str
-    labels: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]
-
-
-Figure = Grid | Forest | Scatter | Confusion
+Figure = Grid | Forest | Scatter
 
 
 def has_interval(estimate: Estimate | None) -> bool:

@@ -1,22 +1,20 @@
-"""The data of figures that compare judges with human raters: scatter plots and confusions."""
+"""The data of figures that compare judges with human raters."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from capeval.correlation.element_level import element_tables, human_labels
 from capeval.correlation.from_files import CorrelationInputs
 from capeval.correlation.joining import join
 from capeval.correlation.notices import notice_lines
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings, analyse
 from capeval.files.metrics import MetricScores
-from capeval.files.ratings import LabelTable, RatingTable
+from capeval.files.ratings import RatingTable
 from capeval.rating.human_scores import is_comparable
-from capeval.reporting.figures import Confusion, Scatter
+from capeval.reporting.figures import Scatter
 from capeval.reporting.numbers import coefficient, thousands
-from capeval.schema import Annotation
 from capeval.stats.raters import combine
 
 # The judge's measure that each human score is compared with.
@@ -106,35 +104,3 @@ def _of_these_systems(human: RatingTable, metric: MetricScores) -> tuple[RatingT
         # One side names no systems, or nothing matches: joining them reports it.
         return human, 0
     return human.take(kept), len(human.keys) - len(kept)
-
-
-def confusions_of(sides: CorrelationInputs) -> list[Confusion]:
-    """Return how often each judge gave each label where humans gave each.
-
-    Human labels are those of the majority; ratings have none.
-    """
-    if not isinstance(sides.table, LabelTable):
-        return []
-    annotations: Sequence[Annotation] = sides.annotations or ()
-    human = human_labels(sides.table)
-    tables = [
-        table
-        for table in element_tables(
-            human,
-            sides.sources.judges,
-            {annotation.index: annotation.elements for annotation in annotations},
-            sides.table.scale,
-        )
-        if table.by == "all"
-    ]
-    return [
-        Confusion(
-            name="confusion" if len(tables) == 1 else f"confusion-{table.given}",
-            title=f"{table.given} and human raters",
-            rows="Human",
-            columns=table.given,
-            labels=table.labels,
-            counts=tuple(tuple(map(int, row)) for row in table.confusion),
-        )
-        for table in tables
-    ]

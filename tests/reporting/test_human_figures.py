@@ -15,7 +15,7 @@ from capeval.correlation.from_files import (
 )
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings
-from capeval.reporting.human_figures import confusions_of, scatters_of
+from capeval.reporting.human_figures import scatters_of
 from tests.scoring.making import annotation, scored
 
 VIDEOS = (annotation("a", "c3 s1"), annotation("b", "t2 a2"), annotation("c", "s1 s3"))
@@ -65,7 +65,6 @@ def test_ratings_are_drawn_on_their_own_scale_by_the_mean_of_raters() -> None:
     assert flat(scatter.points["captions"]) == pytest.approx([600 / 7, 2.0, 50, 4.0, 100, 4.5])
     assert (scatter.x, scatter.y, scatter.name) == ("F1 by judge (%)", "Human rating", "scatter")
     assert warnings == []
-    assert confusions_of(sides("r.csv", RATED)) == []
 
 
 def test_the_coefficient_is_that_of_correlate() -> None:
@@ -90,23 +89,11 @@ def test_covered_or_not_is_held_against_recall() -> None:
     (scatter,), _ = scatters_of(sides("c.csv", text))
     assert (scatter.x, scatter.y) == ("Recall by judge (%)", "Covered by human labels (%)")
     assert scatter.points == {"captions": ((75.0, 75.0), (50.0, 50.0))}
-    (confusion,) = confusions_of(sides("c.csv", text))
-    assert confusion.labels == ("covered", "not covered")
-    assert confusion.counts == ((2, 0), (0, 2))
-
-
-def test_confusion_counts_the_majoritys_labels_and_leaves_even_divisions_out() -> None:
-    (confusion,) = confusions_of(sides("l.csv", THREE_WAY))
-    assert confusion.labels == ("entailment", "lack", "contradiction")
-    # Of a, bob and ann are divided on 1.2; of b, ann says contradiction and lack.
-    assert confusion.counts == ((3, 0, 0), (1, 0, 0), (0, 0, 1))
-    assert (confusion.rows, confusion.columns, confusion.name) == ("Human", "judge", "confusion")
 
 
 def test_several_judges_are_several_figures() -> None:
     both = sides("l.csv", THREE_WAY, ("one", "two"))
     assert [scatter.name for scatter in scatters_of(both)[0]] == ["scatter-one", "scatter-two"]
-    assert [each.name for each in confusions_of(both)] == ["confusion-one", "confusion-two"]
 
 
 def test_systems_come_in_the_order_of_the_runs() -> None:

@@ -1,0 +1,235 @@
+"""Figures of `capeval.reporting.figures`, drawn by matplotlib as points with error bars."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import math
+import textwrap
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from capeval.errors import MissingExtra
+from capeval.reporting.figures import Figure, Forest, Grid, Scatter
+from capeval.reporting.numbers import p_value, place_name
+from capeval.text import both_ends, one_line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+Format = Literal["svg", "pdf", "png"]
+FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
+WIDTHS = {"column": 3.3, "text": 6.9}
+"""Inches of a column of a two-column paper, and of the whole text."""
+
+# Okabe and Ito's palette, safe for the colour-blind; its yellow is too pale on white.
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
+_GREY = "#666666"
+_LONGEST_NAME = 28
+# Inches of a row, and of what is around the rows.
+_ROW, _AROUND = 0.13, 0.8
+_Named = tuple[Any, str]
+_METADATA: dict[str, dict[str, Any]] = {
+    "pdf": {"CreationDate": None},
+    "svg": {"Date": None},
+    "png": {"Software": None},
+}
+
+
+def require_plot_extra() -> None:
+    """Import matplotlib; raises `MissingExtra`."""
+    try:
+        importlib.import_module("matplotlib")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "matplotlib":
+            raise
+        raise MissingExtra("figures need matplotlib", "plot") from error
+
+
+def rendered(figure: Figure, form: Format, width: float = WIDTHS["column"]) -> bytes:
+    """Return a figure as a file, drawn with matplotlib's own defaults and not the user's.
+
+    `width` is in inches. PDF has TrueType fonts embedded; SVG has text as outlines. Raises
+    `MissingExtra`.
+    """
+    require_plot_extra()
+    import matplotlib
+
+    # Reading the backend's setting would choose a backend for good.
+    defaults: dict[Any, Any] = dict(dict.items(matplotlib.rcParamsDefault))
+    del defaults["backend"]
+    ours: dict[Any, Any] = {
+        "font.size": 7.0,
+        "text.parse_math": False,  # a run may be called "$x$"
+        "axes.formatter.use_mathtext": False,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.axisbelow": True,
+        "grid.color": "#dddddd",
+        "legend.frameon": False,
+        "lines.linewidth": 1.0,
+        "lines.markersize": 3.5,
+        "savefig.dpi": 300,
+        "pdf.fonttype": 42,
+        "svg.hashsalt": "capeval",
+    }
+    out = io.BytesIO()
+    with matplotlib.rc_context({**defaults, **ours}):
+        drawn(figure, width).savefig(out, format=form, metadata=_METADATA[form])
+    return out.getvalue()
+
+
+def drawn(figure: Figure, width: float) -> Drawing:
+    """Return a figure of so many inches."""
+    from matplotlib.figure import Figure as Drawing
+
+    drawing = Drawing(figsize=(width, 2.4), layout="constrained")
+    axes = drawing.add_subplot()
+    axes.grid(visible=True)
+    match figure:
+        case Grid(kind="curves"):
+            named = _curves(axes, figure)
+        case Grid():
+            named = _rows(axes, figure)
+            rows = len(figure.places) * (len(figure.series) + 1)
+            drawing.set_figheight(_AROUND + _ROW * rows)
+        case Forest():
+            named = _forest(axes, figure)
+            drawing.set_figheight(_AROUND + 1.3 * _ROW * len(figure.rows))
+        case Scatter():
+            named = _scatter(axes, figure)
+            drawing.set_size_inches(WIDTHS["column"], WIDTHS["column"])
+    if named:
+        _add_legend(drawing, named)
+    return drawing
+
+
+def is_empty(figure: Figure) -> bool:
+    """Return whether a figure would show nothing."""
+    match figure:
+        case Grid():
+            estimates = (value for series in figure.series for value in series.values)
+            return all(one is None or one.value is None for one in estimates)
+        case Forest():
+            return all(row.value is None for row in figure.rows)
+        case Scatter():
+            return not any(figure.points.values())
+
+
+def _rows(axes: Any, grid: Grid) -> list[_Named]:
+    """Draw a row for each series at each place."""
+    named = _series(axes, grid, 1 / (len(grid.series) + 1), across=True)
+    axes.set_yticks(range(len(grid.places)), _places(grid, " "))
+    axes.set_ylim(len(grid.places) - 0.5, -0.5)
+    axes.set_xlabel("F1 (%)")
+    return named
+
+
+def _curves(axes: Any, grid: Grid) -> list[_Named]:
+    """Draw a line for each series over places that have an order."""
+    named = _series(axes, grid, 0.2 / (len(grid.series) + 1), across=False)
+    axes.set_xticks(range(len(grid.places)), _places(grid, "\n"))
+    axes.set_xlabel(grid.axis)
+    axes.set_ylabel("F1 (%)")
+    return named
+
+
+def _series(axes: Any, grid: Grid, step: float, *, across: bool) -> list[_Named]:
+    """Draw values and intervals beside each other; what is missing is a gap."""
+    named = []
+    for number, series in enumerate(grid.series):
+        aside = step * (number - (len(grid.series) - 1) / 2)
+        places = [place + aside for place in range(len(grid.places))]
+        cells = [(e.value, e.low, e.high) if e else (None,) * 3 for e in series.values]
+        values, ends = _percent(cells)
+        points = (values, places) if across else (places, values)
+        bars = {"xerr" if across else "yerr": ends, "elinewidth": 0.8}
+        bars["linestyle"] = "none" if across else "-"
+        named.append((axes.errorbar(*points, **_look(number), **bars), series.name))
+    return named
+
+
+def _forest(axes: Any, forest: Forest) -> list[_Named]:
+    """Draw each difference with its interval; p is in the row's name."""
+    rows = forest.rows
+    values, ends = _percent([(row.value, row.low, row.high) for row in rows])
+    axes.axvline(0, color=_GREY, linewidth=0.7)
+    axes.errorbar(values, range(len(rows)), xerr=ends, linestyle="none", **_look(0))
+    labels = [
+        f"{_text(place_name(row.label))} n={row.n:,} {'p (Holm)' if row.adjusted else 'p'} "
+        f"{p_value(row.p)}"
+        for row in rows
+    ]
+    axes.set_yticks(range(len(rows)), labels)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    # Of the figure, which is wider than the axes beside the rows' names.
+    axes.figure.supxlabel(textwrap.fill(_text(forest.axis, 200), 50), fontsize=7.0)
+    return []
+
+
+def _scatter(axes: Any, scatter: Scatter) -> list[_Named]:
+    """Draw a point for each caption, with a colour and a marker for each system."""
+    named = []
+    for number, (system, points) in enumerate(scatter.points.items()):
+        x, y = zip(*points, strict=True)
+        look = {"linestyle": "none", "markerfacecolor": "none", "clip_on": False}
+        named += [(handle, system) for handle in axes.plot(x, y, **_look(number), **look)]
+    axes.set_xlabel(_text(scatter.x, 60))
+    axes.set_ylabel(_text(scatter.y, 60))
+    axes.set_title(scatter.note, fontsize=6.5, loc="right")
+    return named if len(named) > 1 else []
+
+
+def _add_legend(drawing: Drawing, named: Sequence[_Named]) -> None:
+    """Add the legend above the axes, which keep their height."""
+    handles, names = zip(*named, strict=True)
+    texts = [_text(name) for name in names]
+    columns = max(1, int(drawing.get_figwidth() / (0.06 * max(map(len, texts)) + 0.5)))
+    # matplotlib leaves out names that begin with an underscore, so they are set afterwards.
+    places = [str(place) for place in range(len(texts))]
+    legend = drawing.legend(handles, places, loc="outside upper center", ncols=columns)
+    for place, text in enumerate(texts):
+        same = texts.count(text) > 1
+        legend.get_texts()[place].set_text(f"{text} [{place + 1}]" if same else text)
+    drawing.set_figheight(drawing.get_figheight() + 0.15 * math.ceil(len(texts) / columns))
+
+
+def _look(number: int) -> dict[str, Any]:
+    """Return the look of a series, which is the same in every figure of the same runs."""
+    colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
+    return {"color": colour, "marker": marker}
+
+
+def _percent(
+    cells: Sequence[tuple[float | None, float | None, float | None]],
+) -> tuple[list[float], list[list[float]]]:
+    """Return values in percent, and how far the ends of their intervals are below and above."""
+    values = [math.nan if value is None else 100 * value for value, _, _ in cells]
+    below, above = [], []
+    for at, (_, low, high) in zip(values, cells, strict=True):
+        below.append(0.0 if low is None else at - 100 * low)
+        above.append(0.0 if high is None else 100 * high - at)
+    return values, [below, above]
+
+
+def _places(grid: Grid, joint: str) -> list[str]:
+    return [
+        f"{_text(place_name(place))}{joint}n={size:,}"
+        for place, size in zip(grid.places, grid.sizes, strict=True)
+    ]
+
+
+def _text(text: str, longest: int = _LONGEST_NAME) -> str:
+    """Return text on one line, shortened in the middle, characters that the font lacks escaped."""
+    has = _font().get_char_index
+    escaped = (c if has(ord(c)) else c.encode("unicode_escape").decode() for c in one_line(text))
+    return both_ends("".join(escaped), longest)
+
+
+@lru_cache(maxsize=1)
+def _font() -> Any:
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    return get_font(findfont(FontProperties(family=["DejaVu Sans"])))
