@@ -35,13 +35,13 @@ class Series:
 class Grid:
     """Scores of several series at named places.
 
-    `kind` says how it is best drawn: the places of "radar" and "bars" have no order, those of
+    `kind` says how it is best drawn: the places of "rows" have no order, those of
     "curves" have one.
     """
 
     name: str
     title: str
-    kind: Literal["radar", "bars", "curves"]
+    kind: Literal["rows", "curves"]
     axis: str
     places: tuple[str, ...]
     series: tuple[Series, ...]
@@ -119,19 +119,19 @@ def by_type(runs: Mapping[str, Scores]) -> Grid:
         name: {kind: getattr(scores.overall, kind) for kind in ELEMENT_TYPES}
         for name, scores in runs.items()
     }
-    return _grid("types", "F1 by type of element", "radar", "Type", ELEMENT_TYPES, ways)
+    return _grid("types", "F1 by type of element", "rows", "Type", ELEMENT_TYPES, ways)
 
 
 _Way = Literal["visual_characteristic", "domain", "events", "elements"]
 # The name, title, kind and axis of each figure; events and elements are the paper's 6 and 10.
-_BY: dict[_Way, tuple[str, str, Literal["bars", "curves"], str]] = {
+_BY: dict[_Way, tuple[str, str, Literal["rows", "curves"], str]] = {
     "visual_characteristic": (
         "characteristics",
         "F1 by visual characteristic",
-        "bars",
+        "rows",
         "Characteristic",
     ),
-    "domain": ("domains", "F1 by domain", "bars", "Domain"),
+    "domain": ("domains", "F1 by domain", "rows", "Domain"),
     "events": ("events", "F1 by number of events", "curves", "Events in the video"),
     "elements": ("elements", "F1 by number of elements", "curves", "Visual elements in the video"),
 }
@@ -172,7 +172,7 @@ def by_frames(runs: Mapping[str, JudgedRun]) -> Grid | None:
 def _grid(
     name: str,
     title: str,
-    kind: Literal["radar", "bars", "curves"],
+    kind: Literal["rows", "curves"],
     axis: str,
     order: Sequence[str],
     ways: Mapping[str, Mapping[str, TypeScores]],

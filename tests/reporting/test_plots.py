@@ -76,7 +76,7 @@ SCATTER = Scatter(
     "Kendall τ-b 0.62, n = 3",
 )
 EVERY: dict[str, Figure] = {
-    "rows": grid("bars", TYPES, VALUES),
+    "rows": grid("rows", TYPES, VALUES),
     "curves": grid("curves", ("<=2", "3-4", "5-6", ">=9"), VALUES),
     "forest": FOREST,
     "scatter": SCATTER,
@@ -111,7 +111,7 @@ def test_values_have_their_intervals_and_gaps_stay_gaps(name: str, across: bool)
 
 
 def test_what_has_no_interval_is_a_mark_alone() -> None:
-    (container,) = drawn(grid("bars", ("a",), {"one": [0.5]}, None), 3.3).axes[0].containers
+    (container,) = drawn(grid("rows", ("a",), {"one": [0.5]}, None), 3.3).axes[0].containers
     assert ends(container) == [pytest.approx([50, 0, 50, 0])]
 
 
@@ -126,8 +126,8 @@ def test_a_forest_has_differences_in_points_and_p() -> None:
 
 
 def test_a_scatter_has_a_point_for_each_caption() -> None:
-    axes = drawn(SCATTER, 3.3).axes[0]
-    assert [[*map(list, line.get_xydata())] for line in axes.lines] == [
+    axes: Any = drawn(SCATTER, 3.3).axes[0]
+    assert [line.get_xydata().tolist() for line in axes.lines] == [
         [[10, 1], [55.5, 4]],
         [[90, 5]],
     ]
@@ -137,7 +137,7 @@ def test_a_scatter_has_a_point_for_each_caption() -> None:
 def test_the_legend_has_names_as_they_are_and_keeps_them_apart() -> None:
     long = "a-model-with-a-very-long-name-{}-of-2024-08-06"
     names = [r"$x_2$", "_hidden", "two\nlines", "你好", long.format(1), long.format(2)]
-    drawing = drawn(grid("bars", ("a",), {name: [0.5] for name in names}), 3.3)
+    drawing = drawn(grid("rows", ("a",), {name: [0.5] for name in names}), 3.3)
     shown = [text.get_text() for text in drawing.legends[0].get_texts()]
     assert shown[:2] == names[:2]
     assert "\n" not in shown[2]
@@ -162,7 +162,7 @@ def test_files_are_the_same_with_any_settings_and_refer_to_nothing(form: Any) ->
     "figure",
     [
         grid("curves", ("a",), {}),
-        Grid("g", "t", "radar", "x", TYPES, (Series("one", (cell(estimate(None), 0),) * 4),)),
+        Grid("g", "t", "rows", "x", TYPES, (Series("one", (cell(estimate(None), 0),) * 4),)),
         Forest("forest", "t", "x", FOREST.rows[3:]),
         Scatter("s", "t", "x", "y", {"one": ()}),
     ],

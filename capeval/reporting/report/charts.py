@@ -1,6 +1,6 @@
 """The report's charts.
 
-Series differ in their letter, the shape of their marks and their dashes, and not in colour alone.
+Series differ in their letter and the shape of their marks, and not in colour alone.
 A missing value is a gap.
 """
 
@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from capeval.reporting.figures import (
     Grid,
-    Series,
     by_bucket,
     by_frames,
     by_type,
@@ -39,11 +38,7 @@ from capeval.text import one_line, storable
 _WIDTH = 360
 # In charts of rows, labels end and values begin at these coordinates.
 _LEFT, _RIGHT = 122, 294
-# The frame that curves are drawn in.
-_TOP, _BOTTOM, _START, _END = 18.0, 174.0, 34.0, 336.0
-_DASHES = ("", "6 3", "2 2", "8 3 2 3", "4 4", "1 3")
 _LONGEST_LABEL = 19
-_LETTER_HIGH = 11.0
 # The height of a stacked bar with its numbers.
 _SHARE_HIGH = 36
 # Of more runs, the different numbers of videos do not fit beside a place.
@@ -68,13 +63,9 @@ class Share:
 def chart(grid: Grid, letters: Sequence[str]) -> Markup:
     """Return a grid as an SVG element; `letters` name its series.
 
-    Places without an order become rows of marks with whiskers, an order becomes curves. Bars begin
-    at 0; marks and curves, which are compared with one another, are on a scale around them.
+    A row for each series at each place has a mark with a whisker, on a scale around all of them.
     """
-    draw = _curves if grid.kind == "curves" else _rows
-    bars = grid.kind != "curves" and len(grid.series) == 1
-    scale = Scale.around(_values(grid), zero=bars)
-    body, height = draw(grid, letters, scale)
+    body, height = _rows(grid, letters, Scale.around(_values(grid)))
     return picture(grid.name, grid.title, _description(grid, letters), body, (_WIDTH, height))
 
 
@@ -178,19 +169,14 @@ def _rows(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Markup
             if value is None or value.value is None:
                 body.append(text(_LEFT + 4, y + 4, "no value", class_="soft"))
                 continue
-            body.append(_row(value, value.value, y, number, across, bar=not several))
+            body.append(_row(value, value.value, y, number, across))
             shown = f"{letter} {percent(value.value)}" if several else percent(value.value)
             body.append(text(_WIDTH - 4, y + 4, shown, anchor="end", class_="value"))
     return body, bottom + 18
 
 
-def _row(
-    estimate: Estimate, value: float, y: float, number: int, across: Scale, *, bar: bool
-) -> Markup:
-    at = across(value)
+def _row(estimate: Estimate, value: float, y: float, number: int, across: Scale) -> Markup:
     parts = []
-    if bar:
-        parts.append(tag("rect", x=_LEFT, y=y - 6, width=at - _LEFT, height=12, class_="bar"))
     if estimate.low is not None and estimate.high is not None:
         low, high = across(estimate.low), across(estimate.high)
         caps = f"M{px(low)} {px(y - 3)}v6M{px(high)} {px(y - 3)}v6"
@@ -198,73 +184,9 @@ def _row(
     return tag(
         "g",
         *parts,
-        mark(at, y, number, hollow=not has_interval(estimate)),
+        mark(across(value), y, number, hollow=not has_interval(estimate)),
         class_=f"s{number % COLOURS}",
     )
-
-
-def _curves(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Markup], float]:
-    counts = grid.counts
-    up = scale.over(_BOTTOM, _TOP)
-    gap = (_END - _START) / max(len(grid.places), 1)
-    body = []
-    below = max((len(_each(sizes, letters)) for sizes in counts), default=1)
-    for tick in scale.ticks:
-        y = up(tick)
-        body.append(tag("path", d=f"M{_START} {px(y)}H{_END}", class_="rule"))
-        body.append(text(_START - 5, y + 4, plain_number(100 * tick), anchor="end", class_="soft"))
-    for place, label in enumerate(grid.places):
-        x = _START + gap * (place + 0.5)
-        body.append(text(x, _BOTTOM + 15, place_name(label, _LONGEST_LABEL), anchor="middle"))
-        for line, count in enumerate(_each(counts[place], letters)):
-            y = _BOTTOM + 27 + 11 * line
-            body.append(text(x, y, f"n {count}", anchor="middle", class_="soft"))
-    middle, down = (_START + _END) / 2, _BOTTOM + 32 + 11 * below
-    body.append(text(middle, down, grid.axis, anchor="middle", class_="soft"))
-    several = len(grid.series) > 1
-    shift = min(9.0, gap / (len(grid.series) + 1))
-    ends = []
-    for number, (letter, series) in enumerate(zip(letters, grid.series, strict=True)):
-        offset = (number - (len(grid.series) - 1) / 2) * shift
-        xs = [_START + gap * (place + 0.5) + offset for place in range(len(grid.places))]
-        body.append(_curve(series, xs, up, number, values=not several))
-        known = [(x, v.value) for x, v in zip(xs, series.values, strict=True) if v]
-        if several and known and known[-1][1] is not None:
-            ends.append((up(known[-1][1]), letter, number))
-    return [*body, *_letters(ends)], down + 5
-
-
-def _letters(ends: Sequence[tuple[float, str, int]]) -> list[Markup]:
-    """Return the letters of curves beside their ends, pushed apart where these are close."""
-    placed = []
-    lowest = -_LETTER_HIGH
-    for y, letter, number in sorted(ends):
-        lowest = max(y, lowest + _LETTER_HIGH)
-        named = text(_END + 6, lowest + 4, letter, class_=f"value of s{number % COLOURS}")
-        placed.append(named)
-    return placed
-
-
-def _curve(series: Series, xs: Sequence[float], up: Scale, number: int, *, values: bool) -> Markup:
-    marks: list[Markup] = []
-    line = ""
-    for x, estimate in zip(xs, series.values, strict=True):
-        if estimate is None or estimate.value is None:
-            # The line does not bridge a gap.
-            line += " "
-            continue
-        y = up(estimate.value)
-        line += f"{'L' if line and line[-1] != ' ' else 'M'}{px(x)} {px(y)}"
-        if estimate.low is not None and estimate.high is not None:
-            low, high = up(estimate.low), up(estimate.high)
-            caps = f"M{px(x - 3)} {px(low)}h6M{px(x - 3)} {px(high)}h6"
-            marks.append(tag("path", d=f"M{px(x)} {px(low)}V{px(high)}{caps}", class_="whisker"))
-        marks.append(mark(x, y, number, tip=interval(estimate), hollow=not has_interval(estimate)))
-        if values:
-            marks.append(text(x + 6, y - 5, percent(estimate.value), class_="value small"))
-    dash = _DASHES[number % len(_DASHES)] or None
-    drawn = tag("path", d=line.strip(), class_="line", stroke_dasharray=dash)
-    return tag("g", drawn, *marks, class_=f"s{number % COLOURS}")
 
 
 @dataclass(frozen=True)
@@ -312,7 +234,7 @@ def _breakdown(grid: Grid, letters: Sequence[str], note: str = "") -> BreakdownC
 
 
 def _frames(grid: Grid) -> BreakdownChart:
-    """Return F1 by number of frames, whose lines are models and not runs."""
+    """Return F1 by number of frames, whose series are models and not runs."""
     letters = [letter_of(place) for place in range(len(grid.series))]
     models = [
         f"{letter} {one_line(storable(series.name), 120)}: "
@@ -322,7 +244,7 @@ def _frames(grid: Grid) -> BreakdownChart:
         )
         for letter, series in zip(letters, grid.series, strict=True)
     ]
-    note = f"Lines are models: {'; '.join(models)}."
+    note = f"Rows are models: {'; '.join(models)}."
     return BreakdownChart(grid.title, grid.axis, chart(grid, letters), note=note, few=_few(grid))
 
 

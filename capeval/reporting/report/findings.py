@@ -16,20 +16,20 @@ from capeval.text import counted
 HEADINGS = (
     "Weakest type",
     "Lacking or contradicted",
-    "The main things",
-    "Whole events or details",
+    "Highest weight",
+    "Unmentioned events",
     "Beginning and end",
     "Weakest kind of video",
     "Weakest by events",
     "Weakest by elements",
     "Weakest domain",
-    "Not checked",
+    "Unmatched events",
 )
 """All headings of findings, in their order."""
 # The highest weight of an element.
 _MAIN = 3
 # Lists of these lengths can be read at a glance.
-_MOST_LISTED, _MOST_LOSSES, _MOST_NAMED = 8, 5, 3
+_MOST_LISTED, _MOST_LOSSES = 8, 5
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ def findings_of(shown: Shown) -> Findings:
     }
     texts = {heading: _ends(cells, unit) for heading, (cells, unit) in places.items()} | {
         "Lacking or contradicted": _weight(shares),
-        "The main things": _main(scored),
-        "Whole events or details": _events(scored),
+        "Highest weight": _main(scored),
+        "Unmentioned events": _events(scored),
         "Beginning and end": _order(scored),
-        "Not checked": _unmatched(shown),
+        "Unmatched events": _unmatched(shown),
     }
     totals = [(card.index, card.scores["all"]) for card in scored]
     losses = [Loss(index, of.total - of.entailed, of.total) for index, of in totals]
@@ -190,15 +190,10 @@ def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
 
 
 def _ends(places: Iterable[tuple[str, TypeScores]], unit: str) -> str:
-    """Return the weakest and the strongest place; nothing if there is no choice."""
-    every = [(name, of) for name, of in places if of.f1.value is not None]
-    known = [(name, of) for name, of in every if of.n >= FEWEST_VIDEOS]
-    few = [(name, of) for name, of in every if of.n < FEWEST_VIDEOS]
-    if len(every) < 2:
-        return ""
+    """Return the weakest and the strongest place that have enough videos; nothing if all equal."""
+    known = [(name, of) for name, of in places if of.f1.value is not None and of.n >= FEWEST_VIDEOS]
     if len(known) < 2:
-        only = f"; only {place_name(known[0][0], 80)} has {FEWEST_VIDEOS} or more" if known else ""
-        return f"Not compared, too few videos: {_named(few)}{only}."
+        return ""
     worst_name, worst = min(known, key=lambda one: one[1].f1.value or 0.0)
     best_name, best = max(known, key=lambda one: one[1].f1.value or 0.0)
     if worst.f1.value == best.f1.value:
@@ -211,13 +206,7 @@ def _ends(places: Iterable[tuple[str, TypeScores]], unit: str) -> str:
     high, low = worst.f1.high, best.f1.low
     if high is not None and low is not None and high >= low:
         text += " Their intervals overlap: this order may be chance."
-    return text + (f" Left out, too few videos: {_named(few)}." if few else "")
-
-
-def _named(few: Sequence[tuple[str, TypeScores]]) -> str:
-    named = [f"{place_name(name, 80)} ({counted(of.n, 'video')})" for name, of in few[:_MOST_NAMED]]
-    left = len(few) - len(named)
-    return ", ".join(named) + (f" and {thousands(left)} more" if left else "")
+    return text
 
 
 def _weight(shares: Sequence[Share]) -> str:
@@ -276,11 +265,9 @@ def _lacked(events: Iterable[EventView]) -> int:
 
 def _order(cards: Sequence[VideoCard]) -> str:
     several = [card for card in cards if len(card.events) > 1]
-    if not several:
+    if len(several) < FEWEST_VIDEOS:
         return ""
     videos = f"{counted(len(several), 'video')} of two events or more"
-    if len(several) < FEWEST_VIDEOS:
-        return f"Not compared, too few videos: {videos}."
     parts = []
     for place in (0, -1):
         elements = [element for card in several for element in card.events[place].elements]

@@ -25,17 +25,15 @@ class Scale:
     end: float = 1.0
 
     @classmethod
-    def around(cls, values: Iterable[float], *, zero: bool) -> Scale:
-        """Return a scale around all values, or from 0 with `zero`.
+    def around(cls, values: Iterable[float]) -> Scale:
+        """Return a scale around all values.
 
-        >>> Scale.around([0.62, 0.71], zero=False).ticks
+        >>> Scale.around([0.62, 0.71]).ticks
         (0.6, 0.65, 0.7, 0.75, 0.8)
-        >>> Scale.around([0.31], zero=True).ticks
-        (0.0, 0.1, 0.2, 0.3, 0.4)
         """
         known = list(values) or [0.0, 1.0]
         for step in (5, 10, 20, 25):
-            low = 0 if zero else math.floor(100 * min(known) / step + 1e-9) * step
+            low = math.floor(100 * min(known) / step + 1e-9) * step
             high = math.ceil(100 * max(known) / step - 1e-9) * step
             while high - low < 4 * step:
                 # Add a step above and, if more is needed, one below.
@@ -97,19 +95,18 @@ def text(
     return tag("text", *title, content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
-def mark(x: float, y: float, number: int, tip: str = "", *, hollow: bool = False) -> Markup:
+def mark(x: float, y: float, number: int, *, hollow: bool = False) -> Markup:
     """Return the mark of a series: circle, square, triangle, diamond, triangle on its tip, plus.
 
     `hollow` is a value without an interval.
     """
-    title = [tag("title", tip)] if tip else []
     kind = "mark hollow" if hollow else "mark"
     top = f"M{px(x)} {px(y - 4.5)}"
     match number % COLOURS:
         case 0:
-            return tag("circle", *title, cx=x, cy=y, r=3.5, class_=kind)
+            return tag("circle", cx=x, cy=y, r=3.5, class_=kind)
         case 1:
-            return tag("rect", *title, x=x - 3.2, y=y - 3.2, width=6.4, height=6.4, class_=kind)
+            return tag("rect", x=x - 3.2, y=y - 3.2, width=6.4, height=6.4, class_=kind)
         case 2:
             d = f"{top}l4.5 8h-9z"
         case 3:
@@ -118,7 +115,7 @@ def mark(x: float, y: float, number: int, tip: str = "", *, hollow: bool = False
             d = f"M{px(x)} {px(y + 4.5)}l4.5 -8h-9z"
         case _:
             d = f"M{px(x - 1.5)} {px(y - 4.5)}h3v3h3v3h-3v3h-3v-3h-3v-3h3z"
-    return tag("path", *title, d=d, class_=kind)
+    return tag("path", d=d, class_=kind)
 
 
 def picture(
