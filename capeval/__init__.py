@@ -15,47 +15,34 @@ from capeval.version import __version__ as __version__
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
     from capeval.api.comparing import compare as compare
-    from capeval.api.comparing import compare_async as compare_async
     from capeval.api.correlating import correlate as correlate
-    from capeval.api.correlating import correlate_async as correlate_async
     from capeval.api.generating import generate as generate
     from capeval.api.generating import generate_async as generate_async
     from capeval.api.inspecting import inspect as inspect
-    from capeval.api.inspecting import inspect_async as inspect_async
     from capeval.api.judge_listing import judges as judges
-    from capeval.api.judge_listing import judges_async as judges_async
     from capeval.api.judging import judge as judge
     from capeval.api.judging import judge_async as judge_async
     from capeval.api.leaderboards import leaderboard as leaderboard
-    from capeval.api.leaderboards import leaderboard_async as leaderboard_async
     from capeval.api.mcq_answering import mcq_answer as mcq_answer
     from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
     from capeval.api.mcq_diagnosing import mcq_leaderboard as mcq_leaderboard
-    from capeval.api.mcq_diagnosing import mcq_leaderboard_async as mcq_leaderboard_async
     from capeval.api.mcq_diagnosing import mcq_temporal as mcq_temporal
-    from capeval.api.mcq_diagnosing import mcq_temporal_async as mcq_temporal_async
     from capeval.api.mcq_grading import mcq_grade as mcq_grade
     from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
     from capeval.api.measuring import measure as measure
     from capeval.api.measuring import measure_async as measure_async
     from capeval.api.plotting import plot as plot
-    from capeval.api.plotting import plot_async as plot_async
     from capeval.api.probing import probe as probe
     from capeval.api.probing import probe_async as probe_async
     from capeval.api.rating_files import rate_merge as rate_merge
-    from capeval.api.rating_files import rate_merge_async as rate_merge_async
     from capeval.api.rating_files import rate_sheet as rate_sheet
-    from capeval.api.rating_files import rate_sheet_async as rate_sheet_async
     from capeval.api.reports import report as report
-    from capeval.api.reports import report_async as report_async
     from capeval.api.resources import cache_info as cache_info
     from capeval.api.resources import clear_cache as clear_cache
     from capeval.api.resources import models as models
     from capeval.api.resources import sample_frames as sample_frames
     from capeval.api.scoring import check_scores as check_scores
-    from capeval.api.scoring import check_scores_async as check_scores_async
     from capeval.api.scoring import score as score
-    from capeval.api.scoring import score_async as score_async
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
     from capeval.correlation.result import Correlations as Correlations
@@ -67,26 +54,25 @@ if TYPE_CHECKING:
     from capeval.trust.probing import Probing as Probing
 
 _HOMES = {
-    "capeval.api.comparing": "compare compare_async",
-    "capeval.api.correlating": "correlate correlate_async",
+    "capeval.api.comparing": "compare",
+    "capeval.api.correlating": "correlate",
     "capeval.api.generating": "generate generate_async",
-    "capeval.api.inspecting": "inspect inspect_async",
-    "capeval.api.judge_listing": "judges judges_async",
+    "capeval.api.inspecting": "inspect",
+    "capeval.api.judge_listing": "judges",
     "capeval.api.judging": "judge judge_async",
-    "capeval.api.leaderboards": "leaderboard leaderboard_async",
+    "capeval.api.leaderboards": "leaderboard",
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
     "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
-    "capeval.api.mcq_diagnosing": "mcq_leaderboard mcq_leaderboard_async mcq_temporal "
-    "mcq_temporal_async",
+    "capeval.api.mcq_diagnosing": "mcq_leaderboard mcq_temporal",
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
     "capeval.api.measuring": "measure measure_async",
-    "capeval.api.plotting": "plot plot_async",
+    "capeval.api.plotting": "plot",
     "capeval.api.probing": "probe probe_async",
-    "capeval.api.rating_files": "rate_merge rate_merge_async rate_sheet rate_sheet_async",
-    "capeval.api.reports": "report report_async",
+    "capeval.api.rating_files": "rate_merge rate_sheet",
+    "capeval.api.reports": "report",
     "capeval.api.resources": "cache_info clear_cache models sample_frames",
-    "capeval.api.scoring": "check_scores check_scores_async score score_async",
+    "capeval.api.scoring": "check_scores score",
     "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from capeval.api.run_options import CompareOptions
-from capeval.api.sync_async import awaitable
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
 from capeval.options import takes
@@ -49,6 +48,3 @@ def compare(o: CompareOptions) -> Comparison | Matrix:
     if o.out is not None:
         write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
     return found
-
-
-compare_async = awaitable(compare)

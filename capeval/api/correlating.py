@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from capeval.api.run_options import CorrelateOptions
-from capeval.api.sync_async import awaitable
 from capeval.correlation.from_files import CorrelateRequest, correlate_files
 from capeval.correlation.metric_sources import METRICS
 from capeval.correlation.protocols import protocol as protocol_of
@@ -109,6 +108,3 @@ def _refuse_repeated(option: str, names: Sequence[tuple[str, str]]) -> None:
         if meant in seen:
             raise UsageError(f"{option}: {typed} is named twice")
         seen.add(meant)
-
-
-correlate_async = awaitable(correlate)

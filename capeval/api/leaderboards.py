@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from capeval.api.run_options import LeaderboardOptions
-from capeval.api.sync_async import awaitable
 from capeval.errors import UsageError
 from capeval.options import takes
 from capeval.reporting.formats import form_for
@@ -46,6 +45,3 @@ def _fraction(share: str | float) -> float:
     if not fits:
         raise UsageError(f"--min-coverage: {share!r} must be a percentage such as 99%{also}")
     return float(CountOrShare.read(share, "--min-coverage").number) / 100
-
-
-leaderboard_async = awaitable(leaderboard)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from capeval.api.mcq_diagnostic_options import McqLeaderboardOptions, McqTemporalOptions
-from capeval.api.sync_async import awaitable
 from capeval.mcq.find_run import RESPONSES, all_grades, find_grades
 from capeval.mcq.graded_run import read_graded_run
 from capeval.mcq.temporal import ROLES, TemporalResult, temporal_result
@@ -64,7 +63,3 @@ def mcq_leaderboard(o: McqLeaderboardOptions) -> McqLeaderboard:
 
 def _read_for(grades: list[Path]) -> list[Path]:
     return [file for one in grades for file in (one, one.with_name(RESPONSES))]
-
-
-mcq_temporal_async = awaitable(mcq_temporal)
-mcq_leaderboard_async = awaitable(mcq_leaderboard)

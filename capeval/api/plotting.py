@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from capeval.api.run_options import PlotOptions, check_has_human
-from capeval.api.sync_async import awaitable
 from capeval.correlation.from_files import CorrelateRequest, read_inputs
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
@@ -85,9 +84,6 @@ def plot(o: PlotOptions) -> list[Path]:
             o.on_notice(f"{path}: the earlier figure is replaced")
         write_atomic(Path(os.path.realpath(path)), data)
     return list(files)
-
-
-plot_async = awaitable(plot)
 
 
 def _wanted(o: PlotOptions) -> list[str]:

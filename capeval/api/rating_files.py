@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 from capeval.api import FilePath
 from capeval.api.run_options import MergeOptions, SheetOptions
-from capeval.api.sync_async import awaitable
 from capeval.errors import InputError, UsageError, VideoError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import write_atomic
@@ -169,9 +168,6 @@ def rate_merge(o: MergeOptions) -> MergedRatings:
         by_type={} if known is None else agreement_by_type(raters, items, known),
     )
 
-
-rate_sheet_async = awaitable(rate_sheet)
-rate_merge_async = awaitable(rate_merge)
 
 
 def _sources(o: SheetOptions) -> list[Source]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from capeval.api import Notices
 from capeval.api.run_options import ReportOptions, check_has_human
-from capeval.api.sync_async import awaitable
 from capeval.config import CONFIG
 from capeval.errors import InputError, MissingExtra, UsageError
 from capeval.files.videos import VideoFolder
@@ -78,9 +77,6 @@ def report(o: ReportOptions) -> Report:
     write_output(file, page)
     scores = {name: run.scores for name, run in loaded.items()}
     return Report(file, len(page.encode("utf-8")), scores)
-
-
-report_async = awaitable(report)
 
 
 def _check_overwrite(file: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from capeval.api.run_options import CheckOptions, ScoreOptions, check_has_human
-from capeval.api.sync_async import awaitable
 from capeval.files.jsonl import dumps
 from capeval.options import takes
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
@@ -91,7 +90,3 @@ def check_scores(o: CheckOptions) -> Checked:
     if o.labels is not None:
         judged = with_labels(judged, o.labels, runs=Path(o.runs), columns=o.columns, sheet=o.sheet)
     return check_stored(judged, Path(o.file))
-
-
-score_async = awaitable(score)
-check_scores_async = awaitable(check_scores)

@@ -1,4 +1,4 @@
-"""Each public function comes twice, to call and to await: written once, the other is its twin."""
+"""Public functions that ask models can be called or awaited; each is written once."""
 
 from __future__ import annotations
 
@@ -62,21 +62,4 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
                 raise
 
     run.__name__ = run.__qualname__ = work.__name__.removesuffix("_async")
-    return run
-
-
-def awaitable(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Return `NAME_async` of a plain function, which then runs in a thread.
-
-    >>> awaitable(len).__name__
-    'len_async'
-    """
-
-    @functools.wraps(work)
-    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        import asyncio
-
-        return await asyncio.to_thread(work, *args, **kwargs)
-
-    run.__name__ = run.__qualname__ = f"{work.__name__}_async"
     return run

@@ -79,11 +79,6 @@ def test_report_returns_its_file_and_size(notices: list[str]) -> None:
     assert "no frames" in notices[0]
 
 
-async def test_inspect_can_be_awaited_and_called_where_a_loop_runs() -> None:
-    found = await capeval.inspect_async("a", ["old"])
-    assert found == capeval.inspect("a", ["old"])
-
-
 def test_inspect_gives_notice_of_runs_left_out(notices: list[str]) -> None:
     found = capeval.inspect("a", ["old"], raw=True)
     assert list(found.cards) == ["old"]

@@ -157,11 +157,6 @@ def test_how_many_may_stay_unscored_is_a_text_or_a_number() -> None:
         capeval.judge({"sample_01": "A dog."}, "sample", judge="lexical", max_unscored=-1)
 
 
-async def test_an_awaited_function_names_parameters_too() -> None:
-    with pytest.raises(UsageError, match="`prompts` requires `raw`; add it, or omit `prompts`"):
-        await capeval.inspect_async("a", prompts="p")
-
-
 @pytest.mark.parametrize(
     "name", [one for one in capeval.__all__ if hasattr(capeval, f"{one}_async")]
 )
