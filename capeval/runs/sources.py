@@ -51,7 +51,7 @@ class Source:
         """Raise `InputError` if a run of this name has other captions."""
         if self.run is None or self.origin is None or not self.run.exists():
             return
-        if not _are_alike(load_captions(self.run.captions, unfinished=True), self.captions):
+        if not _are_alike(self.run.read_captions(), self.captions):
             raise InputError(
                 f"holds other captions than {self.origin}; choose another name with --run",
                 file=self.run.path,
@@ -148,9 +148,9 @@ def from_run(
         raise UsageError(f"{run.path}: name its annotations with --annotations")
     annotations = annotations_of(path)
     captions = known_captions(
-        load_captions(run.captions, unfinished=True),
+        run.read_captions(),
         annotations,
-        file=run.captions,
+        file=run.captions if run.caption_files in ([], [run.captions]) else run.path,
         ignore_unknown=ignore_unknown,
     )
     return Source(run.name, run, annotations, captions, str(path))
