@@ -98,14 +98,15 @@ class AutoDQ(ChatMetric):
 
     name = "autodq"
     outputs = (Output(PRECISION), Output(RECALL), Output(F1))
+    form = AutoDQSettings
+    chosen: AutoDQSettings
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._one_if_none = context.settings(self.name, AutoDQSettings).upstream_empties
         self.settings = {
             "version": "1",
             "prompts": prompts_label(PROMPTS),
-            "no-events": "upstream" if self._one_if_none else "undefined",
+            "no-events": "upstream" if self.chosen.upstream_empties else "undefined",
             "empty-caption": "0",
             "case": "lower",
             "repeats": "once",
@@ -193,7 +194,7 @@ class AutoDQ(ChatMetric):
         for name, labels in ((PRECISION, precise), (RECALL, recalled)):
             if labels:
                 values[name] = labels.count("entailment") / len(labels)
-            elif self._one_if_none:
+            elif self.chosen.upstream_empties:
                 values[name] = 1.0
             else:
                 undefined[name] = _NO_EVENTS[name]

@@ -23,7 +23,6 @@ from capeval.local_models.devices import require_packages
 from capeval.metrics.bertscore_matching import Values, best, equal_weights, idf_weights, match
 from capeval.metrics.protocol import (
     Context,
-    HasRoom,
     Item,
     Metric,
     Outcome,
@@ -201,6 +200,8 @@ class BERTScore(Metric):
 
     name = "bertscore"
     outputs = (Output(F1), Output(PRECISION), Output(RECALL))
+    form = BERTScoreSettings
+    chosen: BERTScoreSettings
 
     def __init__(
         self,
@@ -209,7 +210,7 @@ class BERTScore(Metric):
         corpus: Sequence[str] | None = None,
     ) -> None:
         super().__init__(context)
-        self._chosen = chosen = context.settings(self.name, BERTScoreSettings)
+        chosen = self.chosen
         self._model = model or _LocalModel(context, chosen)
         baseline: tuple[float, ...] = (0.0, 0.0, 0.0)
         rescale = "none"
@@ -231,28 +232,19 @@ class BERTScore(Metric):
 
     def for_captions(self, items: Sequence[Item]) -> BERTScore:
         """Return the metric with the captions' references as the texts that idf is counted in."""
-        if not self._chosen.idf:
+        if not self.chosen.idf:
             return self
         by_video = {item.index: item.references for item in items}
         corpus = [text for texts in by_video.values() for text in texts]
         return BERTScore(self.context, self._model, corpus)
 
-    async def open(self) -> None:
-        """Load the model."""
-        await in_thread(self._model.encoder)
-
-    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+    async def score(self, items: Sequence[Item], record: Record) -> None:
         """Score captions in groups of similar length, the longest first."""
-        del has_room  # nothing is spent
-        todo = []
+        todo = [item for item in items if not item.is_empty]
+        pairs, weights = await in_thread(lambda: self._prepared(todo))
         for item in items:
             if item.is_empty:
                 record(item, Scored({output.name: 0.0 for output in self.outputs}))
-            else:
-                todo.append(item)
-        if not todo:
-            return
-        pairs, weights = await in_thread(lambda: self._prepared(todo))
         for first in range(0, len(pairs), _AT_ONCE):
             group = pairs[first : first + _AT_ONCE]
             matched = await in_thread(partial(_matched, self._model.encoder(), group, weights))
