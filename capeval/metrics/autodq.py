@@ -247,6 +247,3 @@ def _f1_of(precision: Summary, recall: Summary, scored: Sequence[tuple[Item, Sco
     groups = {group: harmonic_mean(precision.groups[group], recall.groups[group]) for group in both}
     value = harmonic_mean(precision.value, recall.value)
     return Summary(value, n, len(scored) - n, groups=groups)
-
-
-__all__ = ["F1", "PRECISION", "RECALL", "AutoDQ", "harmonic_mean"]

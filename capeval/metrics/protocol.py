@@ -267,12 +267,12 @@ class Metric(ABC):
         """Release resources, without waiting for a call in progress."""
         return
 
-    @cached_property
+    @property
     def identity(self) -> str:
         """A short hash of the settings."""
         return short_hash([self.name, *map(list, self.settings.items())])
 
-    @cached_property
+    @property
     def signature(self) -> str:
         """The settings on one line, as in sacreBLEU."""
         parts = {"capeval": self.name, **self.settings, "v": __version__}
