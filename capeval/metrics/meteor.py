@@ -195,9 +195,10 @@ class Meteor(Metric):
 
     def close(self) -> None:
         """End the program."""
-        if self._running is not None:
-            self._running.close()
-        self._running = None
+        # On Ctrl-C a thread may be closing it too, because it no longer answers.
+        running, self._running = self._running, None
+        if running is not None:
+            running.close()
 
 
 def cleaned(text: str) -> str:
