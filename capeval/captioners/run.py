@@ -13,10 +13,10 @@ from capeval.captioners.pipeline import Job
 from capeval.captioners.prompting import CaptionPrompts, prompt_hash
 from capeval.captioners.protocol import Captioned, Uncaptioned
 from capeval.captioners.run_settings import generation_settings, settings_id
-from capeval.captioners.stored_work import Item, Said, StoredPlan, StoredResult, StoredWork
+from capeval.captioners.stored_work import Item, StoredPlan, StoredResult, StoredWork
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
-from capeval.runs.engine import Finished, Labels, select
+from capeval.runs.engine import Finished, Labels, Said, select
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
 from capeval.schema import Annotation

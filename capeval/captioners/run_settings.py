@@ -60,7 +60,7 @@ def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> Mapping[str, A
     manifest = run.read_manifest()
     before = manifest.get("generation")
     if before is None:
-        if run.exists():
+        if run.captions.exists():
             raise InputError(
                 "has captions that were not generated here; choose another --run", file=run.path
             )

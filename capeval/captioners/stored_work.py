@@ -22,7 +22,7 @@ from capeval.captioners.run_settings import same_settings, settings_id
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
 from capeval.files.jsonl import numbered_lines, write_jsonl
 from capeval.files.videos import VideoFolder, none_found
-from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, execute
+from capeval.runs.engine import Finished, Labels, Plan, Progress, Said, Spent, execute
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard, file_of, shards_in
 from capeval.schema import Usage
@@ -34,15 +34,6 @@ _WAIT_FOR_OTHERS = 60.0
 """Seconds for which a shard waits until others have written the manifest or the whole run."""
 
 ValueT = TypeVar("ValueT")
-
-
-@dataclass(frozen=True)
-class Said(Generic[ValueT]):
-    """What is stored about one item; `reason` says why the model said nothing."""
-
-    index: str
-    value: ValueT
-    reason: str | None = None
 
 
 @dataclass(frozen=True)

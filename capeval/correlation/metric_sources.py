@@ -10,7 +10,6 @@ from typing import Self
 
 from capeval.correlation.element_level import Labels, verdicts_on
 from capeval.errors import InputError, UsageError
-from capeval.files.captions import load_captions
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.judgments import caption_hash
 from capeval.files.metrics import MetricFile, MetricScores, load_metrics
@@ -154,14 +153,13 @@ def judged_runs(
 def _names(run: RunFolder) -> list[str]:
     if not run.exists():
         return [run.name]
-    models = {c.model for c in load_captions(run.captions, unfinished=True) if c.model}
+    models = {caption.model for caption in run.read_captions() if caption.model}
     return [run.name, *(models if len(models) == 1 else [])]
 
 
 def _captions_of(run: RunFolder) -> dict[Key, str]:
     """Return the hashes of a run's captions, as `capeval metrics` names them."""
-    captions = load_captions(run.captions, unfinished=True) if run.exists() else ()
-    return {(one.index, run.name): caption_hash(one) for one in captions}
+    return {(one.index, run.name): caption_hash(one) for one in run.read_captions()}
 
 
 def _system_of(names: Sequence[str], systems: Collection[str | None]) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, numbered_lines
 from capeval.files.reading import json_records, parse_json, read_text
-from capeval.files.validation import validated_records
+from capeval.files.validation import validated, validated_records
 from capeval.schema import Annotation, Caption
 from capeval.text import nearest, shown
 
@@ -26,6 +26,16 @@ def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Captio
         lines = ((f"line {n}", value) for n, value in numbered_lines(path))
         return validated_records(Caption, lines, file=path)
     return validated_records(Caption, caption_records(path), file=path)
+
+
+def captions_in_memory(texts: Mapping[str, str], name: str) -> list[Caption]:
+    """Return captions that are given as texts by index; `name` is theirs in messages."""
+    return [
+        validated(
+            Caption, {"index": i, "caption": text}, file=Path(name), where=f"index {shown(i)}"
+        )
+        for i, text in texts.items()
+    ]
 
 
 def caption_records(path: Path) -> Iterable[tuple[str, Any]]:

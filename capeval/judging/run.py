@@ -24,7 +24,7 @@ from capeval.judging.estimate import JudgingEstimate, estimate
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
-from capeval.runs.engine import Labels, Plan, Spent, select
+from capeval.runs.engine import Labels, Plan, Spent, left_of, select
 from capeval.runs.judged_run import JudgedRun
 from capeval.runs.labels import labels_of, read_labels
 from capeval.runs.sources import Source
@@ -203,13 +203,8 @@ class JudgingWork:
             elif isinstance(stored, Scored):
                 stale[changed] += 1
         chosen = select(source.captions, attrgetter("index"), only=self._only, limit=self._limit)
-        todo = [
-            (by_index[caption.index], caption)
-            for caption in chosen
-            if not isinstance(kept.get(caption.index), Scored)
-        ]
-        # What failed before may fail again, and stop the run before it reaches the others.
-        todo.sort(key=lambda item: item[1].index in kept)
+        left = left_of(chosen, kept, attrgetter("index"))
+        todo = [(by_index[caption.index], caption) for caption in left]
         return JudgingPlan(source.name, kept, todo, begun, stale)
 
     async def estimate(self, plan: JudgingPlan) -> JudgingEstimate:
@@ -249,9 +244,7 @@ class JudgingWork:
             repeats=self._repeats,
             concurrency=self._opened.concurrency,
             record=record,
-            has_room=lambda begun: (
-                meter.cap is None or meter.spent + (begun + 1) * each <= meter.cap
-            ),
+            has_room=lambda begun: meter.has_room(begun + 1, each),
             before=plan.begun,
         )
 

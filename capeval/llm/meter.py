@@ -102,6 +102,10 @@ class Meter:
             self._ended.clear()
             await self._ended.wait()
 
+    def has_room(self, count: int, each: float) -> bool:
+        """Return whether the cap leaves room for `count` items of `each` US dollars."""
+        return self.cap is None or self.spent + count * each <= self.cap
+
     def served(self, usage: Usage) -> None:
         """Count a call that the cache answered."""
         self.cached_calls += usage.calls or 1

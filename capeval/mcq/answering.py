@@ -13,13 +13,13 @@ from pydantic import ValidationError
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioned, Uncaptioned
 from capeval.captioners.run_settings import settings_id
-from capeval.captioners.stored_work import Item, Said, StoredPlan, StoredResult, StoredWork
+from capeval.captioners.stored_work import Item, StoredPlan, StoredResult, StoredWork
 from capeval.errors import InputError
 from capeval.mcq.asking import Asking
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_job import ASKED, QuestionJob, key_of
 from capeval.mcq.questions import questions_hash
-from capeval.runs.engine import Finished, Labels
+from capeval.runs.engine import Finished, Labels, Said
 from capeval.runs.shards import Shard
 from capeval.schema.question import Question, Response
 from capeval.text import complaint, shown

@@ -98,14 +98,15 @@ class AutoDQ(ChatMetric):
 
     name = "autodq"
     outputs = (Output(PRECISION), Output(RECALL), Output(F1))
+    form = AutoDQSettings
+    chosen: AutoDQSettings
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._one_if_none = context.settings(self.name, AutoDQSettings).upstream_empties
         self.settings = {
             "version": "1",
             "prompts": prompts_label(PROMPTS),
-            "no-events": "upstream" if self._one_if_none else "undefined",
+            "no-events": "upstream" if self.chosen.upstream_empties else "undefined",
             "empty-caption": "0",
             "case": "lower",
             "repeats": "once",
@@ -193,7 +194,7 @@ class AutoDQ(ChatMetric):
         for name, labels in ((PRECISION, precise), (RECALL, recalled)):
             if labels:
                 values[name] = labels.count("entailment") / len(labels)
-            elif self._one_if_none:
+            elif self.chosen.upstream_empties:
                 values[name] = 1.0
             else:
                 undefined[name] = _NO_EVENTS[name]
@@ -246,6 +247,3 @@ def _f1_of(precision: Summary, recall: Summary, scored: Sequence[tuple[Item, Sco
     groups = {group: harmonic_mean(precision.groups[group], recall.groups[group]) for group in both}
     value = harmonic_mean(precision.value, recall.value)
     return Summary(value, n, len(scored) - n, groups=groups)
-
-
-__all__ = ["F1", "PRECISION", "RECALL", "AutoDQ", "harmonic_mean"]

@@ -7,8 +7,9 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +24,6 @@ from capeval.local_models.devices import require_packages
 from capeval.metrics.bertscore_matching import Values, best, equal_weights, idf_weights, match
 from capeval.metrics.protocol import (
     Context,
-    HasRoom,
     Item,
     Metric,
     Outcome,
@@ -179,17 +179,13 @@ class _LocalModel:
             self.identity = f"{found}@{(self.source.revision or 'unknown')[:12]}"
         else:
             self.identity = f"{found['folder']}@{found['sha256'][:12]}"
-        self._encoder: Encoder | None = None
 
+    @cached_property
     def encoder(self) -> Encoder:
-        """Return the model; the first call loads it."""
-        if self._encoder is None:
-            from capeval.metrics.bertscore_encoder import Encoder
+        """The model, loaded."""
+        from capeval.metrics.bertscore_encoder import Encoder
 
-            self._encoder = Encoder(
-                self.source, self.layer, device=self._device, leading_space=self.is_spaced
-            )
-        return self._encoder
+        return Encoder(self.source, self.layer, device=self._device, leading_space=self.is_spaced)
 
 
 class BERTScore(Metric):
@@ -201,28 +197,24 @@ class BERTScore(Metric):
 
     name = "bertscore"
     outputs = (Output(F1), Output(PRECISION), Output(RECALL))
+    form = BERTScoreSettings
+    chosen: BERTScoreSettings
 
-    def __init__(
-        self,
-        context: Context,
-        model: _LocalModel | None = None,
-        corpus: Sequence[str] | None = None,
-    ) -> None:
+    def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._chosen = chosen = context.settings(self.name, BERTScoreSettings)
-        self._model = model or _LocalModel(context, chosen)
-        baseline: tuple[float, ...] = (0.0, 0.0, 0.0)
+        self._model = model = _LocalModel(context, self.chosen)
+        self.corpus: Sequence[str] | None = None
+        """The references that tokens are counted in for idf, if they are weighed."""
+        self._baseline: tuple[float, ...] = (0.0, 0.0, 0.0)
         rescale = "none"
-        if chosen.rescale is not None:
-            baseline, rescale = find_baseline(chosen.rescale, self._model.name, self._model.layer)
-        self._baseline, self._corpus = baseline, corpus
-        idf = "none" if corpus is None else f"references@{len(corpus)}#{short_hash(corpus)[:6]}"
+        if wanted := self.chosen.rescale:
+            self._baseline, rescale = find_baseline(wanted, model.name, model.layer)
         self.settings = {
-            "model": self._model.identity,
-            "layer": str(self._model.layer),
-            "idf": idf,
+            "model": model.identity,
+            "layer": str(model.layer),
+            "idf": "none",
             "rescale": rescale,
-            "space": "leading" if self._model.is_spaced else "none",
+            "space": "leading" if model.is_spaced else "none",
             "references": "max",
             "empty": "0",
             # 2.9.0+cpu and 2.9.0+cu130 are one version.
@@ -231,40 +223,35 @@ class BERTScore(Metric):
 
     def for_captions(self, items: Sequence[Item]) -> BERTScore:
         """Return the metric with the captions' references as the texts that idf is counted in."""
-        if not self._chosen.idf:
+        if not self.chosen.idf:
             return self
         by_video = {item.index: item.references for item in items}
         corpus = [text for texts in by_video.values() for text in texts]
-        return BERTScore(self.context, self._model, corpus)
+        found = copy(self)
+        found.corpus = corpus
+        idf = f"references@{len(corpus)}#{short_hash(corpus)[:6]}"
+        found.settings = {**self.settings, "idf": idf}
+        return found
 
-    async def open(self) -> None:
-        """Load the model."""
-        await in_thread(self._model.encoder)
-
-    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+    async def score(self, items: Sequence[Item], record: Record) -> None:
         """Score captions in groups of similar length, the longest first."""
-        del has_room  # nothing is spent
-        todo = []
+        todo = [item for item in items if not item.is_empty]
+        pairs, weights = await in_thread(lambda: self._prepared(todo))
         for item in items:
             if item.is_empty:
                 record(item, Scored({output.name: 0.0 for output in self.outputs}))
-            else:
-                todo.append(item)
-        if not todo:
-            return
-        pairs, weights = await in_thread(lambda: self._prepared(todo))
         for first in range(0, len(pairs), _AT_ONCE):
             group = pairs[first : first + _AT_ONCE]
-            matched = await in_thread(partial(_matched, self._model.encoder(), group, weights))
+            matched = await in_thread(partial(_matched, self._model.encoder, group, weights))
             for pair, matches in zip(group, matched, strict=True):
                 record(pair.item, self._outcome(pair, matches))
 
     def _prepared(self, items: Sequence[Item]) -> tuple[list[_Pair], Mapping[int, float]]:
-        encoder = self._model.encoder()
-        if self._corpus is None:
+        encoder = self._model.encoder
+        if self.corpus is None:
             weights = equal_weights(encoder.delimiters)
         else:
-            weights = idf_weights([encoder.tokens(text).ids for text in self._corpus])
+            weights = idf_weights([encoder.tokens(text).ids for text in self.corpus])
         pairs = [
             _Pair(
                 item,

@@ -59,14 +59,16 @@ class Clair(ChatMetric):
 
     name = "clair"
     outputs = (Output("clair"),)
+    form = ClairSettings
+    chosen: ClairSettings
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._wording = context.settings(self.name, ClairSettings).wording
+        wording = self.chosen.wording
         self.settings = {
             "version": "1",
-            "wording": self._wording,
-            "prompts": prompts_label(PROMPTS, self._wording),
+            "wording": wording,
+            "prompts": prompts_label(PROMPTS, wording),
             "references": "together",
             "scores": "strict",
             "empty-caption": "0",
@@ -82,7 +84,7 @@ class Clair(ChatMetric):
         question = Question(
             "rate",
             PROMPTS,
-            self._wording,
+            self.chosen.wording,
             {"captions": tag_free_json(captions)},
             _GUESS,
             _GUESS_TOKENS,

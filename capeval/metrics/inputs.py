@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from capeval.errors import UsageError
-from capeval.files.captions import check_known
+from capeval.files.captions import captions_in_memory, check_known
 from capeval.files.references import load_candidates, load_references
 from capeval.files.validation import validated
 from capeval.metrics.protocol import Item, joined_events
@@ -125,16 +125,7 @@ def _systems(
     candidates: Captions, system: str | None
 ) -> list[tuple[str, str | None, Sequence[Caption]]]:
     if isinstance(candidates, Mapping):
-        captions = [
-            validated(
-                Caption,
-                {"index": index, "caption": text},
-                file=Path("candidates"),
-                where=f"index {shown(index)}",
-            )
-            for index, text in candidates.items()
-        ]
-        return [("candidates", system, captions)]
+        return [("candidates", system, captions_in_memory(candidates, "candidates"))]
     if system is not None and len(candidates) > 1:
         raise UsageError("--system names one system; give it with one --candidates file")
     return [

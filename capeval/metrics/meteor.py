@@ -20,7 +20,6 @@ from pathlib import Path
 from capeval.errors import InputError, MissingExtra, UsageError
 from capeval.metrics.protocol import (
     Context,
-    HasRoom,
     Item,
     Metric,
     Outcome,
@@ -127,18 +126,19 @@ class Meteor(Metric):
 
     name = NAME
     outputs = (Output(NAME),)
+    form = MeteorSettings
+    chosen: MeteorSettings
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        settings = context.settings(NAME, MeteorSettings)
-        java = shutil.which(settings.java)
+        java = shutil.which(self.chosen.java)
         if java is None:
             raise UsageError(
-                f"METEOR needs Java, and there is no {settings.java}: install a Java runtime "
+                f"METEOR needs Java, and there is no {self.chosen.java}: install a Java runtime "
                 "(Debian: apt-get install default-jre-headless), or name it as java in "
                 "[metrics.meteor] of capeval.toml"
             )
-        self._java, self._jar = java, settings.jar or _packaged_jar()
+        self._java, self._jar = java, self.chosen.jar or _packaged_jar()
         table = self._jar.parent / PARAPHRASES
         for file in (self._jar, table):
             if not file.is_file():
@@ -156,9 +156,8 @@ class Meteor(Metric):
         }
         self._running: Program | None = None
 
-    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+    async def score(self, items: Sequence[Item], record: Record) -> None:
         """Score one caption after the other."""
-        del has_room  # nothing is spent
         for item in items:
             record(item, await in_thread(partial(self._outcome, item)))
 
@@ -196,9 +195,10 @@ class Meteor(Metric):
 
     def close(self) -> None:
         """End the program."""
-        if self._running is not None:
-            self._running.close()
-        self._running = None
+        # On Ctrl-C a thread may be closing it too, because it no longer answers.
+        running, self._running = self._running, None
+        if running is not None:
+            running.close()
 
 
 def cleaned(text: str) -> str:

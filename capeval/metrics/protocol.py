@@ -33,7 +33,7 @@ Number = Annotated[float, Strict(), AllowInfNan(False)]
 
 
 class Settings(BaseModel):
-    """What `[metrics.NAME]` of `capeval.toml` may set; a metric derives its own."""
+    """What `[metrics.NAME]` of `capeval.toml` may set: nothing, unless a metric derives its own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -67,10 +67,10 @@ class Item:
     annotation: Annotation | None = field(default=None, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    @cached_property
+    @property
     def key(self) -> str:
-        """What names the caption among others: the index, with the system if there is one."""
-        return self.index if self.system is None else json.dumps([self.system, self.index])
+        """What names the caption among others."""
+        return key_of(self.index, self.system)
 
     @cached_property
     def is_empty(self) -> bool:
@@ -203,12 +203,16 @@ class Metric(ABC):
     """A metric; a class is registered under its `name` and called with a `Context`.
 
     `__init__` raises `MissingExtra` or `UsageError` where the metric cannot run. It loads nothing
-    heavy: `open` does, and is called only if there are captions to score.
+    heavy: `score` does, and is called only if there are captions to score.
     """
 
     name: ClassVar[str]
     """As the user types it; also the name of the file with its details."""
     outputs: tuple[Output, ...]
+    form: ClassVar[type[Settings]] = Settings
+    """What `[metrics.NAME]` of `capeval.toml` may set; a metric without settings has none."""
+    chosen: Settings
+    """What it does set, in that form."""
     uses_chat: ClassVar[bool] = False
     uses_references: ClassVar[bool] = True
     """Whether it needs references; candidates without any can be measured if no metric does."""
@@ -219,8 +223,9 @@ class Metric(ABC):
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.is_open = False
-        """Whether `open` has been called."""
+        self.chosen = context.settings(self.name, self.form)
+        self.has_room: HasRoom = lambda _: True
+        """Whether the cost cap leaves room for another caption beside so many that are begun."""
 
     def for_captions(self, items: Sequence[Item]) -> Metric:
         """Return the metric for all captions of a run, or of the candidates; by default itself.
@@ -235,24 +240,13 @@ class Metric(ABC):
         """Check captions before any is scored; raises `InputError` if one cannot be."""
         del items
 
-    async def open(self) -> None:
-        """Load what scoring needs; called once, before the first `score`.
-
-        `score` is called once for each run that is measured.
-        """
-        return
-
     @abstractmethod
-    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+    async def score(self, items: Sequence[Item], record: Record) -> None:
         """Score captions, and call `record` once for each, as soon as its values are known.
 
-        Empty captions are among them: the metric's definition says what they get. A failure of one
+        It is called for each run that has captions to score, and loads what is heavy. Empty
+        captions are among them: the metric's definition says what they get. A failure of one
         caption is recorded as `Unscored`.
-
-        Parameters
-        ----------
-        has_room : whether the cost cap leaves room for another caption beside so many that are
-            begun; a metric that spends nothing ignores it
 
         Raises
         ------
@@ -273,12 +267,12 @@ class Metric(ABC):
         """Release resources, without waiting for a call in progress."""
         return
 
-    @cached_property
+    @property
     def identity(self) -> str:
         """A short hash of the settings."""
         return short_hash([self.name, *map(list, self.settings.items())])
 
-    @cached_property
+    @property
     def signature(self) -> str:
         """The settings on one line, as in sacreBLEU."""
         parts = {"capeval": self.name, **self.settings, "v": __version__}
@@ -301,10 +295,14 @@ class CaptionMetric(Metric):
         caption unscored.
         """
 
-    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+    async def score(self, items: Sequence[Item], record: Record) -> None:
         """Score all captions with `score_caption`."""
         await work_through(
-            items, self._outcome, concurrency=self.concurrency, record=record, has_room=has_room
+            items,
+            self._outcome,
+            concurrency=self.concurrency,
+            record=record,
+            has_room=self.has_room,
         )
 
     async def _outcome(self, item: Item) -> Outcome:
@@ -316,6 +314,11 @@ class CaptionMetric(Metric):
             return Unscored(f"the metric returned no usable value for {name}: {message}")
         except (ReplyError, RequestRefused, RetriesExhausted) as failure:
             return Unscored(str(failure))
+
+
+def key_of(index: str, system: str | None) -> str:
+    """Return what names a caption among others: the index, with the system if there is one."""
+    return index if system is None else json.dumps([system, index])
 
 
 def mean_of(output: str, scored: Sequence[tuple[Item, Scored]]) -> Summary:
@@ -339,23 +342,3 @@ def means_by_group(output: str, scored: Sequence[tuple[Item, Scored]]) -> dict[s
 def joined_events(annotation: Annotation) -> str:
     """Return the reference caption of an annotation: its events' sentences, joined by spaces."""
     return " ".join(event.event.strip() for event in annotation.events)
-
-
-__all__ = [
-    "CaptionMetric",
-    "Chat",
-    "Context",
-    "HasRoom",
-    "Item",
-    "Metric",
-    "Outcome",
-    "Output",
-    "Record",
-    "Scored",
-    "Settings",
-    "Summary",
-    "Unscored",
-    "joined_events",
-    "mean_of",
-    "means_by_group",
-]

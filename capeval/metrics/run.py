@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from capeval.metrics.protocol import Item, Metric, Outcome, Scored, Summary
 from capeval.metrics.registry import described
 from capeval.metrics.store import (
     Line,
-    by_key,
     details_file,
     line_of,
     read_lines,
@@ -30,25 +30,12 @@ from capeval.metrics.store import (
     write_values,
 )
 from capeval.plugins import blaming
-from capeval.runs.engine import Finished, Labels, Plan, Spent, select
+from capeval.runs.engine import Finished, Labels, Plan, Said, Spent, left_of, select
 from capeval.text import shown
 
 
 @dataclass(frozen=True)
-class KeptLine:
-    """The outcome of one caption, as the engine keeps it."""
-
-    index: str
-    line: Line
-
-    @property
-    def reason(self) -> str | None:
-        """Why the caption is unscored."""
-        return self.line.reason
-
-
-@dataclass(frozen=True)
-class MetricPlan(Plan[KeptLine]):
+class MetricPlan(Plan[Said[Line]]):
     """`todo` are items; `stale` counts stored values that no longer hold, by what changed."""
 
     stale: Mapping[str, int]
@@ -136,32 +123,31 @@ class MetricWork:
         target, metric = self.target, self.metric
         if target.source is not None:
             target.source.check()
-        lines: list[Line] = []
+        stored: list[Line] = []
         if self._file is not None and target.out is not None:
             # They are written at the end: what is wrong with them is said before.
             read_rows(target.out)
-            lines = read_lines(self._file)
-        mine = (self.metric.identity, self._outputs)
-        valid = [line for line in lines if (line.inputs.get("metric"), line.outputs) == mine]
-        same, before = by_key(valid), by_key(lines)
-        kept: dict[str, KeptLine] = {}
-        stale: Counter[str] = Counter()
+            stored = read_lines(self._file)
+        items = {item.key: item for item in target.items}
+        kept: dict[str, Said[Line]] = {}
+        old: dict[str, str] = {}
+        for line in stored:
+            item = items.get(line.key)
+            if item is None:
+                continue
+            expected = {"item": item.hash, "metric": metric.identity}
+            if (line.inputs, line.outputs) == (expected, self._outputs):
+                # Of several, a scored one counts, else the last.
+                if line.reason is None or line.key not in kept or kept[line.key].reason:
+                    kept[line.key] = Said(line.key, line, line.reason)
+            elif line.reason is None:
+                same_text = line.inputs.get("item") == item.hash
+                old[line.key] = "metric's settings" if same_text else "caption or reference"
+        stale = Counter(changed for key, changed in old.items() if key not in kept)
         chosen = self.chosen()
-        for item in target.items:
-            line = same.get(item.key)
-            if line is not None and line.inputs.get("item") == item.hash:
-                kept[item.key] = KeptLine(item.key, line)
-            elif (old := before.get(item.key)) is not None and old.reason is None:
-                same_text = old.inputs.get("item") == item.hash
-                changed = "metric's settings" if same_text else "caption or reference"
-                stale[changed] += 1
         with blaming(self._failed, passing=(CapevalError, OSError)):
             metric.check(chosen)
-        todo = [
-            item for item in chosen if item.key not in kept or kept[item.key].reason is not None
-        ]
-        # What failed before may fail again, and stop the work before it reaches the others.
-        todo.sort(key=lambda item: item.key in kept)
+        todo = left_of(chosen, kept, attrgetter("key"))
         return MetricPlan(f"{target.name} {metric.name}", kept, todo, stale)
 
     @property
@@ -179,14 +165,14 @@ class MetricWork:
         """Write the run's captions and manifest."""
         self.target.store()
 
-    async def perform(self, plan: MetricPlan, record: Callable[[KeptLine], None]) -> None:
+    async def perform(self, plan: MetricPlan, record: Callable[[Said[Line]], None]) -> None:
         """Score what the plan lists."""
         metric, meter = self.metric, self._meter
         left = {item.key: item for item in plan.todo}
         if not left:
             return
 
-        def kept(item: Item, outcome: Outcome) -> None:
+        def scored(item: Item, outcome: Outcome) -> None:
             # The object that the metric gives back may be another one, with other texts.
             own = left.pop(item.key, None)
             if own is None:
@@ -194,57 +180,47 @@ class MetricWork:
                     f"the metric {metric.name} scored {shown(item.index)} twice, or without being "
                     "asked to"
                 )
-            given = {**outcome.values, **outcome.undefined} if isinstance(outcome, Scored) else None
-            if given is not None and given.keys() != {*self._outputs}:
+            line = line_of(metric, own, outcome)
+            if line.reason is None and {*line.values, *line.undefined} != {*self._outputs}:
+                given = ", ".join([*line.values, *line.undefined]) or "nothing"
                 raise UsageError(
-                    f"the metric {metric.name} returned {', '.join(given) or 'nothing'}, not one "
-                    f"value for each of {', '.join(self._outputs)}"
+                    f"the metric {metric.name} returned {given}, not one value for each of "
+                    f"{', '.join(self._outputs)}"
                 )
-            record(KeptLine(own.key, line_of(metric, own, outcome)))
-
-        def has_room(begun: int) -> bool:
-            return meter.cap is None or meter.spent + (begun + 1) * self.each <= meter.cap
+            record(Said(own.key, line, line.reason))
 
         with blaming(self._failed, passing=(CapevalError, OSError)):
-            if not metric.is_open:
-                await metric.open()
-                metric.is_open = True
-            await metric.score(plan.todo, kept, has_room)
+            metric.has_room = lambda begun: meter.has_room(begun + 1, self.each)
+            await metric.score(plan.todo, scored)
         if left:
             raise UsageError(f"the metric {metric.name} did not score {len(left)} captions")
 
     def _failed(self, error: BaseException) -> CapevalError:
         return UsageError(f"the metric {shown(self.metric.name)} failed: {described(error)}")
 
-    def line(self, plan: MetricPlan, outcome: KeptLine) -> tuple[Path, Mapping[str, Any]] | None:
+    def line(self, plan: MetricPlan, outcome: Said[Line]) -> tuple[Path, Mapping[str, Any]] | None:
         """Return where an outcome is appended."""
         del plan
-        if self._file is None:
-            return None
-        return self._file, outcome.line.model_dump(mode="json", exclude_defaults=True)
+        return None if self._file is None else (self._file, outcome.value.as_json())
 
-    def finish(self, plan: MetricPlan, done: Mapping[str, KeptLine]) -> None:
+    def finish(self, plan: MetricPlan, done: Mapping[str, Said[Line]]) -> None:
         """Write the details in the order of the captions, and then all values."""
-        target = self.target
-        if self._file is None or target.out is None or target.details is None:
-            return
-        lines = [done[item.key].line for item in target.items if item.key in done]
-        if lines or self._file.exists():
-            write_jsonl(
-                self._file, (one.model_dump(mode="json", exclude_defaults=True) for one in lines)
-            )
         del plan
-        if target.details.is_dir():
-            write_values(
-                target.out, target.details, target.items, {self._file: lines}, self._outputs
-            )
+        target = self.target
+        if self._file is None or target.out is None:
+            return
+        lines = [done[item.key].value.as_json() for item in target.items if item.key in done]
+        if lines or self._file.exists():
+            write_jsonl(self._file, lines)
+        if self._file.parent.is_dir():
+            write_values(target.out, self._file.parent, target.items, self._outputs)
 
     def spent(self) -> Spent:
         """Return what the calls used."""
         usage = self._meter.usage
         return Spent(usage.input_tokens + usage.output_tokens, self._meter.spent)
 
-    def results(self, finished: Finished[MetricPlan, KeptLine]) -> dict[str | None, MetricResult]:
+    def results(self, finished: Finished[MetricPlan, Said[Line]]) -> dict[str | None, MetricResult]:
         """Return the result of each system over the captions that were chosen."""
         by_system: dict[str | None, list[Item]] = {}
         for item in self.chosen():
@@ -257,19 +233,15 @@ class MetricWork:
     def _result(
         self,
         items: Sequence[Item],
-        done: Mapping[str, KeptLine],
+        done: Mapping[str, Said[Line]],
         stopped: BudgetReached | EndpointDown | None,
     ) -> MetricResult:
-        scored: list[tuple[Item, Scored]] = []
-        unscored: dict[str, str] = {}
-        missing = 0
-        for item in items:
-            if item.key not in done:
-                missing += 1
-            elif isinstance(outcome := done[item.key].line.outcome, Scored):
-                scored.append((item, outcome))
-            else:
-                unscored[item.index] = outcome.reason
+        reached = [(item, done[item.key].value) for item in items if item.key in done]
+        scored = [
+            (item, Scored(line.values, line.undefined, line.details, line.usage))
+            for item, line in reached
+            if line.reason is None
+        ]
         with blaming(self._failed):
             found = self.metric.summarise(scored)
             summaries = {name: found[name] for name in self._outputs}
@@ -278,7 +250,7 @@ class MetricWork:
             summaries=summaries,
             captioned=len(items),
             scored=len(scored),
-            unscored=unscored,
-            not_reached=missing,
+            unscored={item.index: line.reason for item, line in reached if line.reason is not None},
+            not_reached=len(items) - len(reached),
             stopped=stopped,
         )

@@ -6,7 +6,7 @@ appended as soon as the caption is scored. `metrics.jsonl` is written from these
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from capeval.errors import InputError
 from capeval.files.jsonl import whole_lines, write_jsonl
 from capeval.files.judgments import short_hash
 from capeval.files.validation import validated
-from capeval.metrics.protocol import Item, Metric, Outcome, Scored, Unscored
+from capeval.metrics.protocol import Item, Metric, Outcome, Unscored, key_of
 from capeval.runs.folder import safe_name
 from capeval.schema import Usage
 from capeval.text import storable
@@ -48,11 +48,13 @@ class Line(BaseModel):
     usage: Usage = Field(default_factory=Usage)
 
     @property
-    def outcome(self) -> Outcome:
-        """The outcome that the line keeps."""
-        if self.reason is not None:
-            return Unscored(self.reason, self.details, self.usage)
-        return Scored(self.values, self.undefined, self.details, self.usage)
+    def key(self) -> str:
+        """What names the caption."""
+        return key_of(self.index, self.system)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the line as it is written."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the lines of `metrics.jsonl`, one for each output."""
@@ -71,20 +73,18 @@ class Line(BaseModel):
 
 def line_of(metric: Metric, item: Item, outcome: Outcome) -> Line:
     """Return the line that keeps an outcome."""
-    line = Line(
+    fields = dict(vars(outcome))
+    if isinstance(outcome, Unscored):
+        fields["reason"] = storable(outcome.reason)
+    return Line(
         index=item.index,
         system=item.system,
         metric=metric.name,
         outputs=tuple(output.name for output in metric.outputs),
         signature=metric.signature,
         inputs={"item": item.hash, "metric": metric.identity},
-        details=dict(outcome.details),
-        usage=outcome.usage,
+        **fields,
     )
-    if isinstance(outcome, Unscored):
-        return line.model_copy(update={"reason": storable(outcome.reason)})
-    scored = {"values": dict(outcome.values), "undefined": dict(outcome.undefined)}
-    return line.model_copy(update=scored)
 
 
 def details_file(folder: Path, metric: str) -> Path:
@@ -119,26 +119,17 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def write_values(
-    out: Path,
-    details: Path,
-    items: Sequence[Item],
-    known: Mapping[Path, Sequence[Line]],
-    outputs: Collection[str],
-) -> None:
+def write_values(out: Path, details: Path, items: Sequence[Item], outputs: Collection[str]) -> None:
     """Write `metrics.jsonl` from all files of details, in the order of the captions.
 
-    `known` are the lines of files that need not be read. `outputs` have no rows but theirs.
-
-    Values of other captions, or of earlier texts, are left out. Rows of metrics without a file of
-    details came from elsewhere, and stay.
+    Values of other captions, or of earlier texts, are left out; so are rows of `outputs` that no
+    file has. Rows of metrics without a file of details came from elsewhere, and stay.
     """
-    order = {item.key: (n, item) for n, item in enumerate(items)}
+    order = {item.key: (place, item) for place, item in enumerate(items)}
     rows: list[tuple[int, dict[str, Any]]] = []
     own = {*outputs}
     for file in sorted(details.glob("*.jsonl")):
-        lines = known[file] if file in known else read_lines(file)
-        latest = {_key(line): line for line in lines}
+        latest = {line.key: line for line in read_lines(file)}
         own |= {output for line in latest.values() for output in line.outputs}
         for key, line in latest.items():
             place, item = order.get(key, (0, None))
@@ -148,17 +139,3 @@ def write_values(
     rows.sort(key=lambda row: row[0])
     foreign = [row for row in read_rows(out) if row["metric"] not in own]
     write_jsonl(out, [*(row for _, row in rows), *foreign])
-
-
-def _key(line: Line) -> str:
-    return Item(line.index, line.system, "", ()).key
-
-
-def by_key(lines: Iterable[Line]) -> Mapping[str, Line]:
-    """Return lines by caption; of several, a scored one, else the last."""
-    found: dict[str, Line] = {}
-    for line in lines:
-        key = _key(line)
-        if key not in found or line.reason is None or found[key].reason is not None:
-            found[key] = line
-    return found

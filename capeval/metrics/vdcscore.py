@@ -191,6 +191,3 @@ def _kept(number: int, one: QuestionAnswer) -> dict[str, Any]:
         "answer": storable(one.answer),
         **({} if one.category is None else {"category": storable(one.category)}),
     }
-
-
-__all__ = ["ACCURACY", "SCORE", "VDCscore"]

@@ -11,7 +11,7 @@ GPU) and reports what it spends as `Spent`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +37,17 @@ class Outcome(Protocol):
 
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Said(Generic[T]):
+    """An outcome with the value that is stored of it; `reason` says why it failed."""
+
+    index: str
+    value: T
+    reason: str | None = None
+
+
 OutcomeT = TypeVar("OutcomeT", bound=Outcome)
 
 
@@ -53,6 +64,17 @@ class Plan(Generic[OutcomeT]):
 
 
 PlanT = TypeVar("PlanT", bound=Plan[Any])
+
+
+def left_of(
+    items: Iterable[T], kept: Mapping[str, Outcome], index_of: Callable[[T], str]
+) -> list[T]:
+    """Return the items that are not kept, and then those that failed.
+
+    These may fail again, and stop the work before it reaches the others.
+    """
+    left = [one for one in items if (of := kept.get(index_of(one))) is None or of.reason]
+    return sorted(left, key=lambda one: index_of(one) in kept)
 
 
 @dataclass(frozen=True)

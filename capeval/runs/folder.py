@@ -13,9 +13,12 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from capeval.errors import InputError, RunLocked
+from capeval.files.captions import load_captions
 from capeval.files.jsonl import dumps, remove_empty, write_atomic
 from capeval.files.judgments import load_judgments
 from capeval.files.reading import parse_json, read_text, reading
+from capeval.runs.shards import file_of, shards_in
+from capeval.schema import Caption
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,28 @@ class RunFolder:
         """`labels.json`: labels of the captions, by human raters or by another judge."""
         return self.path / "labels.json"
 
+    @property
+    def caption_files(self) -> list[Path]:
+        """`captions.jsonl` and the captions of shards that are not joined yet, as far as there."""
+        with reading():
+            shards = [file_of(self.path, "captions", shard) for shard in shards_in(self.path)]
+        return [file for file in (self.captions, *shards) if _is_file(file)]
+
     def exists(self) -> bool:
         """Return whether there are captions, or a folder that may not be read."""
-        return _is_file(self.captions)
+        return _is_file(self.captions) or bool(self.caption_files)
+
+    def read_captions(self) -> tuple[Caption, ...]:
+        """Return the captions of all files, none if there is no file; raises `InputError`.
+
+        An incomplete last line is ignored. Of one video, a shard's caption is the later one.
+        """
+        found: list[Caption] = []
+        for file in self.caption_files:
+            later = load_captions(file, unfinished=True)
+            replaced = {caption.index for caption in later}
+            found = [one for one in found if one.index not in replaced] + [*later]
+        return tuple(found)
 
     def read_manifest(self) -> dict[str, Any]:
         """Return what produced the captions; empty if that is not known."""

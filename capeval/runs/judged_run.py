@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, UsageError
-from capeval.files.captions import load_captions
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.labels import labels_of
 from capeval.runs.resolve import RUNS, find_judgments
@@ -156,7 +155,7 @@ def load_judged(
     )
     run = JudgeFolder(file.parent).run
     known = {annotation.index for annotation in loaded}
-    loaded_captions = load_captions(run.captions, unfinished=True) if run else ()
+    loaded_captions = run.read_captions() if run else ()
     captions = {caption.index: caption for caption in loaded_captions if caption.index in known}
     return JudgedRun(
         name=run.name if run else file.stem,

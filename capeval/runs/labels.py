@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pydantic import ValidationError
 
 from capeval.errors import InputError
-from capeval.files.captions import load_captions
 from capeval.files.judgments import caption_hash, reference_hash
 from capeval.runs.folder import RunFolder, read_object
 from capeval.runs.verdicts import judged_by
@@ -58,8 +57,7 @@ def labels_of(
     if labels is None or labels.origin == judged_by(judgments)[0].as_origin:
         return None
     if captions is None:
-        loaded = load_captions(run.captions, unfinished=True)
-        captions = {caption.index: caption for caption in loaded}
+        captions = {caption.index: caption for caption in run.read_captions()}
     return in_force(labels, captions, annotations)
 
 

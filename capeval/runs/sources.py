@@ -10,11 +10,10 @@ from pathlib import Path
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.annotations import annotations_hash, load_annotations, split_format
-from capeval.files.captions import captions_hash, known_captions, load_captions
+from capeval.files.captions import captions_hash, captions_in_memory, known_captions, load_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import Stamp, stamp_of
-from capeval.files.validation import validated
 from capeval.runs.folder import RunFolder
 from capeval.schema import Annotation, Caption
 
@@ -51,7 +50,7 @@ class Source:
         """Raise `InputError` if a run of this name has other captions."""
         if self.run is None or self.origin is None or not self.run.exists():
             return
-        if not _are_alike(load_captions(self.run.captions, unfinished=True), self.captions):
+        if not _are_alike(self.run.read_captions(), self.captions):
             raise InputError(
                 f"holds other captions than {self.origin}; choose another name with --run",
                 file=self.run.path,
@@ -148,9 +147,9 @@ def from_run(
         raise UsageError(f"{run.path}: name its annotations with --annotations")
     annotations = annotations_of(path)
     captions = known_captions(
-        load_captions(run.captions, unfinished=True),
+        run.read_captions(),
         annotations,
-        file=run.captions,
+        file=run.captions if run.caption_files in ([], [run.captions]) else run.path,
         ignore_unknown=ignore_unknown,
     )
     return Source(run.name, run, annotations, captions, str(path))
@@ -209,13 +208,9 @@ def from_memory(
         path, loaded = str(annotations), annotations_of(str(annotations))
     else:
         path, loaded = "memory", tuple(annotations)
-    place = Path("captions")
     if isinstance(captions, Mapping):
-        captions = [
-            validated(Caption, {"index": i, "caption": text}, file=place, where=f"index {i!r}")
-            for i, text in captions.items()
-        ]
-    known = known_captions(captions, loaded, file=place, ignore_unknown=ignore_unknown)
+        captions = captions_in_memory(captions, "captions")
+    known = known_captions(captions, loaded, file="captions", ignore_unknown=ignore_unknown)
     run = RunFolder(runs / run_name(name)) if name else None
     return Source(name or "captions", run, loaded, known, path, "memory")
 

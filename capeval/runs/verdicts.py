@@ -9,7 +9,6 @@ from pathlib import Path
 
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
-from capeval.files.captions import load_captions
 from capeval.files.judgments import caption_hash, load_judgments, reference_hash
 from capeval.files.reading import first_line
 from capeval.files.tuna_results import load_tuna_results
@@ -61,8 +60,7 @@ def stored_judgments(
         captioned = len(stored.keys() & known.keys())
         captions: dict[str, Caption] = {}
         if folder.run:
-            loaded = load_captions(folder.run.captions, unfinished=True)
-            captions = {caption.index: caption for caption in loaded}
+            captions = {caption.index: caption for caption in folder.run.read_captions()}
             captioned = len(captions.keys() & known.keys())
             stored = {index: one for index, one in stored.items() if index in captions}
         strangers = [index for index in stored if index not in known]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from capeval.errors import CapevalError, InputError
 from capeval.files.annotations import annotations_hash
-from capeval.files.captions import load_captions
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.judgments import caption_hash, reference_hash
 from capeval.files.ratings import LabelTable, RatingTable, load_human
@@ -216,10 +215,7 @@ def _others_called(name: str, judged: JudgedRun) -> list[str]:
         for run in runs
         if own is not None
         and run.path != own.path
-        and (
-            run.name == name
-            or any(one.model == name for one in load_captions(run.captions, unfinished=True))
-        )
+        and (run.name == name or any(one.model == name for one in run.read_captions()))
     ]
 
 

@@ -10,7 +10,6 @@ from capeval.llm.types import ChatReply, ChatRequest
 from capeval.metrics.protocol import (
     CaptionMetric,
     Context,
-    HasRoom,
     Item,
     Metric,
     Outcome,
@@ -102,7 +101,7 @@ class Silent(Metric):
     outputs = (Output("silent"),)
     settings: Mapping[str, str] = {}
 
-    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+    async def score(self, items: Sequence[Item], record: Record) -> None:
         record(items[0], Scored({"silent": 1.0}))
 
 
@@ -113,7 +112,7 @@ class Twice(Metric):
     outputs = (Output("twice"),)
     settings: Mapping[str, str] = {}
 
-    async def score(self, items: Sequence[Item], record: Record, has_room: HasRoom) -> None:
+    async def score(self, items: Sequence[Item], record: Record) -> None:
         for item in (*items, items[0]):
             record(item, Scored({"twice": 1.0}))
 

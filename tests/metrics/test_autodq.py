@@ -46,8 +46,6 @@ def of(found: Any, name: str) -> Any:
 READ_EVENTS: list[tuple[str, list[str], str]] = [
     (events("A dog barks."), ["A dog barks."], ""),
     (events(" a ", "b"), ["a", "b"], ""),
-    (f"```json\n{events('a')}\n```", ["a"], ""),
-    (f"<think>{events('x')}</think>{events('a')}", ["a"], ""),
     (events("A dog.", "a  dog.", "b"), ["A dog.", "b"], "1 repeated event left out"),
     (events(*map(str, range(12))), [*map(str, range(12))], "12 events, where at most 10"),
 ]
@@ -66,12 +64,9 @@ def test_events_are_read(reply: str, names: list[str], note: str, tmp_path: Path
 
 
 UNREAD_EVENTS = {
-    "1. A dog barks.": "text follows the answer",
     '{"events": "a"}': "events: Input should be a valid list",
-    '{"events": [["a"]]}': "events.1: Input should be a valid string",
     '{"events": ["a", ""]}': "events.2: every event must be a sentence",
     '{"events": ["…", "…"]}': "events.1: every event must be a sentence",
-    '{"events": ["a"], "error": "cut"}': "error: Extra inputs are not permitted",
 }
 
 
@@ -99,13 +94,6 @@ UNREAD_RELATIONS = {
     relations("E"): "event(s) 2 are not answered",
     relations("E", "E", "E"): "there is no event 3; ids go from 1 to 2",
     relations("E", "lack"): "events.2.relation: Input should be 'entailment', 'neutral' or",
-    relations("E", "Neutral"): "events.2.relation: Input should be 'entailment', 'neutral' or",
-    relations("E", "N").replace("2", "true"): "events.2.id: Input should be a valid integer",
-    relations("E", "N").replace(
-        "}", ', "score": 1}', 1
-    ): "events.1.score: Extra inputs are not permitted",
-    '{"events": ["entailment", "neutral"]}': "events.1: must be a JSON object",
-    relations("E", "N") + " Event 2 is in doubt.": "text follows the answer",
 }
 
 
@@ -353,10 +341,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     (dream(idx=None), "index"),
     (dream(idx=True), "index"),
     (dream(messages=[]), 'line 1: index "7": references'),
-    (dream(messages=None), "references"),
     (dream(messages=[{"role": "assistant", "content": [{"reference": 5}]}]), "references.1"),
     (dream(extra_info={"events": "A man waves."}), "events"),
-    (dream(extra_info={"events": [" "]}), "events.1"),
     (dream(dataset=3), "group"),
 ]
 

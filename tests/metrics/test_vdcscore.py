@@ -56,10 +56,6 @@ def of(found: Any, name: str) -> Any:
 READ_ANSWERS: list[tuple[str, str]] = [
     (answer(), "a dog"),
     (answer("  a dog\n"), "a dog"),
-    (answer("It does not say."), "It does not say."),
-    (answer("5"), "5"),
-    (f"```json\n{answer()}\n```", "a dog"),
-    (f"<think>A cat? {answer('a cat')}</think>{answer()}", "a dog"),
 ]
 
 
@@ -73,13 +69,9 @@ def test_an_answer_is_read(reply: str, text: str, tmp_path: Path) -> None:
 
 
 UNREAD_ANSWERS = {
-    "a dog": "one complete JSON value",
     answer(""): "answer: the answer must be text",
     answer("…"): "answer: the answer must be text",
     answer(["a dog"]): "answer: Input should be a valid string",
-    '{"Answer": "a dog"}': "answer: Field required",
-    '{"answer": "a dog", "error": "no video"}': "error: Extra inputs are not permitted",
-    f"{answer()} On second thought, a cat.": "text follows the answer",
 }
 
 
@@ -104,7 +96,6 @@ def test_another_answer_is_asked_again_and_then_unscored(reply: str, tmp_path: P
         (grade("no", 0), 0, 0),
         (grade("yes", 0), 1, 0),
         (grade("no", 5), 0, 5),
-        (f"```json\n{grade()}\n```", 1, 4),
     ],
 )
 def test_a_grade_is_read(reply: str, accuracy: float, score: float, tmp_path: Path) -> None:
@@ -114,17 +105,12 @@ def test_a_grade_is_read(reply: str, accuracy: float, score: float, tmp_path: Pa
 
 
 UNREAD_GRADES = {
-    "yes, 5": "one complete JSON value",
     grade("yes", 4.8): "score: Input should be a valid integer",
     grade("yes", True): "score: Input should be a valid integer",
-    grade("yes", "5"): "score: Input should be a valid integer",
     grade("yes", 6): "score: Input should be less than or equal to 5",
     grade("yes", -1): "score: Input should be greater than or equal to 0",
     grade("maybe", 3): "match: Input should be 'yes' or 'no'",
-    grade(True, 5): "match: Input should be 'yes' or 'no'",
     '{"pred": "yes", "score": 5}': "match: Field required",
-    '{"match": "yes", "match": "no", "score": 5}': "the same key twice",
-    f"{grade('yes', 5)}{grade('no', 0)}": "text follows the answer",
 }
 
 

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import capeval
 from capeval.errors import UsageError
+from capeval.files.packaged import sample_folder
+from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard, shards_in
 
 
@@ -27,3 +30,27 @@ def test_shards_are_found_by_their_files(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert shards_in(tmp_path) == [Shard(1, 3), Shard(2, 3)]
     assert shards_in(tmp_path / "none") == []
+
+
+def test_captions_of_copied_shards_are_judged_and_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of the whole; a shard may lack captions, or have later ones than another file."""
+    monkeypatch.chdir(tmp_path)
+    lines = (sample_folder() / "captions" / "terse.jsonl").read_text("utf-8").splitlines(True)
+    parts = {"parts": (lines[::2], lines[1::2]), "less": (lines[::2], [*lines[:2], lines[1][:20]])}
+    for name, shards in parts.items():
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        for number, part in enumerate(shards, start=1):
+            (folder / f"captions.{number}-of-2.jsonl").write_text("".join(part), "utf-8")
+    (tmp_path / "whole.jsonl").write_text("".join(lines), "utf-8")
+    names = ("whole.jsonl", "parts", "less")
+    whole, joined, less = (capeval.judge(name, "sample", judge="lexical") for name in names)
+    assert joined == whole
+    assert less.counts.captioned == len(lines[::2]) + 1
+    (measured,) = capeval.measure("parts", annotations="sample", metric="length")
+    assert measured.results[0].scored == len(lines)
+    assert not RunFolder(tmp_path / "runs" / "parts").captions.exists()
+    assert {run.name for run in RunFolder.all(tmp_path / "runs")} == {"whole", "parts", "less"}
+    assert capeval.score("parts") == whole

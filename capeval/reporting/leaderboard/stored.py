@@ -154,7 +154,8 @@ def _made_by(run: RunFolder | None, manifest: Mapping[str, Any]) -> tuple[str | 
     if run is None:
         return None, None
     models, frames = set(), set()
-    for text in read_text(run.captions).split("\n"):
+    lines = (text for file in run.caption_files for text in read_text(file).split("\n"))
+    for text in lines:
         try:
             line = from_json(text)
         except ValueError:  # blank, or torn while captions are still written
