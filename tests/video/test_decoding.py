@@ -17,9 +17,8 @@ import pytest
 
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.video import FrameSet, Given, Middle, Uniform, decoder_named, read_policy
-from capeval.video.choice import Choice, Policy
 from capeval.video.frames import Guard, Timeline, file_size
-from capeval.video.sampling import Shuffled
+from capeval.video.sampling import Choice, Policy, Shuffled
 from tests.video.clips import make_clip, numbers, picture
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "TUNA_0348.mp4"
@@ -369,7 +368,7 @@ def test_a_size_that_changes_is_refused(tmp_path: Path) -> None:
 
 
 def test_more_than_memory_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("capeval.video.choice.MOST_BYTES", 100_000)
+    monkeypatch.setattr("capeval.video.frames.MOST_BYTES", 100_000)
     path = make_clip(tmp_path / "v.mp4")
     with pytest.raises(VideoError, match="48 frames of 128x96 need"):
         read(path)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from capeval.errors import UsageError
 from capeval.video import Given, Middle, Policy, Uniform, read_policy
 from capeval.video.frames import Timeline
-from capeval.video.published_policies import PublishedSpread, QwenFps, TunaDynamic, TunaFps
-from capeval.video.sampling import Dynamic, Fps, Shuffled
+from capeval.video.sampling import Fps, PublishedSpread, QwenFps, Shuffled, TunaFps
 
 
 def steady(total: int, fps: float = 24) -> Timeline:
@@ -25,7 +24,7 @@ uneven = st.lists(st.floats(0, 3, width=32), min_size=0, max_size=200).map(
 policies = st.one_of(
     st.builds(Uniform, st.integers(2, 200)),
     st.builds(Fps, st.floats(0.01, 100), st.none() | st.integers(1, 64)),
-    st.builds(Dynamic, st.none() | st.integers(1, 64)),
+    st.builds(Fps, st.none(), st.none() | st.integers(1, 64)),
     st.just(Middle()),
 )
 
@@ -96,7 +95,7 @@ def test_fps_above_the_rate_of_the_video_yields_each_frame_once_and_says_so() ->
     ("seconds", "frames"), [(1, 2), (15, 30), (15.9, 32), (16, 16), (16.1, 17), (38, 38)]
 )
 def test_the_rule_for_closed_models_halves_at_16_seconds(seconds: float, frames: int) -> None:
-    assert len(Dynamic().choose(steady(round(seconds * 10), 10)).indices) == frames
+    assert len(Fps(None).choose(steady(round(seconds * 10), 10)).indices) == frames
 
 
 def test_a_bound_spreads_evenly_instead_and_says_so() -> None:
@@ -147,9 +146,9 @@ def test_two_frames_a_second_as_published_code_takes_them(
 
 def test_the_benchmarks_rule_for_closed_models() -> None:
     # Below 16 s 2 a second, 31.8 -> 31 frames; from 16 s on 1 a second.
-    assert len(TunaDynamic().choose(steady(159, 10)).indices) == 31
-    assert TunaDynamic().choose(steady(160, 10)).indices == tuple(range(0, 160, 10))
-    assert TunaDynamic().choose(steady(165, 10)).indices == tuple(range(0, 160, 10))
+    assert len(TunaFps(None).choose(steady(159, 10)).indices) == 31
+    assert TunaFps(None).choose(steady(160, 10)).indices == tuple(range(0, 160, 10))
+    assert TunaFps(None).choose(steady(165, 10)).indices == tuple(range(0, 160, 10))
 
 
 def test_llava_video_in_the_benchmark_repeats_the_frames_of_a_short_clip() -> None:
@@ -220,13 +219,13 @@ def test_shuffled_keeps_the_frames_and_never_their_order(
         ("0.5FPS", Fps(0.5)),
         (".5fps", Fps(0.5)),
         ("2fps@64", Fps(2, 64)),
-        ("auto", Dynamic()),
-        ("auto@50", Dynamic(50)),
+        ("auto", Fps(None)),
+        ("auto@50", Fps(None, 50)),
         ("tuna-2fps", TunaFps(2)),
         ("TUNA-0.5fps", TunaFps(0.5)),
         ("qwen-2fps", QwenFps(2)),
         ("qwen-.5fps", QwenFps(0.5)),
-        ("tuna-auto", TunaDynamic()),
+        ("tuna-auto", TunaFps(None)),
         ("tuna-32", PublishedSpread("tuna", 32)),
         ("1", Middle()),
         ("0,5,9", Given((0, 5, 9))),
