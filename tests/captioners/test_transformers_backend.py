@@ -320,9 +320,7 @@ async def test_the_real_path_loads_a_folder(checkpoint: Checkpoint) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"max_new_tokens": 0}, "--max-new-tokens 0: must be at least 1"),
         ({"preset": "tuna"}, "it has no preset 'tuna'"),
-        ({"batch_size": 0}, "--batch-size 0: must be at least 1, or auto"),
         ({"dtype": "int4"}, "dtype int4: must be auto or one of"),
         ({"device": "tpu"}, "--device tpu: must be one of auto, cuda, mps, cpu"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from capeval.captioners.caption_cleanup import caption_in, has_reasoning
-from capeval.captioners.written_text import written_text
+from capeval.captioners.transformers_backend import written_text
 from capeval.errors import ReplyError
 from tests.captioners import tiny
 
