@@ -180,9 +180,8 @@ class _Pipeline:
             self._unread(job, failure.message)
         except Exception as failure:
             # A decoder may raise anything on a broken file; the other videos continue.
-            reason = describe(failure, 300)
-            trace("video not decoded", failure=reason, index=job.index)
-            self._unread(job, f"cannot be decoded ({reason})")
+            trace("video not decoded", failure=failure, index=job.index)
+            self._unread(job, f"cannot be decoded ({describe(failure, 300)})")
         else:
             return _Read(job, frames, frames.frames.nbytes)
         return None
@@ -278,9 +277,9 @@ class _Pipeline:
         except CapevalError as failure:
             self._stop(failure)
             return
-        except Exception as error:
-            failed = f"the model failed: {describe(error, 300)}"
-            trace("model failed", failure=failed, indexes=[job.index for job, _, _ in seen])
+        except Exception as failure:
+            trace("model failed", failure=failure, indexes=[job.index for job, _, _ in seen])
+            failed = f"the model failed: {describe(failure, 300)}"
             returned = [Uncaptioned(job.index, failed) for job, _, _ in seen]
         seconds = (time.perf_counter() - started) / len(seen)
         for (job, frames, warnings), value in zip(seen, returned, strict=True):
