@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.selection import open_captioner
 from capeval.errors import CapevalError, InputError, UsageError
-from tests.cli_runs import capeval
+from tests.cli_runs import environment
 from tests.server import LoopbackServer, completion, failure, unauthorized
+from tests.typed import typed
 
 OPENAI, OTHER = "sk-openai-0123456789abcdef", "other-key-0123456789abcdef"
 
@@ -144,13 +146,11 @@ async def test_credentials_of_an_address_are_in_nothing_that_is_written(tmp_path
     async with LoopbackServer(answer, models=["m"]) as server:  # type: ignore[arg-type]
         url = server.url.replace("http://", "http://me:hunter2hunter2@")
         configure(f'[models.m]\nbase_url = "{url}?token=query-secret-1234"\nkey = "OTHER_KEY"')
-        made = await capeval(
-            tmp_path,
-            *("generate", "--model", "m", "--limit", "3", "--frames", "2", "--debug", "log.jsonl"),
-            OTHER_KEY=OTHER,
-        )
-        shown = await capeval(tmp_path, "models", "m")
-        listed = await capeval(tmp_path, "models", "--json")
+        env = environment(tmp_path, OTHER_KEY=OTHER)
+        few = ("--limit", "3", "--frames", "2", "--debug", "log.jsonl")
+        made = await asyncio.to_thread(typed, tmp_path, "generate", "--model", "m", *few, env=env)
+        shown = typed(tmp_path, "models", "m", env=env)
+        listed = typed(tmp_path, "models", "--json", env=env)
     assert made.code == 3, made.err
     everything = contents(tmp_path) + made.out + made.err + shown.out + listed.out
     assert "rejected [hidden] [hidden] [hidden]" in everything

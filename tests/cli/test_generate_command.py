@@ -50,7 +50,7 @@ def frames_of(server: LoopbackServer) -> list[int]:
 
 async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
     async with LoopbackServer(describe, models=["my-vlm"]) as server:
-        made = await capeval(tmp_path, "generate", "--base-url", server.url)
+        made = await here(tmp_path, "generate", "--base-url", server.url)
     assert (made.code, made.err.splitlines()) == (
         0,
         [
