@@ -38,26 +38,25 @@ async def key_sent(server: LoopbackServer, model: str | None, **choice: str) -> 
     return server.headers[-1]["Authorization"].removeprefix("Bearer ")
 
 
-async def test_an_address_from_a_file_gets_no_key_of_the_environment() -> None:
-    async with LoopbackServer() as server:
-        configure(f'[models.mine]\nbase_url = "{server.url}"')
-        assert await key_sent(server, "mine") == "none"
-
-
-async def test_an_address_from_a_file_gets_the_key_that_is_named_with_it() -> None:
-    async with LoopbackServer() as server:
-        configure(f'[models.mine]\nbase_url = "{server.url}"\nkey = "OTHER_KEY"')
-        assert await key_sent(server, "mine") == OTHER
-
-
-async def test_a_packaged_models_key_does_not_follow_it_to_another_address(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("model", "more", "key"),
+    [
+        ("mine", "", "none"),
+        ("mine", 'key = "OTHER_KEY"', OTHER),
+        # A packaged model's key does not follow it to another address.
+        ("gemini-3.5-flash", "", "none"),
+        ("gpt-4o-2024-08-06", "", "none"),
+    ],
+)
+async def test_an_address_from_a_file_gets_only_the_key_that_is_named_with_it(
+    model: str, more: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", OTHER)
     async with LoopbackServer() as server:
-        for model in ("gemini-3.5-flash", "gpt-4o-2024-08-06"):
-            configure(f'[models."{model}"]\nbase_url = "{server.url}"')
-            assert await key_sent(server, model) == "none"
+        configure(f'[models."{model}"]\nbase_url = "{server.url}"\n{more}')
+        assert await key_sent(server, model) == key
+        # One that is typed gets the key of the environment.
+        assert await key_sent(server, "any", base_url=server.url) == OPENAI
 
 
 async def test_a_key_given_in_python_does_not_go_to_an_address_from_a_file() -> None:
@@ -67,11 +66,6 @@ async def test_a_key_given_in_python_does_not_go_to_an_address_from_a_file() -> 
             await key_sent(server, "mine", api_key=OTHER)
         assert server.calls == 0
         assert await key_sent(server, "mine", api_key=OTHER, base_url=server.url) == OTHER
-
-
-async def test_a_typed_address_gets_the_key_of_the_environment() -> None:
-    async with LoopbackServer() as server:
-        assert await key_sent(server, "any", base_url=server.url) == OPENAI
 
 
 async def test_a_key_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,21 +140,6 @@ async def test_decoding_is_greedy_whatever_the_checkpoint_says(captioner: Make) 
     json.dumps(model.settings)
 
 
-async def test_a_caption_that_reaches_the_limit_says_so(captioner: Make) -> None:
-    model = captioner("llava-onevision", max_new_tokens=5)
-    outcome = captioned(await model.caption([tiny.request()]))[0]
-    assert outcome.usage.output_tokens == 5
-    assert outcome.warnings == ("cut off at 5 tokens",)
-
-
-async def test_a_caption_that_ends_in_time_carries_no_warning(load: Load) -> None:
-    loaded = load("llava-onevision")
-    word = loaded.tokenizer.convert_tokens_to_ids("street")
-    ended = replace(loaded, model=_Writes([word, loaded.tokenizer.eos_token_id]))
-    outcome = captioned(await _captioner(ended).caption([tiny.request()]))[0]
-    assert (outcome.text, outcome.warnings, outcome.usage.output_tokens) == ("street", (), 2)
-
-
 async def test_loops_and_silence_are_warned_of(load: Load) -> None:
     loaded = load("llava-onevision", max_new_tokens=60)
     ids = loaded.tokenizer.convert_tokens_to_ids
