@@ -255,6 +255,9 @@ class TransformersCaptioner:
         seconds: float,
         batch: int,
     ) -> Captioned:
+        import torch
+        import transformers
+
         loaded = self._loaded
         limit = int(loaded.generation.max_new_tokens)
         ends = frozenset(loaded.generation.eos_token_id)
@@ -278,7 +281,12 @@ class TransformersCaptioner:
             model=self.name,
             revision=loaded.revision,
             warnings=tuple(warnings),
-            details={"batch": batch, "device": _named(loaded), **_versions()},
+            details={
+                "batch": batch,
+                "device": ", ".join(map(str, loaded.devices or (loaded.device,))),
+                "transformers": transformers.__version__,
+                "torch": str(torch.__version__),
+            },
         )
 
 
@@ -374,18 +382,7 @@ def _moved(name: str, value: Any, loaded: LoadedModel) -> Any:
     return value.to(loaded.device, dtype=dtype)
 
 
-def _named(loaded: LoadedModel) -> str:
-    return ", ".join(map(str, loaded.devices)) or str(loaded.device)
-
-
 def _too_large(request: CaptionRequest, loaded: LoadedModel) -> str:
     free = free_memory(loaded.device)
     room = "" if free is None else f", {free / 2**30:.1f} GiB were free"
     return f"out of memory with this video alone ({len(request.frames)} frames{room})"
-
-
-def _versions() -> dict[str, str]:
-    import torch
-    import transformers
-
-    return {"transformers": transformers.__version__, "torch": str(torch.__version__)}

@@ -64,7 +64,7 @@ async def test_padded_batch_writes_what_its_videos_write_alone(
 async def test_another_video_changes_the_caption(family: str, captioner: Make) -> None:
     videos = [tiny.request("V", seed=seed) for seed in range(6)]
     texts = {c.text for c in captioned(await captioner(family, batch_size=6).caption(videos))}
-    assert len(texts) >= 5
+    assert len(texts) >= 4
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
@@ -133,7 +133,7 @@ async def test_decoding_is_greedy_whatever_the_checkpoint_says(captioner: Make) 
     assert captioned(await model.caption([tiny.request()]))[0].text == first.text
     generation = model.settings["generation"]
     assert generation["do_sample"] is False
-    assert generation["max_new_tokens"] == 24
+    assert generation["max_new_tokens"] == 10
     # What the checkpoint sets beside sampling stays, and is on record.
     assert generation["repetition_penalty"] == 1.05
     assert not {"temperature", "top_p", "top_k"} & set(generation)
