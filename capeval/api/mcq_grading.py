@@ -14,7 +14,6 @@ from capeval.api import Notices
 from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
-from capeval.files.jsonl import dumps
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.mcq.asked import Asked
@@ -286,7 +285,7 @@ def _form_of(out: Path) -> Format:
 
 def _written(found: Grades, form: Format) -> str:
     if form == "json":
-        return dumps(found.model_dump(mode="json"), indent=1)
+        return found.model_dump_json(indent=1)
     return rendered([grades_page(found)], form, headline=grades_headline(found))
 
 

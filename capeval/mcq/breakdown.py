@@ -77,6 +77,8 @@ def buckets_of(response: Response, way: str) -> tuple[str, ...]:
     if way not in response.tags:
         return ()
     tag = response.tags[way]
+    if isinstance(tag, str):
+        return (tag,)
     if way in (*CHANGES, "composite") and tag in (0, 1):
         return ("true" if tag else "false",)
     return texts_of(tag)
@@ -106,12 +108,7 @@ def grouped(
     found = {}
     for way in by or _usual(responses):
         places: defaultdict[str, list[int]] = defaultdict(list)
-        is_tag = way not in ("frames", "benchmark")
         for at, response in enumerate(responses):
-            tag = response.tags.get(way) if is_tag else None
-            if type(tag) is str:  # most tags are one text, which is its own bucket
-                places[tag].append(at)
-                continue
             for bucket in buckets_of(response, way):
                 places[bucket].append(at)
         if by and not places:

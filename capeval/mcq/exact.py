@@ -195,7 +195,12 @@ def _marked(text: str, texts: _Texts, symbols: _Symbols) -> tuple[str, list[_Men
         if not taken[match.start()]:
             item = _LISTED.match(text, match.end())
             is_listed = item is not None and any(taken[item.end() : item.end() + 1])
-            found += _symbol_mention(text, match, symbols.numbers[match[0]], is_listed)
+            start, end = match.span()
+            around = text[max(0, start - 40) : start], match[0], text[end : end + 20]
+            if reach := _symbol_mention(*around, is_listed):
+                left, right, kind = reach
+                number = symbols.numbers[match[0]]
+                found.append(_Mention(start - left, end + right, number, kind))
     mentions = sorted(one for one in found if one.option is not None)[-_MOST_MARKS:]
     parts, at = [], 0
     for number, one in enumerate(mentions):
@@ -211,15 +216,15 @@ def _is_label(text: str, start: int, end: int) -> bool:
     return bool(phrases.LABELLED.search(before) or (is_item and "\n" in text))
 
 
+@lru_cache(maxsize=4_096)
 def _symbol_mention(
-    text: str, match: re.Match[str], option: int, is_listed: bool
-) -> list[_Mention]:
-    """Return the mention with its brackets; none if a letter is a word, a name or an initial.
+    before: str, symbol: str, after: str, is_listed: bool
+) -> tuple[int, int, _Kind] | None:
+    """Return how far brackets reach to the left and right of a symbol, and its kind.
 
-    `is_listed` says that the text of an option follows, as in "B. Candles".
+    None if a letter is a word, a name or an initial. `is_listed` says that the text of an option
+    follows, as in "B. Candles".
     """
-    symbol, (start, end) = match[0], match.span()
-    before, after = text[max(0, start - 40) : start], text[end : end + 20]
     named = _NAMED.search(before.rstrip(" \"'(["))
     outside = before[: named.start()].rstrip("(") if named else before.rstrip("\"'([{")
     left = len(before) - len(outside)
@@ -233,8 +238,7 @@ def _symbol_mention(
     else:
         leads = phrases.LEADS_TO_SYMBOL.search(before[-16:]) or _concludes(before)
         is_symbol = leads and follows and not _TITLE.search(before)
-    kind: _Kind = "symbol" if named or enclosed else "bare"
-    return [_Mention(start - left, end + right, option, kind)] if is_symbol else []
+    return (left, right, "symbol" if named or enclosed else "bare") if is_symbol else None
 
 
 def _with_own_text(marked: str, mentions: list[_Mention]) -> str | None:

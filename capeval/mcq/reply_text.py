@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from capeval.llm.thinking import after_thinking
 from capeval.text import normal_form
@@ -40,6 +41,7 @@ LONGEST = 20_000
 """Characters at the end that are read: a model that answers says so in fewer."""
 
 
+@lru_cache(maxsize=1_000)
 def answer_text(reply: str) -> tuple[str, list[str]] | None:
     r"""Return a reply without reasoning and markup, and the contents of its answer boxes.
 

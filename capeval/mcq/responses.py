@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from capeval.errors import InputError
 from capeval.files.reading import first_line, parse_json, read_text
@@ -81,8 +82,8 @@ def _lines(
 
 def _value(line: str, file: Path, number: int) -> Any:
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = from_json(line)
+    except ValueError:
         value = parse_json(line, file=file, line=number)  # which says what is wrong
     if not isinstance(value, dict):
         raise InputError("must be a JSON object", file=file, where=f"line {number}")
