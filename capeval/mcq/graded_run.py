@@ -34,7 +34,6 @@ class GradedAnswer(BaseModel):
     correct: StrictBool | None
     answer: str | None = None
     benchmark: str = ""
-    rotation: int = 0
     frames: Mapping[str, JsonValue] = Field(default_factory=dict)
     tags: Mapping[str, Tag] = Field(default_factory=dict)
 
@@ -90,7 +89,7 @@ class GradedRun:
     signature : one line that says how the accuracy was made
     settings : the strategy, the convention and what they were set to
     by : accuracies of groups of questions, by way and group
-    answers : one for each question that was asked with its options as they are
+    answers : one for each question that was asked
     """
 
     name: str
@@ -130,9 +129,8 @@ def read_graded_run(path: Path) -> GradedRun:
         It is not one, or a question is duplicated.
     """
     grades = validated(_Grades, parse_json(read_text(path), file=path), file=path, where="")
-    answers = [one for one in grades.items if not one.rotation]
     seen: set[tuple[str, str]] = set()
-    for one in answers:
+    for one in grades.items:
         if (one.benchmark, one.id) in seen:
             raise InputError(f"{shown(one.id)} is duplicated", file=path, field="items")
         seen.add((one.benchmark, one.id))
@@ -146,7 +144,7 @@ def read_graded_run(path: Path) -> GradedRun:
             way: {name: _accuracy(group) for name, group in groups.items()}
             for way, groups in grades.by.items()
         },
-        answers=tuple(answers),
+        answers=grades.items,
     )
 
 

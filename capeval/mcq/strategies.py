@@ -89,7 +89,7 @@ class Strategy:
 def drawn(asked: Asked, seed: int) -> Decision:
     """Draw an option by the seed and the question, whatever the order of the responses is."""
     response = asked.response
-    name = f"{seed}\0{response.benchmark}\0{response.id}\0{response.rotation}"
+    name = "\0".join((str(seed), response.benchmark, response.id, "0"))
     number = int.from_bytes(hashlib.sha256(name.encode("utf-8", "replace")).digest()[:8], "big")
     return Decision(number % len(response.options), CHANCE)
 
@@ -121,14 +121,14 @@ def _likely(what: Scored) -> Step:
 def _first_capital(version: str | None) -> Step:
     def step(asked: Asked, _: int) -> Decision:
         used = version or ("video-mme" if asked.response.benchmark == "video-mme" else "tuna")
-        option = asked.of_prompt(first_capital(asked.reply, used))
+        option = first_capital(asked.reply, used)
         return Decision(option, "no capital A to D" if option is None else "first capital")
 
     return step
 
 
 def _tomato(asked: Asked, _: int) -> Decision | None:
-    option = asked.of_prompt(tomato_patterns(asked.reply, asked.options))
+    option = tomato_patterns(asked.reply, asked.options)
     return None if option is None else Decision(option, "pattern")
 
 

@@ -267,27 +267,6 @@ def test_all_strategies_are_side_by_side(tmp_path: Path) -> None:
     assert found.settings["strategy"] == "exact"
 
 
-# ---- rotations -----------------------------------------------------------------------------------
-
-
-def test_rotated_options_are_read_in_the_order_of_the_prompt(tmp_path: Path) -> None:
-    # With rotation 1 the prompt lists Candles, Berries, Ribbons, Apples: Berries is B.
-    replies = {0: "C", 1: "B", 2: "A", 3: "D. Berries."}
-    lines = [line(1, reply, rotation=turn) for turn, reply in replies.items()]
-    lines += [line(2, "C", rotation=turn) for turn in range(4)]
-    lines += [line(3, "C" if turn == 0 else None, rotation=turn) for turn in range(4)]
-    found = capeval.mcq_grade(write(tmp_path / "r.jsonl", lines))
-    assert [item["choice"] for item in found.items[:8]] == [*"CCCC", *"CDAB"]
-    assert found.circular is not None
-    assert (found.circular.questions, found.circular.incomplete) == (2, 1)
-    assert found.circular.accuracy.value == pytest.approx(5 / 8)
-    assert found.circular.all_rotations.value == pytest.approx(1 / 2)
-
-
-def test_there_is_no_circular_result_without_rotations(tmp_path: Path) -> None:
-    assert capeval.mcq_grade(hard(tmp_path, "own")).circular is None
-
-
 # ---- baselines, groups and intervals -------------------------------------------------------------
 
 
@@ -304,16 +283,6 @@ def test_baselines(tmp_path: Path) -> None:
         "chance": pytest.approx((1 / 4 + 1 / 2) / 2),
         "frequent": 0.5,
     }
-
-
-def test_frequent_letter_of_rotated_options_is_that_of_the_prompt(tmp_path: Path) -> None:
-    """Who always answers A is right in one of four rotations, whatever the right option is."""
-    lines = [
-        line(number, "A", "C", rotation=rotation) for number in range(6) for rotation in range(4)
-    ]
-    found = capeval.mcq_grade(write(tmp_path / "r.jsonl", lines))
-    assert found.overall.accuracy.value == 0.25
-    assert found.baselines["frequent"] == {"letter": "A", "value": 0.25}
 
 
 def test_groups_of_tomato_with_relative_change(tmp_path: Path) -> None:
@@ -467,7 +436,6 @@ def scored(**changes: Any) -> Callable[[], dict[str, Any]]:
         (edited(answer=""), "answer"),
         (edited(options=["only"]), "options: must be 2 to 26 options"),
         (edited(reply=3), "reply"),
-        (edited(rotation="x"), "rotation"),
         (edited(symbols="runes"), "symbols"),
         (lambda: {"id": "1"}, "Field required"),
         (edited(level={"a": 1}), "line 1: level: must be text, a number, true, false, null or a"),
