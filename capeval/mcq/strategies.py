@@ -51,7 +51,6 @@ class Strategy:
 
     Attributes
     ----------
-    summary : one line for lists
     asks : what a model is asked where no step decides; None for no model
     last : how it ends if the steps and the model do not decide
     reads_reply : whether a failed call leaves the response unscored
@@ -60,7 +59,6 @@ class Strategy:
     """
 
     name: str
-    summary: str
     steps: Sequence[Step]
     asks: AskModel | None = None
     last: Step | None = None
@@ -99,10 +97,6 @@ def _exact(asked: Asked, _: int) -> Decision | None:
     return None if found.option is None else Decision(found.option, found.rule)
 
 
-def _unread(asked: Asked, _: int) -> Decision:
-    return Decision(None, asked.exact.rule)
-
-
 def _likely(what: Scored) -> Step:
     def step(asked: Asked, _: int) -> Decision | None:
         found = asked.response.likelihood
@@ -116,6 +110,12 @@ def _likely(what: Scored) -> Step:
         return Decision(option, "tie" if option is None else "likelihood")
 
     return step
+
+
+def _by_likelihood(name: str, what: Scored) -> Strategy:
+    reads = name.startswith("exact+")
+    steps = [_exact, _likely(what)] if reads else [_likely(what)]
+    return Strategy(name, steps, reads_reply=reads, needs_likelihood=True)
 
 
 def _first_capital(version: str | None) -> Step:
@@ -132,54 +132,25 @@ def _tomato(asked: Asked, _: int) -> Decision | None:
     return None if option is None else Decision(option, "pattern")
 
 
-def _made() -> dict[str, Strategy]:
-    made = [
-        Strategy("exact", "the option that a reply states; no guess", [_exact], last=_unread),
-        Strategy("exact+random", "exact, otherwise a seeded draw", [_exact, drawn]),
-    ]
-    kinds: dict[str, tuple[Scored, str]] = {
-        "likelihood-symbol": ("symbol", "the most likely symbol"),
-        "likelihood-symbol-text": ("symbol_text", "the most likely symbol with its text"),
-        "likelihood-text": ("text", "the most likely text"),
-    }
-    for name, (what, summary) in kinds.items():
-        if what != "text":
-            steps = [_exact, _likely(what)]
-            made.append(
-                Strategy(
-                    f"exact+{name}", f"exact, otherwise {summary}", steps, needs_likelihood=True
-                )
-            )
-    for name, (what, summary) in kinds.items():
-        made.append(
-            Strategy(name, summary, [_likely(what)], reads_reply=False, needs_likelihood=True)
-        )
-    made.append(Strategy("exact+llm", "exact, otherwise a chat model or none", [_exact], "choice"))
-    summary = "published: the first capital A to D behind fixed prefixes"
-    made.append(Strategy("first-capital", summary, [_first_capital(None)], published=True))
-    made += [
-        Strategy(
-            f"first-capital@{version}",
-            f"the same with the {version} prefixes",
-            [_first_capital(version)],
-            published=True,
-        )
-        for version in PREFIXES
-    ]
-    made.append(
-        Strategy(
-            "tomato",
-            "published: three patterns, otherwise a model, otherwise a seeded draw",
-            [_tomato],
-            "tomato",
-            drawn,
-            published=True,
-        )
+STRATEGIES: Mapping[str, Strategy] = {
+    one.name: one
+    for one in (
+        Strategy("exact", [_exact]),
+        Strategy("exact+random", [_exact, drawn]),
+        _by_likelihood("exact+likelihood-symbol", "symbol"),
+        _by_likelihood("exact+likelihood-symbol-text", "symbol_text"),
+        _by_likelihood("likelihood-symbol", "symbol"),
+        _by_likelihood("likelihood-symbol-text", "symbol_text"),
+        _by_likelihood("likelihood-text", "text"),
+        Strategy("exact+llm", [_exact], "choice"),
+        Strategy("first-capital", [_first_capital(None)], published=True),
+        *(
+            Strategy(f"first-capital@{version}", [_first_capital(version)], published=True)
+            for version in PREFIXES
+        ),
+        Strategy("tomato", [_tomato], "tomato", drawn, published=True),
     )
-    return {one.name: one for one in made}
-
-
-STRATEGIES: Mapping[str, Strategy] = _made()
+}
 """Every strategy by name, in the order of `--select all`."""
 
 ALL = "all"
@@ -203,22 +174,18 @@ class Convention:
 
     name: str
     select: str
-    only_read: bool
-    summary: str
+    only_read: bool = False
 
 
 CONVENTIONS: Mapping[str, Convention] = {
-    "tuna": Convention(
-        "tuna",
-        "first-capital@tuna",
-        False,
-        "questions without a response are left out, as in the paper; the published code counts "
-        "them as wrong",
-    ),
-    "tomato": Convention("tomato", "tomato", False, "out of the replies received"),
-    "video-mme": Convention(
-        "video-mme", "first-capital@video-mme", True, "out of the replies that are read"
-    ),
+    one.name: one
+    for one in (
+        # Questions without a response are left out, as in the paper; the published code counts
+        # them as wrong.
+        Convention("tuna", "first-capital@tuna"),
+        Convention("tomato", "tomato"),
+        Convention("video-mme", "first-capital@video-mme", only_read=True),
+    )
 }
 """The benchmarks' own conventions, by the names of `--as`."""
 

@@ -116,26 +116,6 @@ async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
     assert [one for one in after if one["id"] in {b["id"] for b in before}] == before
 
 
-async def test_a_tiny_model_answers_tomato_with_likelihoods(tmp_path: Path) -> None:
-    from tests.captioners import tiny
-
-    said = await here(
-        tmp_path, "--model", tiny.make("qwen2-vl", tmp_path), "--questions",
-        tomato_folder(tmp_path / "tomato", each=1), "--device", "cpu", "--frames", "4",
-        "--max-new-tokens", "8", "--likelihood", "--batch-size", "3",
-    )  # fmt: skip
-    assert said.code == 0, said.err
-    file = tmp_path / "runs" / "mcq" / "tomato" / "qwen2-vl@4+likelihood" / "responses.jsonl"
-    for one in lines(file):
-        found = one["likelihood"]
-        assert {len(found[name]) for name in ("symbol", "symbol_text", "text")} == {4}
-        assert found["tokens"]["symbol"] == [1, 1, 1, 1]
-        assert min(found["tokens"]["symbol_text"]) > 1
-    graded = await grade(tmp_path, file.parent, "--select", "likelihood-symbol")
-    assert graded.code == 0, graded.err
-    assert graded.json["counts"]["responses"] == 6
-
-
 async def test_shuffled_frames_are_exactly_the_ordered_ones(tmp_path: Path) -> None:
     questions = own_folder(tmp_path / "q", {}, {})
     _, ordered = await answered(tmp_path, questions, "--frames", "6")

@@ -112,7 +112,7 @@ TUNA_WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "fused": (
         [tuna(candidates="['left', 'right' 'up']")],
-        "candidates: has commas between some of its items only",
+        "candidates: is not a list of texts in quotes",
     ),
     "no list": ([tuna(candidates="left")], "candidates: is not a list"),
     "one option": ([tuna(candidates=["right"])], "candidates: must have 2 to 26 options; it has 1"),
@@ -159,7 +159,7 @@ def test_a_mistake_is_named_with_its_place(case: str) -> None:
 
 def test_a_mistake_in_a_table_is_named_with_its_line() -> None:
     rows = [tuna(), tuna(index=8, candidates="['a' 'b', 'c']")]
-    with pytest.raises(InputError, match=r"^q\.tsv: line 3: candidates: has commas"):
+    with pytest.raises(InputError, match=r"^q\.tsv: line 3: candidates: is not a list"):
         load(tsv(*rows), "q.tsv")
 
 
