@@ -36,7 +36,8 @@ def parse_list(text: str) -> list[str]:
         return items
     if not any(written.fullmatch(text) for written in _LISTS):
         raise ValueError(
-            'is not a list of texts in quotes, with commas between all of them; write it like ["left", "right"]'
+            "is not a list of texts in quotes, with commas between all of them; "
+            'write it like ["left", "right"]'
         )
     return [_unquoted(item) for item in re.findall(_ITEM, text)]
 

@@ -9,13 +9,18 @@ from typing import Literal
 
 from capeval.errors import UsageError
 from capeval.mcq.asked import Asked
-from capeval.mcq.likelihoods import Scored, fault, most_likely
 from capeval.mcq.published_readers import PREFIXES, first_capital, tomato_patterns
 from capeval.schema.question import Response
 from capeval.text import nearest, shown
 
 CHANCE = "chance"
 """The rule that decides by chance."""
+
+Scored = Literal["symbol", "symbol_text", "text"]
+"""Whether the symbol, the symbol with the text, or the text alone was scored."""
+
+_TIE = 1e-9
+"""Sums that differ by less are ties: rounding errors of floats are smaller than this."""
 
 MODEL_FAILED = "model failed"
 """The rule of a reply that stays unscored because the model that reads it failed."""
@@ -98,16 +103,20 @@ def _exact(asked: Asked, _: int) -> Decision | None:
 
 
 def _likely(what: Scored) -> Step:
-    def step(asked: Asked, _: int) -> Decision | None:
+    """Choose the option with the smallest negative log-likelihood; none if several have it."""
+
+    def step(asked: Asked, _: int) -> Decision:
         found = asked.response.likelihood
-        if found is None:
-            return Decision(None, "no likelihood", unscored="the response has no likelihoods")
-        count = len(asked.options)
-        problem = fault(found, what, count)
-        if problem is not None:
+        sums = getattr(found, what, ())
+        if len(sums) != len(asked.options):
+            wanted = f"{len(asked.options)} numbers, one for each option"
+            problem = f"likelihood.{what} must have {wanted}"
+            if found is None:
+                problem = "the response has no likelihoods"
             return Decision(None, "no likelihood", unscored=problem)
-        option = most_likely(found, what)
-        return Decision(option, "tie" if option is None else "likelihood")
+        least = min(sums)
+        near = [n for n, one in enumerate(sums) if one - least <= _TIE * max(1, abs(least))]
+        return Decision(near[0], "likelihood") if len(near) == 1 else Decision(None, "tie")
 
     return step
 
