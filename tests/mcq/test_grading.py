@@ -22,7 +22,6 @@ from capeval.schema.question import Response
 from tests.judged_runs import capeval as typed
 from tests.judged_runs import make_run, write_annotations
 from tests.mcq.graded_files import line, write
-from tests.server import LoopbackServer
 
 FAILURE = "Failed to obtain answer via API."
 TEMPLATE = Path(__file__).parents[3] / "shared/data/videomme_output_template.json"
@@ -66,17 +65,8 @@ def test_exact_counts_completed_calls_and_no_failed_one(tmp_path: Path) -> None:
     counts = found.counts
     assert (counts.responses, counts.scored, counts.failed) == (8, 6, 2)
     assert (counts.answered, counts.no_answer, counts.empty, counts.by_chance) == (3, 3, 1, 0)
-    assert (
-        found.decided_by
-        == {
-            "failed call": 2,
-            "symbol": 2,
-            "statement": 1,
-            "no option": 2,
-            "empty": 1,
-        }
-        or sum(found.decided_by.values()) == 8
-    )
+    rules = {"failed call": 2, "symbol": 2, "statement": 1, "no option": 2, "empty": 1}
+    assert found.decided_by == rules
 
 
 def test_tuna_reads_the_first_capital_and_leaves_out_questions_without_a_response(
@@ -433,7 +423,6 @@ def scored(**changes: Any) -> Callable[[], dict[str, Any]]:
     ("made", "message"),
     [
         (edited(answer="E"), "line 1: answer: must be a letter from A to D"),
-        (edited(answer=""), "answer"),
         (edited(options=["only"]), "options: must be 2 to 26 options"),
         (edited(reply=3), "reply"),
         (edited(symbols="runes"), "symbols"),
@@ -443,23 +432,7 @@ def scored(**changes: Any) -> Callable[[], dict[str, Any]]:
             scored(symbol=[-0.5, 1, 2, 3]),
             "likelihood.symbol.1: Input should be greater than or equal to 0, not -0.5",
         ),
-        (
-            scored(text=[True, 1, 2, 3]),
-            "likelihood.text.1: Input should be a valid number, not true",
-        ),
         (scored(text=[0, "1", 2, 3]), 'likelihood.text.2: Input should be a valid number, not "1"'),
-        (
-            scored(text=[0, None, 2, 3]),
-            "likelihood.text.2: Input should be a valid number, not null",
-        ),
-        (
-            scored(tokens={"symbol": [1, 1, 1, 10**400]}),
-            "likelihood.tokens.symbol.4: Input should be less than or equal to 1000000000",
-        ),
-        (
-            scored(tokens={"text": [1.5, 1, 1, 1]}),
-            "likelihood.tokens.text.1: Input should be a valid int",
-        ),
     ],
 )
 def test_malformed_responses_are_refused_with_their_place(
@@ -514,38 +487,12 @@ def test_responses_to_other_questions_are_left_out_with_a_notice(tmp_path: Path)
     assert notices == ["`questions`: 2 responses to other questions are left out"]
 
 
-def test_the_responses_of_another_run_are_not_replaced_by_grades(tmp_path: Path) -> None:
-    file = write(tmp_path / "r.jsonl", [line(1, "C")])
-    other = write(tmp_path / "responses.jsonl", [line(2, "C")])
-    before = other.read_bytes()
-    with pytest.raises(UsageError, match="has a name that capeval uses itself"):
-        capeval.mcq_grade(file, out=other)
-    assert other.read_bytes() == before
-
-
 def test_unknown_strategy_and_missing_model_are_refused(tmp_path: Path) -> None:
     file = hard(tmp_path, "own")
     with pytest.raises(UsageError, match='did you mean "exact\\+random"'):
         capeval.mcq_grade(file, select="exact+randon")
     with pytest.raises(UsageError, match="name a chat model"):
         capeval.mcq_grade(file, select="exact+llm")
-
-
-async def test_a_real_endpoint_is_asked_once_for_each_reply(tmp_path: Path) -> None:
-    def answer(body: dict[str, Any]) -> str:
-        text = str(body["messages"][0]["content"])
-        return '{"ok": true}' if '"ok"' in text else '{"choice": "C"}'
-
-    lines = [line(number, f"Number {number}, I think.") for number in range(30)]
-    file = write(tmp_path / "r.jsonl", [*lines, line(99, "B")])
-    async with LoopbackServer(answer) as server:
-        options: dict[str, Any] = {"select": "exact+llm", "llm": "reader", "base_url": server.url}
-        options["cache"] = tmp_path / "cache.sqlite"
-        found = await capeval.mcq_grade_async(file, **options)
-        assert (found.overall.correct, found.overall.n) == (30, 31)
-        assert found.decided_by == {"model": 30, "symbol": 1}
-        again = await capeval.mcq_grade_async(file, **options)
-    assert again == found
 
 
 @pytest.mark.parametrize(
@@ -611,9 +558,3 @@ def test_f1_of_the_same_models_captions_is_beside_each_skill(
     for skill, kind in zip(skills, ("camera", "scene", "action", "attribute"), strict=True):
         (row,) = (text for text in out.splitlines() if text.strip().startswith(skill))
         assert row.split()[-1] == f"{100 * overall[kind]['f1']['value']:.1f}"
-
-
-def test_a_captioning_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "r.jsonl", [line(1, "C")])
-    with pytest.raises(InputError, match="nope"):
-        capeval.mcq_grade(file, cap_run="nope", runs=tmp_path)
