@@ -37,8 +37,8 @@ _BESIDE = 90
 _SENTENCE_END = re.compile(r"[.!?;]+(?=\s|$)|\n+")
 _CLAUSE_END = re.compile(r"[,;:](?=\s|[^\x00-\x7f])|\b(?:but|so)\b")
 _GROUP = re.compile(f"{_MARK}(?:{phrases.JOINED}{_MARK})*")
-# A symbol beside a text: "C. Berries", "berries (C)".
-_BESIDE_TEXT = re.compile(rf"""({_MARK})([\s().:\-–—"',]{{0,4}})({_MARK})""")
+# What can be between a symbol and a text.
+_BESIDE_TEXT = re.compile(r"""[\s().:\-–—"',]{0,4}""")
 _NAMED = re.compile(
     r"(?:options?|choices?|opción|opção|lettre|选项|選項|選択肢|보기)$", re.IGNORECASE
 )
@@ -46,7 +46,6 @@ _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.?\s*$")
 # What makes a text part of a longer word or number; scripts without spaces join words.
 _PART_BEFORE = re.compile(r"(?:[a-z0-9_]\w|\w[a-z0-9]|[.,-]\d|\w[.,-]\w)$")
 _PART_AFTER = re.compile(r"\w[a-z0-9_]|[a-z0-9]\w|\w-\w|\w\.\d")
-_ITEM = re.compile(r"[.)] +\w")
 _LISTED = re.compile(r"[.):]\s*")
 # What ends a lower-case letter that is a symbol.
 _ENDS = re.compile(r"\s*(?:$|[.,;!)\n])")
@@ -158,22 +157,25 @@ def _read(text: str, texts: _Texts, symbols: _Symbols) -> Reading:
         return Reading(None, "empty")
     if (number := texts.get(_key(text))) is not None:
         return Reading(number, "text")
-    marked, mentions = _marked(text, texts, symbols)
+    found = _marked(text, texts, symbols)
+    if found is None:
+        return Reading(None, "contradictory")
+    marked, mentions = found
     if not mentions:
         return Reading(None, "abstains" if phrases.ABSTAINS.search(text) else "no option")
-    merged = _with_own_text(marked, mentions) if len(mentions) > 1 else marked
-    if merged is None:
-        return Reading(None, "contradictory")
-    if len(merged.strip(_BULLETS)) == 1:
+    if len(marked.strip(_BULLETS)) == 1:
         return Reading(mentions[0].option, "symbol" if mentions[0].kind != "text" else "text")
-    return _decided(merged, mentions)
+    return _decided(marked, mentions)
 
 
 # ---- Where options are mentioned ---------------------------------------------------------------
 
 
-def _marked(text: str, texts: _Texts, symbols: _Symbols) -> tuple[str, list[_Mention]]:
-    """Return a text with a mark in place of each mention, and the mentions."""
+def _marked(text: str, texts: _Texts, symbols: _Symbols) -> tuple[str, list[_Mention]] | None:
+    """Return a text with a mark in place of each mention, and the mentions.
+
+    A symbol with its own text beside it is one mention; None if the text is another option's.
+    """
     text = text if text.isascii() else re.sub(_MARK, " ", text)
     # Lower case must keep the length of the text, so that places remain places.
     flat = text.lower() if text.isascii() else "".join(c.lower()[:1] for c in text)
@@ -184,7 +186,7 @@ def _marked(text: str, texts: _Texts, symbols: _Symbols) -> tuple[str, list[_Men
         end = 0
         while (at := flat.find(key, end)) >= 0:
             end = at + len(key)
-            is_label = key.isdigit() and _is_label(text, at, end)
+            is_label = key.isdigit() and phrases.LABELLED.search(text[max(0, at - 40) : at])
             is_part = _PART_BEFORE.search(flat[max(0, at - 2) : at + 1]) or _PART_AFTER.match(
                 flat[end - 1 : end + 2]
             )
@@ -201,19 +203,26 @@ def _marked(text: str, texts: _Texts, symbols: _Symbols) -> tuple[str, list[_Men
                 left, right, kind = reach
                 number = symbols.numbers[match[0]]
                 found.append(_Mention(start - left, end + right, number, kind))
-    mentions = sorted(one for one in found if one.option is not None)[-_MOST_MARKS:]
+    mentions: list[_Mention] = []
+    for one in sorted(one for one in found if one.option is not None)[-_MOST_MARKS:]:
+        before = mentions[-1] if mentions else one
+        between = text[before.end : one.start]
+        # "C. Berries", "berries (C)", but not "berries. C".
+        if (
+            (before.kind == "text") != (one.kind == "text")
+            and _BESIDE_TEXT.fullmatch(between)
+            and not (before.kind == "text" and between.strip(" ("))
+        ):
+            if before.option != one.option:
+                return None
+            mentions[-1] = before._replace(end=one.end, kind="symbol")
+        else:
+            mentions.append(one)
     parts, at = [], 0
     for number, one in enumerate(mentions):
         parts += [text[at : max(at, one.start)], chr(_FIRST_MARK + number)]
         at = max(at, one.end)
     return "".join([*parts, text[at:]]), mentions
-
-
-def _is_label(text: str, start: int, end: int) -> bool:
-    """Return whether a number numbers something, such as a frame or the items of a list."""
-    before = text[max(0, start - 40) : start]
-    is_item = _ITEM.match(text, end) and not before.rpartition("\n")[2].strip(_BULLETS)
-    return bool(phrases.LABELLED.search(before) or (is_item and "\n" in text))
 
 
 @lru_cache(maxsize=4_096)
@@ -239,25 +248,6 @@ def _symbol_mention(
         leads = phrases.LEADS_TO_SYMBOL.search(before[-16:]) or _concludes(before)
         is_symbol = leads and follows and not _TITLE.search(before)
     return (left, right, "symbol" if named or enclosed else "bare") if is_symbol else None
-
-
-def _with_own_text(marked: str, mentions: list[_Mention]) -> str | None:
-    """Make a symbol and its own text beside it one mark; None if it is another option's text."""
-    is_contradictory = False
-
-    def merged(found: re.Match[str]) -> str:
-        nonlocal is_contradictory
-        one, other = (mentions[ord(found[at]) - _FIRST_MARK] for at in (1, 3))
-        is_text = one.kind == "text"
-        is_apart = is_text and found[2].strip(" (")
-        if is_text == (other.kind == "text") or is_apart:
-            return found[0]
-        is_contradictory = is_contradictory or one.option != other.option
-        mentions[ord(found[1]) - _FIRST_MARK] = one._replace(kind="symbol")
-        return found[1]
-
-    result = _BESIDE_TEXT.sub(merged, marked)
-    return None if is_contradictory else result
 
 
 # ---- What is said of them ----------------------------------------------------------------------
