@@ -39,7 +39,7 @@ def wrongly_read(replies: list[dict[str, Any]]) -> tuple[list[str], int]:
 
 def test_no_reply_is_read_as_another_option_than_by_a_careful_reader() -> None:
     """The figures of docs/mcq-grading.md."""
-    assert wrongly_read(REPLIES) == ([], 33)
+    assert wrongly_read(REPLIES) == ([], 34)
 
 
 def test_replies_in_four_languages_are_read_as_by_a_careful_reader() -> None:

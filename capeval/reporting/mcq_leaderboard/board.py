@@ -209,11 +209,11 @@ def _baselines(runs: Sequence[GradedRun], way: str, columns: Sequence[str]) -> l
         if value is None:
             continue
         cells = {
-            column: GroupAccuracy(of[column].baselines.get(name), None, None, of[column].n, {})
+            column: _plain(of[column].baselines.get(name), of[column].n)
             for column in columns
             if column in of
         }
-        overall = GroupAccuracy(value, None, None, widest.overall.n, {})
+        overall = _plain(value, widest.overall.n)
         found.append(McqEntry(_BASELINES.get(name, name), None, "", None, overall, cells))
     return found
 
@@ -286,5 +286,5 @@ def _published(table: PublishedTable) -> McqSection:
     )
 
 
-def _plain(value: float, n: int) -> GroupAccuracy:
-    return GroupAccuracy(value, None, None, n, {})
+def _plain(value: float | None, n: int) -> GroupAccuracy:
+    return GroupAccuracy.model_construct(value=value, n=n)
