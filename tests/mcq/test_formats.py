@@ -86,6 +86,10 @@ def test_an_option_that_is_a_letter_is_read_as_the_other_answers_are() -> None:
 
 
 TUNA_WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "either way": (
+        [tuna(candidates=["B", "A"], answer="A")],
+        'answer: "A" is the text of one option and the letter of another',
+    ),
     "neither": (
         [tuna(answer="down")],
         'answer: must be the text of one option or a letter, not "down"',
