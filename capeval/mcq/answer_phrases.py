@@ -43,9 +43,11 @@ CONCLUDES_AFTER = re.compile(
 # "not", "rather than", "rule out", "better than".
 DENIES_BEFORE = re.compile(
     r"""(?:\b(?:not|\w+n't|never|neither|nor|cannot|rather\s+than|instead\ of|except|unlike|without|
-        no|(?:eliminat|exclud|reject)(?:e|ed|ing)|rul(?:e|ed|ing)\ out|не|nicht|keine?|não|non|pas|
-        ليس)\b|\b(?:better|more\s+\w+)\s+than\s*$|不[是选選]|排除|(?:没有|并非)[^\W\d_]{0,4})
-    [\s"'(\[]*(?:(?:think|be|is|it|it's|that|the|a|an|to|answer|both|either|by|any)\s+|
+        no|(?:eliminat|exclud|reject)(?:e|ed|ing)|rul(?:e|ed|ing)\ out|wrong|
+        incorrect|worst|second-best|least\s+likely|anything\s+but|far\s+from|hardly|dismiss|discard|none|не|nicht|keine?|não|non|pas|
+        ليس)\b|\b(?:better|more\s+\w+)\s+than\s*$|不[是选選]|排除|(?:没有?|未|不会|并非|错误)[^\W\d_]{0,4}|
+        오답[은이]|틀린\s*것은|正しくないのは|falsche|mauvaise|неправильн\w*)
+    [\s"'(\[]*(?:(?:think|be|is|it|it's|that|the|a|an|to|answer|choice|option|both|either|by|any|antwort|ist|réponse|est|ответ:)\s+|
         \w+\s+(?=\w*$)){0,4}["'(\[\s]*$""",
     _FLAGS,
 )
@@ -56,7 +58,8 @@ DENIES_AFTER = re.compile(
         false|(?:un|less\ )likely|impossible|ruled\ out|eliminated|excluded|worse|out\b)
   | (?:is|was|are|were|does|do|ca|could)n't | cannot | (?:does|do)\ not
   | (?:no|incorrect|wrong|false)\b(?!\ +\w) | [❌✗✘✖]
-  | 都?(?:不[对正符]|错误) | では(?:な|あり) | じゃな | [가이은는]?\s*아[니닙])""",
+  | 都?(?:不[对正符]|错误) | では(?:な|あり) | じゃ | [가이은는]?\s*아[니닙]
+  | [^\W\d_]{0,6}(?:ません|しくない|かない) | [^\W\d_]{0,3}\s*[^\W\d_]{0,4}지\s*않)""",
     _FLAGS,
 )
 # Makes the rest of a sentence hypothetical; "if I had to guess" does not.
@@ -67,7 +70,10 @@ CONDITION = re.compile(
 )
 # Makes the rest of a clause a possibility or a comparison.
 POSSIBLE_BEFORE = re.compile(
-    r"\b(?:could|might|may|at first|initially|tempting|than)\b|可能|也许", re.IGNORECASE
+    r"\b(?:could|might|may|at first|initially|tempting|than|doubt|unlikely|impossible|disagree|"
+    r"evidence|suggests|convinced|hard to|refuse|mistake|wrong to|claim\w*|sample|format|example|"
+    r"(?:would(?:n't| not)|can(?:not|'t| not)) (?:say|confirm))\b|可能|也许|难说|不能说|无法",
+    re.IGNORECASE,
 )
 # "might be"; "would be, if"; "and then", after which more happens.
 POSSIBLE_AFTER = re.compile(

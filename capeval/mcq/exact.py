@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from capeval.mcq import answer_phrases as phrases
-from capeval.mcq.reply_text import answer_text
+from capeval.mcq.reply_text import answer_text, one_word
 from capeval.schema.question import OPTION_LETTERS
 from capeval.text import normal_form
 
@@ -35,7 +35,7 @@ _MOST_LETTERS = 1_000
 _BESIDE = 90
 
 _SENTENCE_END = re.compile(r"[.!?;]+(?=\s|$)|\n+")
-_CLAUSE_END = re.compile(r"[,;:](?=\s|[^\x00-\x7f])|\b(?:but|so)\b")
+_CLAUSE_END = re.compile(r"[,;:](?=\s|[^\x00-\x7f])|\b(?:(?<!anything )but|so)\b")
 _GROUP = re.compile(f"{_MARK}(?:{phrases.JOINED}{_MARK})*")
 # What can be between a symbol and a text.
 _BESIDE_TEXT = re.compile(r"""[\s().:\-–—"',]{0,4}""")
@@ -67,7 +67,7 @@ class Reading(NamedTuple):
 
 
 _Kind = Literal["text", "symbol", "bare"]
-_How = Literal["denied", "supposed", "concluded", "alone", "item", "mentioned"]
+_How = Literal["denied", "supposed", "concluded", "alone", "item", "mentioned", "passing"]
 
 
 class _Mention(NamedTuple):
@@ -77,6 +77,7 @@ class _Mention(NamedTuple):
     end: int
     option: int | None
     kind: _Kind
+    is_word: bool = False
 
 
 class _Claim(NamedTuple):
@@ -148,7 +149,7 @@ def _texts(options: Sequence[str]) -> _Texts:
 
 
 def _key(text: str) -> str:
-    text = (text if text.isascii() else normal_form(text)).replace("$", "")
+    text = one_word((text if text.isascii() else normal_form(text)).replace("$", ""))
     return " ".join(text.casefold().split()).strip(_AROUND + "?;")
 
 
@@ -191,7 +192,7 @@ def _marked(text: str, texts: _Texts, symbols: _Symbols) -> tuple[str, list[_Men
                 flat[end - 1 : end + 2]
             )
             if not (is_label or is_part or taken[at] or taken[end - 1]):
-                found.append(_Mention(at, end, option, "text"))
+                found.append(_Mention(at, end, option, "text", key.isalnum()))
                 taken[at:end] = b"\1" * len(key)
     for match in list(symbols.pattern.finditer(text))[-_MOST_LETTERS:]:
         if not taken[match.start()]:
@@ -286,7 +287,9 @@ def _judged(before: str, after: str, earlier: str, later: str) -> _How:
     is_first = not earlier.strip(_BULLETS) and _BEGINS.match(later)
     if is_first or not (clause + rest).strip(_BULLETS):
         return "alone"
-    return "mentioned" if before.strip(_BULLETS) else "item"
+    if not before.strip(_BULLETS):
+        return "item"
+    return "passing" if rest.strip(_BULLETS) else "mentioned"
 
 
 @lru_cache(maxsize=4_096)
@@ -329,6 +332,13 @@ def _decided(marked: str, mentions: Sequence[_Mention]) -> Reading:
         return Reading(None, "abstains")
     if len(named(positive)) > 1:
         return several
-    if all(one.how == "supposed" or mentions[one.marks[0]].kind == "bare" for one in positive):
+    # Inside a sentence, a word or a symbol may say anything: "picks up the cup", "option A lacks".
+    first = [mentions[one.marks[0]] for one in positive]
+    if all(
+        claim.how == "supposed"
+        or one.kind == "bare"
+        or (claim.how != "mentioned" and (one.is_word or one.kind == "symbol"))
+        for claim, one in zip(positive, first, strict=True)
+    ):
         return Reading(None, "no option")
     return Reading(options[positive[0].marks[0]], "mention")

@@ -33,6 +33,7 @@ _BOXES = (
     ),
 )
 _MARKUP = re.compile(r"\$|\*+|_{2,}|`+|~{2,}|\\[()\[\],;! ]|^[ \t]*[#>]+[ \t]*", re.MULTILINE)
+_OPPOSITE = re.compile(r"\b(counter|anti)[ -](?=clockwise)", re.IGNORECASE)
 _BLANKS = re.compile(r"[^\S\n]+")
 # Patterns try each mark of a run as a beginning: without long runs, that takes no time.
 _LONG_RUN = re.compile(r"([^\w]{12})[^\w]{8,}([^\w]{12})")
@@ -68,7 +69,13 @@ def answer_text(reply: str) -> tuple[str, list[str]] | None:
         if opening in text and not boxes:
             boxes = [found["value"] for found in pattern.finditer(text)]
             text = pattern.sub(r"\g<value>", text)
+    text = one_word(text)
     return _plain(text), [_plain(box) for box in boxes]
+
+
+def one_word(text: str) -> str:
+    """Return a text with "counter-clockwise" and "anti clockwise" as one word each."""
+    return _OPPOSITE.sub(r"\1", text)
 
 
 def _plain(text: str) -> str:
