@@ -1,7 +1,7 @@
 """Frames as published code takes them, where that differs from the usual policies.
 
 The TUNA benchmark's code, Qwen's utilities, and the code of InternVL2, PLLaVA and Tarsier:
-docs/frames.md compares them and names the commits.
+docs/generating.md compares them and names the commits.
 """
 
 from __future__ import annotations
