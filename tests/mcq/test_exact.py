@@ -38,7 +38,7 @@ def wrongly_read(replies: list[dict[str, Any]]) -> tuple[list[str], int]:
 
 
 def test_no_reply_is_read_as_another_option_than_by_a_careful_reader() -> None:
-    """The figures of docs/mcq-grading.md."""
+    """The figures of docs/mcq.md."""
     assert wrongly_read(REPLIES) == ([], 56)
 
 
@@ -85,7 +85,7 @@ def test_the_opposite_of_clockwise_is_one_word() -> None:
 
 
 def test_first_capital_reads_far_fewer_as_a_careful_reader() -> None:
-    """The figures of docs/mcq-grading.md."""
+    """The figures of docs/mcq.md."""
 
     def first(reply: str) -> str | None:
         found = re.search("[A-D]", reply)
