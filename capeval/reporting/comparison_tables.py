@@ -9,7 +9,6 @@ from rich.console import Console
 
 from capeval.reporting.calibrated_tables import calibrated_differences, calibrated_warnings
 from capeval.reporting.flip_tables import flip_line, flip_tables
-from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
     confidence,
@@ -29,8 +28,7 @@ from capeval.reporting.score_tables import (
     NO_INTERVAL_NOTE,
     is_narrow,
 )
-from capeval.reporting.table import Page, Table, columns
-from capeval.reporting.terminal import print_line, print_pages
+from capeval.reporting.table import Format, Page, Table, columns, print_line, print_pages, rendered
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
 from capeval.scoring.comparison import FEWEST_FOR_POWER
 from capeval.scoring.comparison_result import (
@@ -210,7 +208,7 @@ def _overall(found: Comparison, *, full: bool) -> Table:
 
 def _with_reason(table: Table) -> Table:
     """Add the reason why a value has no interval, where there is such a value."""
-    if any(str(cell).endswith(f"[{NOTHING}]") for row in table.rows for cell in row[table.lead :]):
+    if any(str(cell).endswith(f"[{NOTHING}]") for row in table.rows for cell in row):
         table.note = NO_INTERVAL_NOTE
     return table
 

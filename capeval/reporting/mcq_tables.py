@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from capeval.mcq.grades import Accuracy, Grades, Group
-from capeval.reporting.formats import Format, rendered
 from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import (
     NOTHING,
@@ -20,8 +19,18 @@ from capeval.reporting.numbers import (
     share,
     thousands,
 )
-from capeval.reporting.table import Column, Page, Row, Table
-from capeval.reporting.terminal import fits_screen, one_screen, print_line, print_pages
+from capeval.reporting.table import (
+    Column,
+    Format,
+    Page,
+    Row,
+    Table,
+    fits_screen,
+    one_screen,
+    print_line,
+    print_pages,
+    rendered,
+)
 from capeval.scoring import Estimate
 from capeval.scoring.result import Ends
 from capeval.text import counted, one_line
