@@ -28,6 +28,7 @@ def leaderboard(
     from capeval.api import leaderboards
     from capeval.files.jsonl import printable_json
     from capeval.reporting.leaderboards import print_leaderboard, rendered_leaderboard
+    from capeval.runs.resolve import why_left_out
 
     output = Output(quiet=quiet)
     form, out, questions = (declared[name] for name in ("format", "out", "questions"))
@@ -47,7 +48,7 @@ def leaderboard(
         typer.echo(rendered_leaderboard(board, form, by=by))
     for line in board.notices:
         output.notice(line)
-    for _, reason in board.left_out:
-        output.error(f"left out: {reason}")
+    for path, reason in board.left_out:
+        output.error(why_left_out(path, reason))
     if board.left_out:
         raise typer.Exit(3)

@@ -12,6 +12,8 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -48,7 +50,6 @@ from capeval.reporting.score_tables import (
 from capeval.reporting.table import (
     COUNT,
     SHARE,
-    Cell,
     Column,
     Format,
     Kind,
@@ -63,10 +64,10 @@ from capeval.reporting.table import (
     table_of,
     with_more,
 )
-from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import JudgedRun, load_judged
 from capeval.runs.resolve import RUNS, find_judges
-from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
+from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of, run_around
 from capeval.runs.verdicts import snapshots_notice
 from capeval.scoring import Estimate, Signature, TypeScores
 from capeval.text import counted, cut, one_line
@@ -112,6 +113,7 @@ class QuestionRow:
 
 Entry = ScoreRow | QuestionRow
 EntryT = TypeVar("EntryT", bound=Entry)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -238,17 +240,17 @@ def _in_width(table: Table, width: int) -> Table:
     return replace(part, note=with_more(table.note, more))
 
 
-def _gathered(
-    named: Mapping[Path, Callable[[], Any]], found: Mapping[Path, Callable[[], Any]]
-) -> tuple[list[Any], list[tuple[Path, str]]]:
+def _read(
+    load: Callable[[Path], T], named: Iterable[Path], found: Iterable[Path]
+) -> tuple[list[T], list[tuple[Path, str]]]:
     """Return what was read and what was left out; what the user named must be readable."""
-    read, left = [one() for one in named.values()], []
-    for path, load in found.items():
+    read, left = [load(one) for one in {path.resolve(): path for path in named}.values()], []
+    for one in found:
         try:
             with reading():
-                read.append(load())
+                read.append(load(one))
         except CapevalError as fault:
-            left.append((path, str(fault)))
+            left.append((one, str(fault)))
     return read, left
 
 
@@ -315,20 +317,16 @@ def caption_board(
     InputError
         A run in `named` does not exist or cannot be shown, or there is no run at all.
     """
-    catalogue = read_catalogue(CONFIG)
-
-    def load(folder: JudgeFolder) -> Callable[[], _Judged]:
-        return lambda: _judged(folder, annotations, catalogue)
-
-    asked = [folder for name in named for folder in find_judges(name, runs)]
-    found: dict[Path, Callable[[], _Judged]] = {}
+    load = partial(_judged, fallback=annotations, catalogue=read_catalogue(CONFIG))
+    asked = [folder.path for name in named for folder in find_judges(name, runs)]
+    found: list[Path] = []
     left: list[tuple[Path, str]] = []
     for run in () if named else RunFolder.all(runs):
         try:
-            found |= {folder.path: load(folder) for folder in run.judges()}
+            found += [folder.path for folder in run.judges()]
         except InputError as fault:
             left.append((run.path, str(fault)))
-    read, unread = _gathered({folder.path.resolve(): load(folder) for folder in asked}, found)
+    read, unread = _read(load, asked, found)
     groups: dict[tuple[Any, ...], list[_Judged]] = {}
     for one in read:
         groups.setdefault((*one.signature.items(), one.data, one.baseline), []).append(one)
@@ -345,14 +343,14 @@ def caption_board(
 
 
 def _judged(
-    folder: JudgeFolder, fallback: str | Path | None, catalogue: Mapping[str, ModelEntry]
+    path: Path, *, fallback: str | Path | None, catalogue: Mapping[str, ModelEntry]
 ) -> _Judged:
-    run = load_judged(folder.path, annotations=_annotations(folder, fallback))
+    run = load_judged(path, annotations=_annotations(path, fallback))
     scores = run.scores
     parts = dict(Signature.parse(scores.signature).parts)
     counts, settings = scores.counts, scores.settings
     row = ScoreRow(
-        name=run.name if run.run else folder.path.absolute().name,
+        name=run.name if run.run else path.absolute().name,
         cells=means_of(scores),
         annotated=counts.annotated,
         captioned=counts.captioned,
@@ -361,7 +359,7 @@ def _judged(
         frames=run.frames or _policy(run),
         parameters=_parameters(run.model, catalogue),
         calibrated=scores.calibrated,
-        path=folder.path,
+        path=path,
     )
     return _Judged(
         row=row,
@@ -373,15 +371,14 @@ def _judged(
     )
 
 
-def _annotations(folder: JudgeFolder, fallback: str | Path | None) -> str | Path | None:
+def _annotations(path: Path, fallback: str | Path | None) -> str | Path | None:
     """Return the annotations given for a run that has lost its own, if they are the same."""
-    own = annotations_named_by(folder.path)
+    own, run = annotations_named_by(path), run_around(path)
     if fallback is None or (own is not None and annotations_file(own).exists()):
         return None
-    manifest = folder.run.read_manifest() if folder.run else {}
-    known = manifest.get("annotations", {}).get("sha256")
+    known = run.read_manifest().get("annotations", {}).get("sha256") if run else None
     if known not in (None, annotations_hash(annotations_of(fallback))):
-        raise InputError(f"was not judged against {fallback}", file=folder.path)
+        raise InputError(f"was not judged against {fallback}", file=path)
     return fallback
 
 
@@ -583,13 +580,7 @@ def question_board(
         A run in `named` cannot be read, or there is nothing to show.
     """
 
-    def load(path: Path) -> Callable[[], GradedRun]:
-        return lambda: read_graded_run(path)
-
-    found = () if named else all_grades(runs)
-    read, left = _gathered(
-        {path.resolve(): load(path) for path in named}, {path: load(path) for path in found}
-    )
+    read, left = _read(read_graded_run, named, () if named else all_grades(runs))
     groups: dict[tuple[str, ...], list[GradedRun]] = {}
     for run in read:
         how = {name: value for name, value in run.settings.items() if name not in _OWN}
@@ -707,42 +698,30 @@ def _question_table(
 ) -> Table:
     """Return the table of a section; `questions` are those of each group, if all have the same."""
     ranked = [entry.rank is not None for entry in entries]
-    under = [thousands(n) for n in questions] or [""] * len(groups)
-    accuracy = Column("Accuracy" if published else "Accuracy [95%]", kind=_ACCURACY, key="accuracy")
+    overall = Column("Accuracy" if published else "Accuracy [95%]", kind=_ACCURACY, key="accuracy")
+    shares = [None if one.asked is None else (one.scored, one.asked) for one in entries]
+    frames = Column("Frames", words=True, kind=Kind(lambda name: one_line(name, 40)), key="frames")
+    run = Column("Run", words=True, kind=NAMES[published], key="run")
     found: list[tuple[Column, Sequence[Any]]] = [
-        (Column("#", kind=COUNT, key="rank"), [entry.rank for entry in entries]),
-        (
-            Column("Run", words=True, kind=NAMES[published], key="run"),
-            [entry.name for entry in entries],
-        ),
-        (
-            Column("Frames", words=True, kind=Kind(lambda v: one_line(v, 40)), key="frames"),
-            [entry.frames for entry in entries],
-        ),
-        (
-            Column("Scored", kind=SHARE, key="scored"),
-            [None if e.asked is None else (e.scored, e.asked) for e in entries],
-        ),
-        (accuracy, marked(accuracy, [entry.overall for entry in entries], ranked)),
+        (Column("#", kind=COUNT, key="rank"), [one.rank for one in entries]),
+        (run, [one.name for one in entries]),
+        (frames, [one.frames for one in entries]),
+        (Column("Scored", kind=SHARE, key="scored"), shares),
+        (overall, marked(overall, [one.overall for one in entries], ranked)),
     ]
+    for group, n in zip_longest(groups, questions):
+        under = "" if n is None else thousands(n)
+        column = Column(cut(one_line(group), 30), under=under, kind=kind, key=group)
+        found.append((column, marked(column, [one.cells.get(group) for one in entries], ranked)))
     # Published tables do not say how many are scored, and some have no overall accuracy.
-    found = [found[0], *(one for one in found[1:] if _is_known(one[1]))]
-    for group, n in zip(groups, under, strict=True):
-        column = Column(cut(one_line(group), 30), under=n, kind=kind, key=group)
-        found.append((column, marked(column, [e.cells.get(group) for e in entries], ranked)))
-    table = table_of(title, found)
-    rows, above = [], ""
-    for entry, row in zip(entries, table.rows, strict=True):
-        if entry.group != above:
-            above = entry.group
-            rows.append([_GROUPS[above]])
-        rows.append([*row])
-    table.rows = [*rows]
+    table = table_of(title, found).known()
+    parts = groupby(zip(entries, table.rows, strict=True), key=lambda pair: pair[0].group)
+    table.rows = [
+        row
+        for part, pairs in parts
+        for row in ([[_GROUPS[part]]] if part else []) + [row for _, row in pairs]
+    ]
     return table
-
-
-def _is_known(cells: Sequence[Any]) -> bool:
-    return any(cell.value is not None if isinstance(cell, Cell) else cell for cell in cells)
 
 
 def _published_questions(table: Mapping[str, Any]) -> Section:

@@ -250,11 +250,9 @@ class Table:
 
     def known(self) -> Table:
         """Return the table without columns in which nothing is known."""
-        kept = [
-            at
-            for at in range(len(self.columns))
-            if any(len(row) > 1 and row[at] is not None for row in self.rows)
-        ]
+        rows = [[_value(cell) for cell in row] for row in self.rows if len(row) > 1]
+        cells = enumerate(zip(*rows, strict=True))
+        kept = [at for at, of in cells if any(value is not None for value in of)]
         return self.only(kept)
 
     def _texts(self) -> list[list[str]]:
@@ -284,8 +282,12 @@ def _total(widths: Sequence[int], gap: float) -> float:
     return sum(widths) + gap * (len(widths) - 1)
 
 
+def _value(cell: Any) -> Any:
+    return cell.value if isinstance(cell, Cell) else cell
+
+
 def _parts(kind: Kind, cell: object) -> Mapping[str, Any]:
-    value = cell.value if isinstance(cell, Cell) else cell
+    value = _value(cell)
     return {"": None} if value is None else kind.parts(value)
 
 
