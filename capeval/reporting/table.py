@@ -23,7 +23,15 @@ from rich.text import Text
 from capeval.errors import UsageError
 from capeval.files import csv_formulas
 from capeval.files.jsonl import dumps
-from capeval.reporting.numbers import NOTHING, percent, plain_number, share, thousands
+from capeval.reporting.numbers import (
+    NOTHING,
+    p_value,
+    percent,
+    plain_number,
+    points,
+    share,
+    thousands,
+)
 from capeval.text import counted, one_line
 
 Format = Literal["table", "markdown", "latex", "csv", "json"]
@@ -83,6 +91,10 @@ VALUE = Kind(lambda of: percent(of.value), parts=_bounds)
 """A value without its interval, in percent."""
 INTERVAL = bounded_kind(percent)
 """A value with its interval, in percent."""
+POINTS = Kind(points)
+POINTS_INTERVAL = bounded_kind(points)
+"""A difference with its interval, in points."""
+P_VALUE = Kind(p_value)
 SHARE = Kind(lambda pair: share(*pair), parts=lambda pair: {"": pair[0], "_of": pair[1]})
 """A part and the whole."""
 PRF = Kind(
@@ -291,13 +303,14 @@ def _parts(kind: Kind, cell: object) -> Mapping[str, Any]:
     return {"": None} if value is None else kind.parts(value)
 
 
-def columns(*headings: str, words: int = 1) -> list[Column]:
-    """Return columns of which the first are of words and the others of numbers.
+def columns(*headings: str | tuple[str, Kind], words: int = 1) -> list[Column]:
+    """Return columns of which the first are of words and the others of numbers, or of a kind.
 
-    >>> [(one.heading, one.words) for one in columns("Run", "F1")]
+    >>> [(one.heading, one.words) for one in columns("Run", ("F1", PERCENT))]
     [('Run', True), ('F1', False)]
     """
-    return [Column(heading, at < words) for at, heading in enumerate(headings)]
+    pairs = ((one, TEXT) if isinstance(one, str) else one for one in headings)
+    return [Column(heading, at < words, kind=kind) for at, (heading, kind) in enumerate(pairs)]
 
 
 def table_of(title: str, found: Sequence[tuple[Column, Sequence[Any]]], note: str = "") -> Table:
