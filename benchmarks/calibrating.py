@@ -1,4 +1,4 @@
-"""`python -m benchmarks.calibrating`: print the coverage table of docs/calibrating.md.
+"""`python -m benchmarks.calibrating`: print the coverage table of docs/trusting.md.
 
 Simulated studies of 1,000 judged videos, of which some are labelled, in worlds where captions are
 usual, strong, or strong but for a few that fail altogether.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +13,7 @@ import av
 import numpy as np
 
 from benchmarks.judging import Row
-from capeval.video import FrameSet, Uniform, decoder_named, prefetch
+from capeval.video import Uniform, decoder_named
 
 __all__ = ["measure"]
 
@@ -143,59 +141,7 @@ def _against_seekers(path: Path) -> Iterator[Row]:
     )
 
 
-def _waiting_share(path: Path, videos: int) -> float:
-    decoder = decoder_named("pyav")
-    began = time.perf_counter()
-    for _ in prefetch([path] * videos, _POLICY, decoder):
-        pass
-    each = (time.perf_counter() - began) / videos
-    waited = 0.0
-    began = last = time.perf_counter()
-    for _, frames in prefetch([path] * videos, _POLICY, decoder):
-        waited += time.perf_counter() - last
-        if not isinstance(frames, FrameSet):
-            raise SystemExit(str(frames))
-        time.sleep(1.5 * each)
-        last = time.perf_counter()
-    return waited / (time.perf_counter() - began)
-
-
-def _waiting(path: Path, videos: int) -> Iterator[Row]:
-    # Each time against the throughput of the moment before: others may use the machine too.
-    shares = sorted(_waiting_share(path, videos) for _ in range(3))
-    yield Row(
-        f"a stand-in model that takes 1.5 times as long for each of {videos} videos as decoding: "
-        "share of the time that it waits, the first video included (median of 3)",
-        f"{shares[1]:.1%}",
-        "<= 5%",
-        shares[1] <= 0.05,
-    )
-
-
-_CHILD = """
-import resource, sys
-from capeval.video import Uniform, decoder_named, prefetch
-path, videos = sys.argv[1], int(sys.argv[2])
-for done, _ in enumerate(prefetch([path] * videos, Uniform(32), decoder_named("pyav")), start=1):
-    if done in (videos // 10, videos):
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
-"""
-
-
-def _memory(path: Path, videos: int) -> Iterator[Row]:
-    command = [sys.executable, "-c", _CHILD, str(path), str(videos)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    early, late = (int(line) for line in done.stdout.split())
-    yield Row(
-        f"peak memory while {videos} videos of 640x360 are prefetched, against the first "
-        f"{videos // 10}",
-        f"{late} MB after {early} MB",
-        "<= 1.1 x",
-        late <= 1.1 * early,
-    )
-
-
-def measure(folder: Path, *, videos: int = 300) -> Iterator[Row]:
+def measure(folder: Path) -> Iterator[Row]:
     """Yield the rows one by one; `folder` is for scratch files."""
     sizes = {"1280x720": (1280, 720), "1580x892": (1580, 892)}
     for what, size in sizes.items():
@@ -203,6 +149,3 @@ def measure(folder: Path, *, videos: int = 300) -> Iterator[Row]:
         yield from _against_others(path, what)
     long = _make(folder / "long.mp4", size=(1280, 720), seconds=_SECONDS, gop=300)
     yield from _against_seekers(long)
-    small = _make(folder / "small.mp4", size=(640, 360), seconds=4, gop=48)
-    yield from _waiting(small, 100)
-    yield from _memory(small, videos)

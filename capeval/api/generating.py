@@ -43,7 +43,10 @@ generate = blocking(generate_async)
 
 @asynccontextmanager
 async def open_generating(
-    options: GenerateOptions, *, on_notice: Callable[[str], None] = lambda _: None
+    options: GenerateOptions,
+    *,
+    on_notice: Callable[[str], None] = lambda _: None,
+    dry_run: bool = False,
 ) -> AsyncIterator[AskingSession[Line, Generation]]:
     """Check the inputs, then open the captioner; its model or connections go with the block."""
     entry = choose_model(options)
@@ -53,10 +56,15 @@ async def open_generating(
     wanted = _wanted(options, entry.prompt if entry else None)
     if entry:
         _reader(options, entry.frames)
-    async with open_captioner(options, on_notice=on_notice) as opened:
-        name = options.run or default_run(opened.captioner.name)
+
+    def run_of(model: str) -> RunFolder:
+        return RunFolder(Path(options.runs) / run_name(options.run or default_run(model)))
+
+    # Where only the server knows the model, a dry run needs the server.
+    dry = run_of(entry.name) if dry_run and entry else None
+    async with open_captioner(options, on_notice=on_notice, dry_run=dry) as opened:
         work = GenerationWork(
-            RunFolder(Path(options.runs) / run_name(name)),
+            run_of(opened.captioner.name),
             opened.captioner,
             _reader(options, opened.entry.frames),
             lambda: opened.meter.spent,

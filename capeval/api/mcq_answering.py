@@ -57,22 +57,27 @@ mcq_answer = blocking(mcq_answer_async)
 
 @asynccontextmanager
 async def open_answering(
-    options: AnswerOptions, *, on_notice: Notices = lambda _: None
+    options: AnswerOptions, *, on_notice: Notices = lambda _: None, dry_run: bool = False
 ) -> AsyncIterator[AskingSession[Response, Answers]]:
     """Check the inputs, then open the model; it or its connections go with the block."""
     entry = choose_model(options)
     # Everything that can be wrong is found before a model is loaded or called.
     asking = _asking(options, entry.frames if entry else "32", on_notice)
-    async with open_captioner(options, on_notice=on_notice) as opened:
+
+    def run_of(model: str) -> RunFolder:
+        name = run_name(options.run or asking.folder_name(model))
+        return RunFolder(Path(options.runs) / MCQ / asking.benchmark / name)
+
+    # Where only the server knows the model, a dry run needs the server.
+    dry = run_of(entry.name) if dry_run and entry else None
+    async with open_captioner(options, on_notice=on_notice, dry_run=dry) as opened:
         captioner = opened.captioner
         if options.likelihood and not getattr(captioner, "scores_continuations", False):
             raise UsageError(
                 f"--likelihood is for models in this process; {captioner.name} returns none"
             )
-        name = options.run or asking.folder_name(captioner.name)
-        folder = Path(options.runs) / MCQ / asking.benchmark
         work = AnswerWork(
-            RunFolder(folder / run_name(name)),
+            run_of(captioner.name),
             captioner,
             NoReader(),
             lambda: opened.meter.spent,

@@ -14,7 +14,6 @@ from capeval.api import Notices
 from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
-from capeval.files.jsonl import dumps
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.mcq.asked import Asked
@@ -23,9 +22,15 @@ from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
 from capeval.mcq.grading import DRAWS, Graded, count_grades
-from capeval.mcq.model_reader import ModelReader, label_of
+from capeval.mcq.model_reader import (
+    ModelReader,
+    ReadingEstimate,
+    ReadingWork,
+    Undecided,
+    estimate_reading,
+    label_of,
+)
 from capeval.mcq.questions import load_questions, select
-from capeval.mcq.reading_work import ReadingEstimate, ReadingWork, Undecided, estimate_reading
 from capeval.mcq.responses import load_responses, models_of, responses_hash
 from capeval.mcq.strategies import (
     ALL,
@@ -180,13 +185,8 @@ class GradingSession:
     async def _read(self, progress: Progress | None) -> None:
         if self.asker is None or not self._todo:
             return
-        work = ReadingWork(
-            self._o.llm or "",
-            self._todo,
-            ModelReader(self.asker, self._o.llm or ""),
-            self.asker.meter,
-            concurrency=self._o.max_concurrency,
-        )
+        reader = ModelReader(self.asker, self._o.llm or "")
+        work = ReadingWork(self._todo, reader, concurrency=self._o.max_concurrency)
         finished = await execute(work, progress)
         if finished.stopped is not None:
             raise finished.stopped
@@ -286,7 +286,7 @@ def _form_of(out: Path) -> Format:
 
 def _written(found: Grades, form: Format) -> str:
     if form == "json":
-        return dumps(found.model_dump(mode="json"), indent=1)
+        return found.model_dump_json(indent=1)
     return rendered([grades_page(found)], form, headline=grades_headline(found))
 
 

@@ -41,14 +41,8 @@ async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> 
     with blaming(lambda error: UsageError(f"{where} cannot be started: {describe(error)}")):
         # It may import and load a model for minutes: Ctrl-C works meanwhile.
         factory = await in_thread(partial(BACKENDS.load, backend))
-        try:
-            inspect.signature(factory).bind(**arguments)
-        except TypeError as error:
-            raise UsageError(f"{where} does not take these options: {error}") from None
-        except ValueError:
-            pass  # an extension module: it has no signature to check
         made = await _call(factory, **arguments)
-    return as_captioner(made, name=name, settings={"backend": backend, **given})
+        return as_captioner(made, name=name, settings={"backend": backend, **given})
 
 
 # The device and the speed of a model do not affect what it writes.
@@ -65,24 +59,20 @@ def as_captioner(
 
     `name` is the model's, by default the object's own; `settings` are recorded before its own.
     """
+    if isinstance(own, _Adapted):
+        return own
     what = f"a {type(own).__name__} is not a captioner"
-    with blaming(lambda error: UsageError(f"{what}: {describe(error)}")):
-        if isinstance(own, _Adapted):
-            return own
-        called = getattr(own, "name", None) if name is None else name
-        if not callable(getattr(own, "caption", None)):
-            raise UsageError(f"{what}: it has no method caption")
-        if not isinstance(called, str) or not called.strip() or not called.isprintable():
-            raise UsageError(f"{what}: give it a name of printable characters")
-        every = {**(settings or {}), **getattr(own, "settings", {})}
-        try:
-            # Copied: they must not change during a run.
-            recorded = as_stored(every)
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"{called}: its settings are not JSON values: {error}") from None
-        adapted = _Adapted(own, str.__str__(called), recorded)
-        _ = adapted.batch_size, adapted.concurrency  # refused here if they are no numbers
-        return adapted
+    called = getattr(own, "name", None) if name is None else name
+    if not callable(getattr(own, "caption", None)):
+        raise UsageError(f"{what}: it has no method caption")
+    if not isinstance(called, str) or not called.strip() or not called.isprintable():
+        raise UsageError(f"{what}: give it a name of printable characters")
+    try:
+        # Copied: they must not change during a run.
+        recorded = as_stored({**(settings or {}), **getattr(own, "settings", {})})
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{called}: its settings are not JSON values: {error}") from None
+    return _Adapted(own, called, recorded)
 
 
 class _Adapted:
@@ -90,35 +80,16 @@ class _Adapted:
 
     def __init__(self, own: Any, name: str, settings: Mapping[str, Any]) -> None:
         self._own, self.name, self.settings = own, name, settings
+        self.concurrency = int(getattr(own, "concurrency", 1))
+        for what in ("mixes_frame_counts", "takes_system_prompts", "scores_continuations"):
+            setattr(self, what, bool(getattr(own, what, False)))
 
     @property
     def batch_size(self) -> int:
-        return self._number("batch_size")
-
-    @property
-    def concurrency(self) -> int:
-        return self._number("concurrency")
-
-    @property
-    def mixes_frame_counts(self) -> bool:
-        return bool(getattr(self._own, "mixes_frame_counts", False))
-
-    @property
-    def takes_system_prompts(self) -> bool:
-        return bool(getattr(self._own, "takes_system_prompts", False))
-
-    @property
-    def scores_continuations(self) -> bool:
-        return bool(getattr(self._own, "scores_continuations", False))
-
-    def _number(self, member: str) -> int:
-        what = f"{self.name}: its {member} is not a whole number"
-        with blaming(lambda error: UsageError(f"{what}: {describe(error)}")):
-            return max(1, int(getattr(self._own, member, 1)))
+        return int(getattr(self._own, "batch_size", 1))  # it may change as memory runs out
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> Outcomes:
-        outcomes: Outcomes
-        outcomes = await _call(self._own.caption, requests)
+        outcomes: Outcomes = await _call(self._own.caption, requests)
         return outcomes
 
     async def aclose(self) -> None:
@@ -133,5 +104,5 @@ async def _call(function: Callable[..., Any], *arguments: Any, **named: Any) -> 
             return await function(*arguments, **named)
         returned = await in_thread(partial(function, *arguments, **named))
         return await returned if inspect.isawaitable(returned) else returned
-    except SystemExit as end:
+    except SystemExit as end:  # as of a module that was made to be a program
         raise RuntimeError(f"it called sys.exit({end.code})") from end

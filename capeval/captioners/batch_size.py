@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from capeval.errors import UsageError
-
 # A batch that runs out of memory is repeated: a larger one would lose more work.
 _MOST = 64
 # The first batch measures only one video, which is not enough for a large step.
@@ -14,7 +12,6 @@ _FASTEST_GROWTH = 4
 _KEPT_FREE = 0.2
 # Batches without a failure after which a larger one is tried again: it costs a batch if it fails.
 _PATIENCE = 16
-_MOST_PATIENCE = 1024
 
 
 class BatchSize:
@@ -25,8 +22,7 @@ class BatchSize:
     fourfold. Where the peak is unknown (a CPU, or mps) it stays at 1. Videos with more frames than
     those of the last batch are counted as so many more of them.
 
-    Above a size that failed it does not go until sixteen batches have succeeded; then its limit
-    doubles, up to the first one. Each failure doubles the number of batches for the next time.
+    A size that was halved is a limit, which doubles after each sixteen batches that succeed.
 
     >>> size = BatchSize("auto")
     >>> size.done(1, peak=10, free=100); size.value
@@ -35,17 +31,13 @@ class BatchSize:
     8
     >>> size.failed(8); size.value
     4
-    >>> size.done(4, peak=40, free=100); size.value
-    7
     """
 
     def __init__(self, wanted: int | Literal["auto"]) -> None:
-        if wanted != "auto" and wanted < 1:
-            raise UsageError(f"--batch-size {wanted}: must be at least 1, or auto")
         self._automatic = wanted == "auto"
-        self._most = self._ceiling = _MOST if wanted == "auto" else wanted
+        self._most = self._limit = _MOST if wanted == "auto" else wanted
         self._frames: int | None = None
-        self._successes, self._patience = 0, _PATIENCE
+        self._successes = 0
         self.value = 1 if wanted == "auto" else wanted
 
     def of(self, frames: int) -> int:
@@ -57,7 +49,7 @@ class BatchSize:
         """
         if not self._automatic or not self._frames:
             return self.value
-        return max(1, min(self.value * self._frames // max(1, frames), self._ceiling))
+        return max(1, min(self.value * self._frames // max(1, frames), self._limit))
 
     def done(
         self, videos: int, *, peak: int | None, free: int | None, frames: int | None = None
@@ -66,26 +58,17 @@ class BatchSize:
 
         `frames` is how many the longest of them had.
         """
-        self._recover()
-        if not self._automatic or not peak or not free:
-            return
-        fit = int(free * (1 - _KEPT_FREE) / (peak / videos))
-        self.value = max(1, min(fit, _FASTEST_GROWTH * videos, self._ceiling))
-        self._frames = frames
+        self._successes += 1
+        if self._successes % _PATIENCE == 0:
+            self._limit = min(2 * self._limit, self._most)
+        if not self._automatic:
+            self.value = self._limit
+        elif peak and free:
+            fit = int(free * (1 - _KEPT_FREE) / (peak / videos))
+            self.value = max(1, min(fit, _FASTEST_GROWTH * videos, self._limit))
+            self._frames = frames
 
     def failed(self, videos: int) -> None:
         """Record that a batch of `videos` ran out of memory."""
-        if self._ceiling < self._most:
-            self._patience = min(2 * self._patience, _MOST_PATIENCE)
         self._successes = 0
-        self._ceiling = max(1, min(self._ceiling, videos - 1))
-        self.value = max(1, videos // 2)
-
-    def _recover(self) -> None:
-        self._successes += 1
-        if self._ceiling == self._most or self._successes < self._patience:
-            return
-        self._successes = 0
-        self._ceiling = min(2 * self._ceiling, self._most)
-        if not self._automatic:
-            self.value = self._ceiling
+        self._limit = self.value = max(1, videos // 2)

@@ -22,6 +22,7 @@ from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageEr
 from capeval.llm.asker import Asker, listed, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.types import ChatRequest
+from capeval.runs.folder import RunFolder
 from capeval.tracing import about
 
 _TOO_MANY = {
@@ -131,15 +132,26 @@ class EndpointCaptioner:
 
 @asynccontextmanager
 async def open_endpoint(
-    entry: ModelEntry | None, options: CaptionerOptions, on_notice: Callable[[str], None]
+    entry: ModelEntry | None,
+    options: CaptionerOptions,
+    on_notice: Callable[[str], None],
+    *,
+    dry_run: RunFolder | None = None,
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open an endpoint's captioner; without an entry it is the endpoint's only model."""
+    """Open an endpoint's captioner; without an entry it is the endpoint's only model.
+
+    In a dry run of `dry_run` the endpoint is not asked anything.
+    """
+    offline = dry_run is not None
     base_url = options.base_url or (entry and entry.base_url) or endpoint_url(None)
-    key, key_help = (None, "") if options.client else _key(entry, options, base_url)
+    key, key_help = (None, "")
+    if not (options.client or offline):
+        key, key_help = _key(entry, options, base_url)
     async with open_asker(
         base_url,
         key,
         client=options.client,
+        offline=offline,
         cache=options.cache,
         max_cost=options.max_cost,
         on_notice=on_notice,
@@ -152,7 +164,9 @@ async def open_endpoint(
             entry = entry or ModelEntry(name="model", reached="endpoint")
             served = entry.name
         else:
-            entry, served = await _served(entry, options, asker)
+            entry, served = await _served(entry, options, asker, dry_run)
+            if offline and served != entry.name:
+                on_notice(f"{asker.base_url} is not asked whether it serves {served}")
         form = ImageForm(
             options.images or (entry.images if options.base_url else "jpeg"),
             options.jpeg_quality,
@@ -198,9 +212,15 @@ def _key(
 
 
 async def _served(
-    entry: ModelEntry | None, options: CaptionerOptions, asker: Asker
+    entry: ModelEntry | None,
+    options: CaptionerOptions,
+    asker: Asker,
+    dry_run: RunFolder | None,
 ) -> tuple[ModelEntry, str]:
-    """Return the entry, and the endpoint's name for its model."""
+    """Return the entry, and the endpoint's name for its model.
+
+    In a dry run that is the name which the run has recorded, else that of the hub.
+    """
     if entry is not None and (not options.base_url or entry.hub is None or entry.name == entry.hub):
         return entry, entry.name
     if entry is None:
@@ -208,6 +228,9 @@ async def _served(
         known = [e for e in read_catalogue(CONFIG).values() if only in (e.name, e.hub)]
         entry = known[0] if known else ModelEntry(name=only, reached="endpoint")
         return entry.model_copy(update={"name": only, "reached": "endpoint"}), only
+    if dry_run is not None:
+        before = dry_run.read_manifest().get("generation", {}).get("generation", {})
+        return entry, entry.name if before.get("model") == entry.name else str(entry.hub)
     models = await asker.models()
     for name in (entry.name, entry.hub):
         if name in models:

@@ -57,6 +57,9 @@ class ContinuationScorer:
         try:
             ((shared, _),) = self._with_cache(inputs, [row])
         except (TypeError, ValueError, AttributeError, NotImplementedError, IndexError):
+            # Classes of transformers differ in their caches and in what they prepare for a step,
+            # and say so in no other way. Scoring one by one then shows whether the request itself
+            # is at fault.
             return False
         tolerance = _EXACT if self._loaded.dtype == torch.float32 else _ROUGH
         return abs(shared - self._one_by_one(inputs, row)[0]) <= tolerance * len(row)

@@ -23,6 +23,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -30,6 +31,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 from transformers import LlavaOnevisionConfig, Qwen2Config, SiglipVisionConfig
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.models.llava_onevision.modeling_llava_onevision import (
@@ -37,7 +39,6 @@ from transformers.models.llava_onevision.modeling_llava_onevision import (
     LlavaOnevisionModel,
 )
 
-from capeval.captioners.mixed_batches import left_padded
 from capeval.captioners.protocol import CaptionRequest
 from capeval.errors import UsageError
 
@@ -279,8 +280,13 @@ class LlavaVideoInputs:
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, torch.Tensor]:
         """Return `input_ids`, `attention_mask` and `pixel_values_videos`."""
-        rows = [self._ids(request) for request in requests]
-        return {**left_padded(rows, self._tokenizer.pad_token_id), **self._videos(requests)}
+        rows = [torch.tensor(self._ids(request)) for request in requests]
+        padded = partial(pad_sequence, batch_first=True, padding_side="left")
+        return {
+            "input_ids": padded(rows, padding_value=self._tokenizer.pad_token_id),
+            "attention_mask": padded([torch.ones_like(row) for row in rows]),
+            **self._videos(requests),
+        }
 
     def _videos(self, requests: Sequence[CaptionRequest]) -> dict[str, torch.Tensor]:
         videos = [self._pixels(request) for request in requests if len(request.frames)]

@@ -2,32 +2,76 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import sys
-from typing import Any, Unpack
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypedDict, Unpack, cast
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForImageTextToText,
+    AutoProcessor,
+    AutoTokenizer,
+    GenerationConfig,
+)
 
 from capeval.captioners import llava_video
-from capeval.captioners.load_options import DEFAULT_MAX_NEW_TOKENS, LoadOptions
-from capeval.captioners.loaded_model import (
-    context_length,
-    finished,
-    placed,
-    prepare_tokenizer,
-    recorded_weights,
-)
-from capeval.captioners.mixed_batches import JOINED, mixes_frame_counts
-from capeval.captioners.native_inputs import NativeInputs
+from capeval.captioners.native_inputs import JOINED, NativeInputs, mixes_frame_counts
 from capeval.captioners.pixel_bounds import preset_bounds
-from capeval.captioners.protocol import LoadedModel
+from capeval.captioners.protocol import BatchMaker, LoadedModel
 from capeval.errors import UsageError
-from capeval.local_models.checkpoint import Checkpoint, find_checkpoint
-from capeval.local_models.loading import check_complete, one_line_errors
+from capeval.local_models.checkpoint import (
+    Checkpoint,
+    check_complete,
+    find_checkpoint,
+    one_line_errors,
+    quantisation,
+)
+from capeval.local_models.devices import Placement, check_spread, place
 from capeval.local_models.weights_identity import folder_state
 
+_MAX_NEW_TOKENS = 1024
+_ATTENTION = "sdpa"
 _DEFAULT_SYSTEM = "You are a helpful assistant."
+# Removed once decoding is greedy, so that no record suggests that they were used.
+_SAMPLING = (
+    *("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff"),
+    *("top_h", "max_length", "max_time"),
+)
+_UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
+
+
+class LoadOptions(TypedDict, total=False):
+    """How a model is loaded and used; absent options have the checkpoint's values.
+
+    - `revision`: a commit, tag or branch of the hub
+    - `device`: auto, cuda, mps, cpu, or one of several ("cuda:1")
+    - `dtype`: auto (bfloat16, or float32 on a CPU), bfloat16, float16 or float32
+    - `attention`: transformers' attention, sdpa by default, or eager, flash_attention_2, …
+    - `max_new_tokens`: tokens a caption may have; 1,024 by default, 2,048 in the preset tuna
+    - `system_prompt`: replaces the chat template's own
+    - `preset`: for LLaVA-Video, Qwen2-VL and Qwen2.5-VL, published (the default) or tuna
+    - `generation`: changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`
+    - `template`: arguments of the chat template, such as `{"enable_thinking": False}`
+    - `serve`: the command that starts a server of it, named where it does not fit
+    - `on_notice`: called with messages about what takes long
+    """
+
+    revision: str | None
+    device: str
+    dtype: str
+    attention: str | None
+    max_new_tokens: int | None
+    system_prompt: str | None
+    preset: str | None
+    generation: Mapping[str, Any] | None
+    template: Mapping[str, Any] | None
+    serve: str | None
+    on_notice: Callable[[str], None]
 
 
 def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:
@@ -38,78 +82,68 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
         transformers.logging.disable_progress_bar()
     with one_line_errors(model):
         source = find_checkpoint(model, options.get("revision"))
-    before = folder_state(source.folder) if source.is_local else None
-    with one_line_errors(model):
-        loaded = _load(source, name, options)
-    if before is not None and folder_state(source.folder) != before:
-        # Its hash may then be that of other weights.
-        raise UsageError(f"{model}: was changed while it was loaded; run the same command again")
+        before = folder_state(source.folder) if source.is_local else None
+        is_llava_video = llava_video.ARCHITECTURE in (source.published.get("architectures") or ())
+        load = _load_llava_video if is_llava_video else _load_native
+        loaded = load(source, name, options)
+        if before is not None and folder_state(source.folder) != before:
+            # Its hash may then be that of other weights.
+            raise UsageError(
+                f"{model}: was changed while it was loaded; run the same command again"
+            )
     return loaded
-
-
-def _load(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
-    if llava_video.ARCHITECTURE in (source.published.get("architectures") or ()):
-        return _load_llava_video(source, name, options)
-    return _load_native(source, name, options)
 
 
 def _load_llava_video(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
     model, published = source.model, source.published
     wanted = options.get("preset") or "published"
     if wanted not in llava_video.PRESETS:
-        raise UsageError(
-            f"{name}: preset {wanted!r}: must be one of {', '.join(llava_video.PRESETS)}"
-        )
+        known = ", ".join(llava_video.PRESETS)
+        raise UsageError(f"{name}: preset {wanted!r}: must be one of {known}")
     if options.get("template"):
         raise UsageError(f"{name}: it takes no template")
-    chosen = llava_video.PRESETS[wanted]
-    config = llava_video.build_config(published, model=name, preset=chosen)
+    preset = llava_video.PRESETS[wanted]
+    config = llava_video.build_config(published, model=name, preset=preset)
     with torch.device("meta"):
         meta = llava_video.LlavaVideoForConditionalGeneration(config)
     # A preset has the precision of the code that it follows, unless another is asked for.
-    placement, loading = placed(name, source, meta, {"dtype": chosen.dtype, **options})
-    weights = recorded_weights(source, options)
-    with one_line_errors(model):
-        # The checkpoint's config.json says "llava", which is another model's name here.
-        tokenizer: Any = AutoTokenizer.from_pretrained(
-            model, config=config.text_config, **source.arguments
-        )
-        loaded, info = llava_video.LlavaVideoForConditionalGeneration.from_pretrained(
-            model,
-            revision=source.revision,
-            config=config,
-            key_mapping=llava_video.KEY_MAP,
-            **loading,
-        )
+    placement, loading = _placed(name, source, meta, {"dtype": preset.dtype, **options})
+    # The checkpoint's config.json says "llava", which is another model's name here.
+    tokenizer: Any = AutoTokenizer.from_pretrained(
+        model, config=config.text_config, **source.arguments
+    )
+    loaded, info = llava_video.LlavaVideoForConditionalGeneration.from_pretrained(
+        model,
+        revision=source.revision,
+        config=config,
+        key_mapping=llava_video.KEY_MAP,
+        **loading,
+    )
     check_complete(model, info)
     # Otherwise a part of a model would write captions.
     if left := sorted(key for key in info.get("unexpected_keys") or () if ".layers." in key):
         raise UsageError(
             f"{model}: its checkpoint has more layers than its config.json states: {left[0]}"
         )
-    prepare_tokenizer(tokenizer)
     if len(tokenizer) > config.image_token_index:
         raise UsageError(f"{name}: its tokenizer leaves no id for the frames")
-    system_prompt = options.get("system_prompt")
-    system = _DEFAULT_SYSTEM if system_prompt is None else system_prompt
+    system = options.get("system_prompt")
+    system = _DEFAULT_SYSTEM if system is None else system
     timed = bool(published.get("add_time_instruction", True))
-    inputs = llava_video.LlavaVideoInputs(
-        tokenizer, config, system=system, wording=chosen.wording, timed=timed
-    )
-    return finished(
+    return _finished(
+        source,
         loaded,
         tokenizer,
-        inputs,
+        llava_video.LlavaVideoInputs(
+            tokenizer, config, system=system, wording=preset.wording, timed=timed
+        ),
         name=name,
         placement=placement,
-        revision=source.revision,
-        max_new_tokens=options.get("max_new_tokens") or chosen.max_new_tokens,
-        generation=options.get("generation"),
+        options={"max_new_tokens": preset.max_new_tokens, **_given(options)},
         # Its authors' code generates from embeddings, so the penalty never sees the prompt.
-        penalise_prompt=False,
+        penalises_prompt=False,
         mixes_frame_counts=True,
         settings={
-            "weights": weights,
             "system_prompt": system,
             "preset": wanted,
             "repetition_penalty_over": "written",
@@ -124,43 +158,40 @@ def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedM
     if source.is_local and source.file("adapter_config.json") is not None:
         # Whether it is applied depends on a package that may not be there.
         raise UsageError(f"{model}: has an adapter (adapter_config.json); merge it first")
-    system_prompt = options.get("system_prompt")
-    processing: dict[str, Any] = {}
-    template = dict(options.get("template") or {})
-    with one_line_errors(model):
-        config = _text_part(AutoConfig.from_pretrained(model, **source.arguments))
+    config = AutoConfig.from_pretrained(model, **source.arguments)
+    # The part that reads and writes text; omni models have others.
+    config = getattr(config, "thinker_config", None) or config
     bounds = preset_bounds(config.model_type, options.get("preset"), model=name)
-    with one_line_errors(model):
-        with torch.device("meta"):
-            meta = AutoModelForImageTextToText.from_config(config)
-        processor: Any = AutoProcessor.from_pretrained(model, **source.arguments)
+    with torch.device("meta"):
+        meta = AutoModelForImageTextToText.from_config(config)
+    processor: Any = AutoProcessor.from_pretrained(model, **source.arguments)
     if getattr(processor, "video_processor", None) is None:
         raise UsageError(f"{name}: it takes no video ({config.model_type} has no video processor)")
     if getattr(processor, "chat_template", None) is None:
         raise UsageError(f"{name}: its processor has no chat template")
-    generation, max_new_tokens = options.get("generation"), options.get("max_new_tokens")
+    options = _given(options)
     if bounds is not None:
-        generation = {**(bounds.generation or {}), **(generation or {})}
-        max_new_tokens = max_new_tokens or bounds.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
-        bounds = bounds.within(context_length(config.get_text_config()), max_new_tokens)
+        limit = options.get("max_new_tokens") or bounds.max_new_tokens or _MAX_NEW_TOKENS
+        generation = {**(bounds.generation or {}), **(options.get("generation") or {})}
+        options = {**options, "max_new_tokens": limit, "generation": generation}
+        bounds = bounds.within(_context_length(config.get_text_config()), limit)
+    processing: dict[str, Any] = {}
     # The authors' code limits what a video may cost; without this transformers does not.
     if hasattr(processor.video_processor, "cap_pixels_per_frame"):
         processing["cap_pixels_per_frame"] = bounds is None
-    placement, loading = placed(name, source, meta, options)
-    weights = recorded_weights(source, options)
-    with one_line_errors(model):
-        loaded, info = AutoModelForImageTextToText.from_pretrained(
-            model, config=config, **source.arguments, **loading
-        )
+    placement, loading = _placed(name, source, meta, options)
+    loaded, info = AutoModelForImageTextToText.from_pretrained(
+        model, config=config, **source.arguments, **loading
+    )
     check_complete(model, info)
-    prepare_tokenizer(processor.tokenizer)
-    sized = {} if bounds is None else bounds.settings()
-    return finished(
+    system, template = options.get("system_prompt"), dict(options.get("template") or {})
+    return _finished(
+        source,
         loaded,
         processor.tokenizer,
         NativeInputs(
             processor,
-            system_prompt=system_prompt,
+            system_prompt=system,
             options=processing,
             template=template,
             bounds=bounds,
@@ -168,21 +199,157 @@ def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedM
         ),
         name=name,
         placement=placement,
-        revision=source.revision,
-        max_new_tokens=max_new_tokens or DEFAULT_MAX_NEW_TOKENS,
-        generation=generation,
+        options=options,
         mixes_frame_counts=mixes_frame_counts(config.model_type),
         settings={
-            "weights": weights,
-            "system_prompt": system_prompt,
-            "processor": processing | sized,
+            "system_prompt": system,
+            "processor": processing | ({} if bounds is None else bounds.settings()),
             **({"template": template} if template else {}),
             **({} if bounds is None else {"preset": options.get("preset") or "published"}),
         },
     )
 
 
-def _text_part(config: Any) -> Any:
-    """Return the config of the part that reads and writes text; omni models have others."""
-    thinker = getattr(config, "thinker_config", None)
-    return config if thinker is None else thinker
+def _given(options: LoadOptions) -> LoadOptions:
+    return cast("LoadOptions", {k: value for k, value in options.items() if value is not None})
+
+
+def _placed(
+    name: str, source: Checkpoint, meta: Any, options: LoadOptions
+) -> tuple[Placement, dict[str, Any]]:
+    """Return where a model goes, and the arguments that load it there; raises `UsageError`.
+
+    `meta` is the model without its weights.
+    """
+    size = source.size(meta)
+    placement = place(
+        name,
+        size,
+        device=options.get("device", "auto"),
+        dtype=options.get("dtype", "auto"),
+        serve=options.get("serve"),
+    )
+    loading: dict[str, Any] = {
+        "dtype": placement.dtype,
+        "attn_implementation": options.get("attention") or _ATTENTION,
+        "output_loading_info": True,
+    }
+    if room := dict(placement.room):
+        # "auto" gives each GPU an even share, which the smallest may have no room for.
+        is_even = min(room.values()) * len(room) >= size.bytes(placement.dtype)
+        loading |= {"device_map": "auto" if is_even else "sequential", "max_memory": room}
+    elif placement.device.type == "cuda" or size.quantisation is not None:
+        # Straight to the GPU: a detour through main memory needs as much of that. Packed weights
+        # cannot be moved later.
+        loading["device_map"] = {"": placement.device}
+    return placement, loading
+
+
+def _finished(
+    source: Checkpoint,
+    loaded: Any,
+    tokenizer: Any,
+    inputs: BatchMaker,
+    *,
+    name: str,
+    placement: Placement,
+    options: LoadOptions,
+    mixes_frame_counts: bool,
+    settings: Mapping[str, Any],
+    penalises_prompt: bool = True,
+) -> LoadedModel:
+    """Return a model with its decoding, which is greedy unless `options` say otherwise."""
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    check_spread(name, placement, getattr(loaded, "hf_device_map", {}))
+    quantised = quantisation(loaded.config.to_dict())
+    if placement.device.type != "cuda" and quantised is None:
+        # On a GPU it has been put there already.
+        loaded.to(placement.device)
+    loaded.eval()
+    # Some kernels for packed weights work in another precision than was asked for.
+    dtype = placement.dtype if quantised is None else loaded.dtype
+    decoding = _greedy(
+        loaded,
+        tokenizer,
+        options.get("max_new_tokens") or _MAX_NEW_TOKENS,
+        options.get("generation") or {},
+    )
+    recorded = {
+        name: value
+        for name, value in _plain(decoding.to_dict()).items()
+        if value is not None and name not in _UNRECORDED
+    }
+    penalty = None
+    if not penalises_prompt:
+        penalty, decoding.repetition_penalty = decoding.repetition_penalty, None
+    # Defaults of every call come from here, so that nothing unrecorded takes effect.
+    loaded.generation_config = decoding
+    found = source.identity(options.get("on_notice"))
+    return LoadedModel(
+        model=loaded,
+        tokenizer=tokenizer,
+        inputs=inputs,
+        generation=decoding,
+        device=placement.device,
+        devices=placement.devices if placement.room else (),
+        dtype=dtype,
+        revision=source.revision,
+        context=_context_length(loaded.config.get_text_config()),
+        penalty=penalty,
+        mixes_frame_counts=mixes_frame_counts,
+        settings={
+            "dtype": str(dtype).removeprefix("torch."),
+            "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
+            "generation": recorded,
+            **({"quantisation": _plain(quantised)} if quantised is not None else {}),
+            # Not a folder's name, which may change.
+            "weights": found if isinstance(found, str) else {"sha256": found["sha256"]},
+            **settings,
+        },
+    )
+
+
+def _greedy(
+    loaded: Any, tokenizer: Any, max_new_tokens: int, overrides: Mapping[str, Any]
+) -> GenerationConfig:
+    """Return the checkpoint's own decoding made greedy; a repetition penalty, say, stays."""
+    config: GenerationConfig = copy.deepcopy(loaded.generation_config)
+    for name in _SAMPLING:
+        if hasattr(config, name):
+            setattr(config, name, None)
+    ends = config.eos_token_id
+    ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+    if tokenizer.eos_token_id is not None and tokenizer.eos_token_id not in ends:
+        ends.append(tokenizer.eos_token_id)
+    config.do_sample = False
+    config.num_beams = 1
+    config.num_return_sequences = 1
+    config.max_new_tokens = max_new_tokens
+    config.eos_token_id = sorted(ends)
+    config.pad_token_id = tokenizer.pad_token_id
+    config.return_dict_in_generate = False
+    for name, value in overrides.items():
+        if not hasattr(config, name):
+            raise UsageError(f"generation setting {name}: transformers knows none of that name")
+        setattr(config, name, value)
+    return config
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what are JSON values, by name."""
+    plain = {}
+    for name, value in sorted(values.items()):
+        with suppress(TypeError):
+            json.dumps(value)
+            plain[name] = value
+    return plain
+
+
+def _context_length(config: Any) -> int | None:
+    """Return how many tokens a language model reads, or None if its config does not say."""
+    length = getattr(config, "max_position_embeddings", None)
+    rope = getattr(config, "rope_parameters", None) or {}
+    factor = rope.get("factor") if rope.get("rope_type", "default") != "default" else None
+    return None if length is None else int(length * (factor or 1))

@@ -7,7 +7,6 @@ similar length together.
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 import time
 from collections import deque
@@ -16,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-
-from pydantic import ValidationError
 
 from capeval.captioners.caption_cleanup import (
     REASONING_REMOVED,
@@ -34,11 +31,9 @@ from capeval.errors import (
     UsageError,
     VideoError,
 )
-from capeval.files.jsonl import as_stored
-from capeval.plugins import blaming
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
-from capeval.text import complaint, describe, one_line, shown
+from capeval.text import describe, one_line, shown
 from capeval.tracing import trace
 from capeval.video import FrameReader, FrameSet
 
@@ -125,7 +120,6 @@ class _Pipeline:
         self._reader, self._captioner, self._record = reader, captioner, record
         self._arrived: dict[int, _Read | None] = {}
         self._next = 0
-        self._waiting: dict[int, list[_Read]] = {}
         self._pool: list[_Read] = []
         self._mixes = bool(getattr(captioner, "mixes_frame_counts", False))
         self._ready: deque[list[_Read]] = deque()
@@ -173,26 +167,21 @@ class _Pipeline:
         finally:
             self._readers -= 1
             if self._readers == 0:
-                while self._waiting:
-                    self._ready.append(self._waiting.pop(next(iter(self._waiting))))
                 while self._pool:
-                    self._take_from_pool()
+                    self._take_batch()
             self._changed.set()
 
     async def _read(self, job: Job) -> _Read | None:
         try:
-            with blaming(
-                lambda error: _FailedError(describe(error, 300)), passing=(UsageError, VideoError)
-            ):
-                frames = await in_thread(partial(job.read, self._reader, self._cancel))
+            frames = await in_thread(partial(job.read, self._reader, self._cancel))
         except UsageError as failure:  # no decoder: no video can be read
             self._stop(failure)
         except VideoError as failure:
             self._unread(job, failure.message)
-        except _FailedError as failure:
+        except Exception as failure:
             # A decoder may raise anything on a broken file; the other videos continue.
             trace("video not decoded", failure=failure, index=job.index)
-            self._unread(job, f"cannot be decoded ({failure})")
+            self._unread(job, f"cannot be decoded ({describe(failure, 300)})")
         else:
             return _Read(job, frames, frames.frames.nbytes)
         return None
@@ -224,30 +213,29 @@ class _Pipeline:
                 self._gather(ready)
 
     def _gather(self, read: _Read) -> None:
-        if self._mixes:
-            self._pool.append(read)
-            # Wider than a batch, so that videos of similar length find each other.
-            if len(self._pool) >= 2 * self._size or self._pooled() >= AHEAD_BYTES // 2:
-                self._take_from_pool()
-            return
-        count = len(read.frames.indices)
-        self._waiting.setdefault(count, []).append(read)
-        if len(self._waiting[count]) >= self._size:
-            self._ready.append(self._waiting.pop(count))
-        waiting = [read for group in self._waiting.values() for read in group]
-        # Videos of many different frame counts: waiting longer would only block the readers.
-        if len(waiting) >= 2 * self._size or sum(r.size for r in waiting) >= AHEAD_BYTES // 2:
-            fullest = max(self._waiting, key=lambda count: len(self._waiting[count]))
-            self._ready.append(self._waiting.pop(fullest))
+        self._pool.append(read)
+        alike, size = self._alike(read), self._size
+        if not self._mixes and len(alike) >= size:
+            self._take_batch(alike)
+        # For a model that pads, more than a batch waits, so that videos of similar length find each
+        # other. For others, waiting longer for equal frame counts would only block the readers.
+        elif len(self._pool) >= 2 * size or sum(r.size for r in self._pool) >= AHEAD_BYTES // 2:
+            self._take_batch()
 
-    def _pooled(self) -> int:
-        return sum(read.size for read in self._pool)
+    def _alike(self, one: _Read) -> list[_Read]:
+        """Return the videos that can share a batch with one, those nearest in length first."""
 
-    def _take_from_pool(self) -> None:
-        # The one that waits longest, with those nearest to it in length: they are padded least.
-        first = len(self._pool[0].frames.indices)
-        nearest = sorted(self._pool, key=lambda read: abs(len(read.frames.indices) - first))
-        batch = nearest[: self._size]
+        def apart(read: _Read) -> int:
+            return abs(len(read.frames) - len(one.frames))
+
+        return sorted((r for r in self._pool if self._mixes or not apart(r)), key=apart)
+
+    def _take_batch(self, alike: list[_Read] | None = None) -> None:
+        """Take `alike`, else the video that waits longest or the most common frame count."""
+        if alike is None:
+            first = self._pool[:1] if self._mixes else self._pool
+            alike = max(map(self._alike, first), key=len)
+        batch = alike[: self._size]
         chosen = set(map(id, batch))
         self._pool = [read for read in self._pool if id(read) not in chosen]
         self._ready.append(batch)
@@ -284,25 +272,18 @@ class _Pipeline:
         returned: Sequence[object]
         failed: str | None = None
         try:
-            with blaming(lambda error: _FailedError(f"the model failed: {describe(error, 300)}")):
-                # A list made here would keep the frames alive as long as the call runs.
-                found = await self._captioner.caption(_handed_over(requests))
-                returned = _as_list(found, len(seen))
+            # A list made here would keep the frames alive as long as the call runs.
+            returned = _as_list(await self._captioner.caption(_handed_over(requests)), len(seen))
         except CapevalError as failure:
             self._stop(failure)
             return
-        except _FailedError as failure:
+        except Exception as failure:
             trace("model failed", failure=failure, indexes=[job.index for job, _, _ in seen])
-            returned = [Uncaptioned(job.index, str(failure)) for job, _, _ in seen]
-            failed = str(failure)
+            failed = f"the model failed: {describe(failure, 300)}"
+            returned = [Uncaptioned(job.index, failed) for job, _, _ in seen]
         seconds = (time.perf_counter() - started) / len(seen)
         for (job, frames, warnings), value in zip(seen, returned, strict=True):
-            made = (
-                Captioned(job.index, value, Usage(), seconds, self._captioner.name)
-                if isinstance(value, str)
-                else value
-            )
-            outcome = _checked(job, made, warnings)
+            outcome = _checked(job, value, warnings, seconds, self._captioner.name)
             self._recorded(job, outcome, frames)
             if (error := self._fail_fast.record(outcome)) and not self._stopped:
                 self._stop(error)
@@ -340,10 +321,6 @@ def _handed_over(requests: list[CaptionRequest]) -> list[CaptionRequest]:
     return handed
 
 
-class _FailedError(Exception):
-    """A model or a decoder failed; the message is the reason."""
-
-
 def _as_list(returned: object, count: int) -> Sequence[object]:
     if not isinstance(returned, list | tuple):
         raise TypeError(f"it returned a {type(returned).__name__}, not a list of captions")
@@ -352,91 +329,29 @@ def _as_list(returned: object, count: int) -> Sequence[object]:
     return [*returned]
 
 
-def _checked(job: Job, outcome: object, frame_warnings: tuple[str, ...]) -> Captioned | Uncaptioned:
+def _checked(
+    job: Job, outcome: object, frame_warnings: tuple[str, ...], seconds: float, model: str
+) -> Captioned | Uncaptioned:
     """Return a captioner's outcome as recorded; one that cannot be recorded is `Uncaptioned`."""
     index = job.index
-    try:
-        with blaming(
-            lambda error: _FailedError(f"a value that raises {describe(error)}"),
-            passing=(_FailedError,),
-        ):
-            if isinstance(outcome, Uncaptioned) and outcome.index == index:
-                return Uncaptioned(index, one_line(str(outcome.reason)))
-            made = _validated(index, outcome)
-    except _FailedError as fault:
-        return Uncaptioned(index, one_line(f"the model returned {fault}"))
-    if job.kind == "answer":
-        warnings = (*frame_warnings, *made.warnings)
-        return replace(made, warnings=tuple(dict.fromkeys(warnings)))
-    try:
-        caption = caption_in(made.text)
-    except ReplyError as fault:
-        return Uncaptioned(index, str(fault))
-    if is_empty(caption):
-        return Uncaptioned(index, "the caption is empty")
-    removed = REASONING_REMOVED if has_reasoning(made.text) else None
-    found = filter(None, (removed, repetition_warning(caption)))
-    warnings = (*frame_warnings, *made.warnings, *found)
-    return replace(made, text=caption, warnings=tuple(dict.fromkeys(warnings)))
-
-
-def _validated(index: str, outcome: object) -> Captioned:
-    """Return a caption of plain values that can be stored and read again."""
-    if isinstance(outcome, Captioned | Uncaptioned) and outcome.index != index:
-        raise _FailedError(f"the outcome of {shown(outcome.index)} in its place")
-    if not isinstance(outcome, Captioned):
-        raise _FailedError(f"a {type(outcome).__name__}, not a caption")
-    values = {name: getattr(outcome, name) for name in _TYPES}
-    for name, kind in _TYPES.items():
-        if not isinstance(values[name], kind):
-            raise _FailedError(f"a caption whose {name} is a {type(values[name]).__name__}")
-    warnings = [*values["warnings"]]
-    for warning in warnings:
-        if not isinstance(warning, str):
-            raise _FailedError(f"a caption with a warning that is a {type(warning).__name__}")
-    try:
-        seconds, details, usage = as_stored(
-            [values["seconds"], dict(values["details"]), dict(values["usage"])]
-        )
-        return Captioned(
-            index=index,
-            text=_encodable(values["text"]).strip(),
-            usage=Usage(**usage),
-            seconds=seconds,
-            model=_encodable(values["model"]),
-            revision=None if values["revision"] is None else _encodable(values["revision"]),
-            warnings=tuple(map(_encodable, warnings)),
-            details=details,
-            likelihoods=_pairs(values["likelihoods"]),
-        )
-    except ValidationError as faults:
-        raise _FailedError(f"a caption whose usage.{': '.join(complaint(faults))}") from None
-    except (TypeError, ValueError) as error:
-        raise _FailedError(f"a caption that is not JSON: {one_line(str(error), 120)}") from None
-
-
-def _pairs(values: Any) -> tuple[tuple[float, int], ...] | None:
-    if values is None:
-        return None
-    pairs = tuple((float(total), int(tokens)) for total, tokens in values)
-    if not all(math.isfinite(total) and tokens > 0 for total, tokens in pairs):
-        raise ValueError("a likelihood is not a number")
-    return pairs
-
-
-def _encodable(text: str) -> str:
-    # An unpaired surrogate can be neither printed nor read again; methods of `str` itself are used
-    # because a subclass could have others.
-    return str.encode(text, "utf-8", "replace").decode("utf-8")
-
-
-_TYPES: Mapping[str, Any] = {
-    "text": str,
-    "usage": Usage,
-    "seconds": int | float,
-    "model": str,
-    "revision": str | None,
-    "warnings": list | tuple,
-    "details": Mapping,
-    "likelihoods": list | tuple | None,
-}
+    if isinstance(outcome, str):
+        outcome = Captioned(index, outcome, Usage(), seconds, model)
+    if not isinstance(outcome, Captioned | Uncaptioned):
+        return Uncaptioned(index, f"the model returned a {type(outcome).__name__}, not a caption")
+    if outcome.index != index:
+        other = shown(outcome.index)
+        return Uncaptioned(index, f"the model returned the outcome of {other} in its place")
+    if isinstance(outcome, Uncaptioned):
+        return Uncaptioned(index, one_line(str(outcome.reason)))
+    text, found = outcome.text.strip(), [*frame_warnings, *outcome.warnings]
+    if job.kind == "caption":
+        try:
+            text = caption_in(text)
+        except ReplyError as fault:
+            return Uncaptioned(index, str(fault))
+        if is_empty(text):
+            return Uncaptioned(index, "the caption is empty")
+        if has_reasoning(outcome.text):
+            found.append(REASONING_REMOVED)
+        found += filter(None, [repetition_warning(text)])
+    return replace(outcome, text=text, warnings=tuple(dict.fromkeys(found)))

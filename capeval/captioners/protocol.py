@@ -6,16 +6,21 @@ and the likelihoods of texts can be asked for.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+
+from pydantic import AfterValidator, BeforeValidator, FiniteFloat, PositiveInt
+from pydantic.dataclasses import dataclass as validated_dataclass
+
+from capeval.files.jsonl import as_stored
+from capeval.schema import Usage
+from capeval.text import storable
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
     from numpy.typing import NDArray
-
-    from capeval.schema import Usage
 
 
 @dataclass(frozen=True)
@@ -61,24 +66,33 @@ class CaptionRequest:
         }
 
 
-@dataclass(frozen=True)
+def _storable(value: object) -> object:
+    return storable(value) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_storable)]
+"""Text without unpaired surrogates, which could be neither printed nor read again."""
+
+
+@validated_dataclass(frozen=True)
 class Captioned:
     """A caption or an answer and its token counts; `warnings` name its faults, if it has any.
 
     `likelihoods` has the summed negative log-likelihood (in nats) and the number of tokens of each
-    of the request's continuations.
+    of the request's continuations. Raises pydantic's `ValidationError`, a `ValueError`, for what
+    could not be stored.
     """
 
     index: str
-    text: str
+    text: Text
     usage: Usage
-    seconds: float
-    model: str
-    revision: str | None = None
-    warnings: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    seconds: FiniteFloat
+    model: Text
+    revision: Text | None = None
+    warnings: tuple[Text, ...] = ()
+    details: Annotated[Mapping[str, Any], AfterValidator(as_stored)] = field(default_factory=dict)
     """What else the caption line records, such as the image encoding or the system prompt."""
-    likelihoods: tuple[tuple[float, int], ...] | None = None
+    likelihoods: tuple[tuple[FiniteFloat, PositiveInt], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -102,11 +116,7 @@ class SimpleCaptioner(Protocol):
     likelihoods are returned.
     """
 
-    def caption(
-        self, requests: Sequence[CaptionRequest], /
-    ) -> (
-        Sequence[Captioned | Uncaptioned | str] | Awaitable[Sequence[Captioned | Uncaptioned | str]]
-    ):
+    def caption(self, requests: Sequence[CaptionRequest], /) -> Outcomes | Awaitable[Outcomes]:
         """Return one caption per request, in order; a method that is not async runs in a thread."""
         ...
 
@@ -152,12 +162,8 @@ class Captioner(Protocol):
         ...
 
 
-class BatchMaker(Protocol):
-    """Turns requests into one left-padded batch."""
-
-    def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
-        """Return what `generate` takes, on the processor; raises `ValueError` to refuse a video."""
-        ...
+BatchMaker = Callable[[Sequence[CaptionRequest]], Mapping[str, Any]]
+"""Makes one left-padded batch, on the processor; raises `ValueError` to refuse a video."""
 
 
 @dataclass(frozen=True)

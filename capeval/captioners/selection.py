@@ -27,6 +27,7 @@ from capeval.errors import CapevalError, UsageError
 from capeval.llm.meter import Meter
 from capeval.plugins import blaming
 from capeval.runs.concurrency import in_thread
+from capeval.runs.folder import RunFolder
 from capeval.schema import Usage
 from capeval.text import describe, one_line, shown
 from capeval.video import FrameReader
@@ -87,9 +88,15 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
 
 @asynccontextmanager
 async def open_captioner(
-    options: CaptionerOptions, *, on_notice: Callable[[str], None] = lambda _: None
+    options: CaptionerOptions,
+    *,
+    on_notice: Callable[[str], None] = lambda _: None,
+    dry_run: RunFolder | None = None,
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open a captioner; its model or connections close with the block."""
+    """Open a captioner; its model or connections close with the block.
+
+    For a dry run of a run that is named, an endpoint needs neither a key nor a server.
+    """
     entry = choose_model(options)
     if entry is not None and not isinstance(options.model, str | None):
         _refuse(entry.name, options, *_OF_IMAGES, *_OF_MODELS)
@@ -106,14 +113,16 @@ async def open_captioner(
                 # The captions are written; a plugin's fault changes nothing.
                 on_notice(one_line(f"{entry.name} could not be closed: {error}"))
     else:
-        backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
+        more = {}
         if entry is not None and entry.reached != "endpoint":
             _refuse(entry.name, options, *_OF_IMAGES)
         else:
+            more = {"dry_run": dry_run}
             for name in _given(options, *_IN_PROCESS):
                 instead = "--max-concurrency" if name == "batch_size" else "the server's own option"
                 raise UsageError(f"{_flag(name)} is for models in this process; use {instead}")
-        async with backend(entry, options, on_notice) as opened:
+        backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
+        async with backend(entry, options, on_notice, **more) as opened:
             yield opened
 
 

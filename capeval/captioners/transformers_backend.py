@@ -6,8 +6,8 @@ import asyncio
 import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -19,8 +19,6 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner, load_arguments
-from capeval.captioners.written_text import written_text
-from capeval.errors import UsageError
 from capeval.llm.meter import Meter
 from capeval.local_models.devices import (
     MemoryMeter,
@@ -35,7 +33,7 @@ from capeval.text import one_line
 
 if TYPE_CHECKING:
     from capeval.captioners.likelihoods import ContinuationScorer, Score
-    from capeval.captioners.load_options import LoadOptions
+    from capeval.captioners.loading import LoadOptions
 
 Outcome = Captioned | Uncaptioned
 
@@ -83,12 +81,9 @@ class TransformersCaptioner:
 
         `model` is a hub id or a folder in the same layout, and `name` what the run calls it; `seed`
         is that of captions drawn at random, where `options` ask for such;
-        `options` are those of `capeval.captioners.load_options.LoadOptions`. Raises `MissingExtra`
+        `options` are those of `capeval.captioners.loading.LoadOptions`. Raises `MissingExtra`
         and `UsageError`.
         """
-        tokens = options.get("max_new_tokens")
-        if tokens is not None and tokens < 1:
-            raise UsageError(f"--max-new-tokens {tokens}: must be at least 1")
         require_packages(_NEEDED, "generate")
         from capeval.captioners.loading import load_model
 
@@ -135,21 +130,13 @@ class TransformersCaptioner:
         outcomes: dict[int, Outcome] = {}
         # The longest first: it decides how many fit.
         order = sorted(range(len(requests)), key=lambda at: -len(requests[at].frames))
-        for _, same in groupby(order, key=lambda at: self._shape(requests[at])):
-            waiting = list(same)
-            while waiting and not stop.is_set():
-                size = self._size.of(len(requests[waiting[0]].frames))
-                now, waiting = waiting[:size], waiting[size:]
-                done = self._attempt([requests[at] for at in now], stop)
-                if done is None:
-                    waiting = now + waiting
-                else:
-                    outcomes.update(zip(now, done, strict=True))
+        while order and not stop.is_set():
+            now = order[: self._size.of(len(requests[order[0]].frames))]
+            done = self._attempt([requests[at] for at in now], stop)
+            if done is not None:
+                outcomes.update(zip(now, done, strict=True))
+                order = order[len(now) :]
         return [outcomes[at] for at in sorted(outcomes)]
-
-    def _shape(self, request: CaptionRequest) -> int:
-        # Some models take only videos with equal numbers of frames in one batch.
-        return 0 if self._loaded.mixes_frame_counts else len(request.frames)
 
     def _attempt(
         self, requests: Sequence[CaptionRequest], stop: threading.Event
@@ -179,7 +166,8 @@ class TransformersCaptioner:
         import torch
 
         loaded = self._loaded
-        with _held(self._preparing, stop):
+        with self._preparing:
+            _check(stop)
             began = time.perf_counter()
             try:
                 batch = loaded.inputs(requests)
@@ -196,7 +184,8 @@ class TransformersCaptioner:
                 f"its {frames} frames and the prompt make {tokens} tokens, and "
                 f"the model reads {loaded.context}: take fewer frames"
             )
-        with _held(self._generating, stop), torch.inference_mode():
+        with self._generating, torch.inference_mode():
+            _check(stop)
             began = time.perf_counter()
             self._memory.start()
             if loaded.generation.do_sample:
@@ -266,6 +255,9 @@ class TransformersCaptioner:
         seconds: float,
         batch: int,
     ) -> Captioned:
+        import torch
+        import transformers
+
         loaded = self._loaded
         limit = int(loaded.generation.max_new_tokens)
         ends = frozenset(loaded.generation.eos_token_id)
@@ -289,7 +281,12 @@ class TransformersCaptioner:
             model=self.name,
             revision=loaded.revision,
             warnings=tuple(warnings),
-            details={"batch": batch, "device": _named(loaded), **_versions()},
+            details={
+                "batch": batch,
+                "device": ", ".join(map(str, loaded.devices or (loaded.device,))),
+                "transformers": transformers.__version__,
+                "torch": str(torch.__version__),
+            },
         )
 
 
@@ -312,24 +309,13 @@ async def open_transformers(
         await captioner.aclose()
 
 
-@contextmanager
-def _held(lock: threading.Lock, stop: threading.Event) -> Iterator[None]:
-    """Hold a lock; raise `_Stopped` if the call is cancelled while it waits for it."""
-    while not lock.acquire(timeout=_POLL):
-        if stop.is_set():
-            raise _Stopped
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-# Short enough for Ctrl-C, long enough to cost nothing.
-_POLL = 0.05
+def _check(stop: threading.Event) -> None:
+    if stop.is_set():
+        raise _Stopped
 
 
 class _Stopped(Exception):
-    """The call was cancelled: nobody waits for its captions."""
+    """The call was cancelled while it waited for the model: nobody waits for its captions."""
 
 
 class _Refused(Exception):
@@ -348,6 +334,38 @@ class _Stop:
         return torch.full((input_ids.shape[0],), self._event.is_set(), device=input_ids.device)
 
 
+# Where a tokenizer calls these special, decoding would drop them and keep what they enclose.
+_MARKS = frozenset({"<think>", "</think>", "<|channel>", "<channel|>"})
+_OPENED = "<think>"
+# The opening mark and a newline, each perhaps of several tokens, end such a prompt.
+_PROMPT_END = 8
+
+
+def written_text(tokenizer: Any, prompt: Sequence[int], written: Sequence[int]) -> str:
+    """Return the text of the tokens `written` after the tokens `prompt`, without special tokens.
+
+    Marks of reasoning stay in it. Where the chat template opens the reasoning, its mark is put in
+    front, so that reasoning which was cut off is not taken for a caption.
+    """
+    marks = {
+        token: added.content
+        for token, added in tokenizer.added_tokens_decoder.items()
+        if added.special and added.content in _MARKS
+    }
+    text = "".join(
+        marks[tokens[0]] if is_mark else tokenizer.decode(tokens, skip_special_tokens=True)
+        for is_mark, tokens in _runs(written, marks)
+    ).strip()
+    end: str = tokenizer.decode(list(prompt[-_PROMPT_END:]), skip_special_tokens=False)
+    return f"{_OPENED}{text}" if end.rstrip().endswith(_OPENED) else text
+
+
+def _runs(tokens: Sequence[int], marks: dict[int, str]) -> list[tuple[bool, list[int]]]:
+    """Return each mark alone, and what is between two marks together."""
+    grouped = groupby(enumerate(tokens), lambda pair: pair[0] if pair[1] in marks else None)
+    return [(at is not None, [token for _, token in pairs]) for at, pairs in grouped]
+
+
 def _penalty(loaded: LoadedModel, prompt: int) -> list[Any]:
     if loaded.penalty is None or loaded.penalty == 1:
         return []
@@ -364,18 +382,7 @@ def _moved(name: str, value: Any, loaded: LoadedModel) -> Any:
     return value.to(loaded.device, dtype=dtype)
 
 
-def _named(loaded: LoadedModel) -> str:
-    return ", ".join(map(str, loaded.devices)) or str(loaded.device)
-
-
 def _too_large(request: CaptionRequest, loaded: LoadedModel) -> str:
     free = free_memory(loaded.device)
     room = "" if free is None else f", {free / 2**30:.1f} GiB were free"
     return f"out of memory with this video alone ({len(request.frames)} frames{room})"
-
-
-def _versions() -> dict[str, str]:
-    import torch
-    import transformers
-
-    return {"transformers": transformers.__version__, "torch": str(torch.__version__)}

@@ -66,7 +66,7 @@ def generate(
         about=about,
         details=lambda made: {"annotated": made.annotated},
     )
-    opening = open_generating(options, on_notice=session.notice)
+    opening = open_generating(options, on_notice=session.notice, dry_run=dry_run)
     raise typer.Exit(
         session.until_stopped(
             lambda: command.run(

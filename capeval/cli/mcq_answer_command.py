@@ -70,7 +70,7 @@ def answer(
         about=about,
         details=lambda answers: {"without_subtitles": answers.without_subtitles},
     )
-    opening = open_answering(options, on_notice=session.notice)
+    opening = open_answering(options, on_notice=session.notice, dry_run=dry_run)
     raise typer.Exit(
         session.until_stopped(
             lambda: command.run(

@@ -23,7 +23,7 @@ from capeval.cli.output import Output, print_json
 from capeval.text import counted
 
 if TYPE_CHECKING:
-    from capeval.mcq.reading_work import ReadingEstimate
+    from capeval.mcq.model_reader import ReadingEstimate
 
 app = typer.Typer(
     help="Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
@@ -96,8 +96,10 @@ def grade(
             output.json(found)
         else:
             print_grades(found, output.console, form=form or "table", full=full)
-            if grading.out is not None and form in (None, "table"):
-                output.line(str(grading.out))
+            written = [grading.out, options.out if options.layout else None]
+            for place in written if form in (None, "table") else ():
+                if place is not None:
+                    output.line(str(place))
         if grading.asker is not None:
             session.print_spent(grading.asker.meter, options.llm or "")
         if failed := found.decided_by.get(MODEL_FAILED, 0):

@@ -1,20 +1,26 @@
-"""A checkpoint on the hub or in a folder: its configuration, its size and its identity."""
+"""A checkpoint on the hub or in a folder: its configuration, size, identity and completeness."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import pickle
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from huggingface_hub import constants, model_info
+from huggingface_hub.errors import StrictDataclassError
 from transformers.utils import cached_file
 from transformers.utils.hub import extract_commit_hash
 
-from capeval.errors import UsageError
-from capeval.local_models.hub import use_downloads_if_unreachable
+from capeval.errors import CapevalError, UsageError
 from capeval.local_models.weights_identity import folder_hash, model_files
+from capeval.text import describe, one_line
 
 if TYPE_CHECKING:
     import torch
@@ -151,3 +157,69 @@ def _check_generation_config(file: Path) -> None:
         raise UsageError(f"{file}: is not JSON: {error}") from None
     if not is_object:
         raise UsageError(f"{file}: must be an object")
+
+
+# Answers of a reachable hub take a tenth of a second; a firewall that drops packets never answers.
+_SECONDS = 5.0
+
+
+def use_downloads_if_unreachable() -> None:
+    """Load only what was downloaded before, from now on, if the hub cannot be reached.
+
+    Without this, huggingface_hub tries each file of a model again and again, for minutes, although
+    all of them are on disk. Behind a proxy nothing is tried here.
+    """
+    if constants.HF_HUB_OFFLINE:
+        return
+    hub = urlsplit(constants.ENDPOINT)
+    host = hub.hostname or ""
+    if hub.scheme in getproxies() and not proxy_bypass(host):
+        return
+    try:
+        port = hub.port or (80 if hub.scheme == "http" else 443)
+        socket.create_connection((host, port), timeout=_SECONDS).close()
+    except (OSError, ValueError):
+        constants.HF_HUB_OFFLINE = True
+
+
+def check_complete(model: str, info: Mapping[str, Any]) -> None:
+    """Raise `UsageError` where the checkpoint lacks tensors."""
+    # Missing weights would be initialised at random, with only a warning.
+    missing = sorted(info.get("missing_keys") or ())
+    if missing:
+        raise UsageError(
+            f"{model}: its checkpoint lacks {len(missing)} tensors, such as {missing[0]}"
+        )
+
+
+def check_vocabulary(model: str, tokenizer: Any) -> None:
+    """Raise `UsageError` where a tokenizer has no vocabulary."""
+    # Without its files transformers makes an empty one, which reads every text alike.
+    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
+        raise UsageError(f"{model}: its tokenizer has no vocabulary (tokenizer.json is missing)")
+
+
+@contextmanager
+def one_line_errors(model: str) -> Iterator[None]:
+    """Turn whatever transformers raises over a checkpoint into one line."""
+    try:
+        yield
+    except CapevalError:
+        raise
+    except (OSError, ValueError, KeyError, ImportError, StrictDataclassError) as error:
+        if isinstance(error, OSError) and "couldn't connect to" in str(error):
+            raise UsageError(
+                f"{model}: the hub cannot be reached, and the model was not downloaded before; "
+                "check the connection (and HF_ENDPOINT, if it is set), or name a folder as ./FOLDER"
+            ) from error
+        raise UsageError(f"{model}: cannot be loaded: {one_line(str(error), 220)}") from error
+    except pickle.UnpicklingError as error:
+        # torch's message advises to run the code in the file.
+        raise UsageError(
+            f"{model}: cannot be loaded: its weights are damaged, or hold code, which is never run"
+        ) from error
+    except Exception as error:
+        # A damaged file or a malformed field can raise anything.
+        raise UsageError(
+            f"{model}: cannot be loaded: {one_line(describe(error, 220), 220)}"
+        ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import importlib.util
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -218,15 +219,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    message = str(error).lower()
-    return isinstance(error, RuntimeError) and any(sign in message for sign in _OUT_OF_MEMORY)
-
-
-# What torch, cuBLAS (also cuSOLVER and cuSPARSE) and cuDNN say.
-_OUT_OF_MEMORY = (
-    *("out of memory", "can't allocate memory", "status_alloc_failed"),
-    *("device_allocation_failed", "host_allocation_failed"),
-)
+    # What torch, cuBLAS (also cuSOLVER and cuSPARSE) and cuDNN say.
+    signs = r"out of memory|can't allocate memory|status_alloc_failed|(device|host)_allocation_fail"
+    return isinstance(error, RuntimeError) and re.search(signs, str(error).lower()) is not None
 
 
 def release(device: torch.device) -> None:

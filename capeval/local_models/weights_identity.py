@@ -28,9 +28,6 @@ _THREADS = 4
 # Those that transformers looks for first.
 _PREFERRED = ("model.safetensors", "model.safetensors.index.json")
 
-FileState = tuple[str, int, int, int]
-"""The path of a file, its size, and the times when its content and its inode were changed."""
-
 
 def folder_hash(folder: Path, *, on_notice: Callable[[str], None] = lambda _: None) -> str:
     """Return the SHA-256 of the names and contents of a model's files in `folder`.
@@ -43,11 +40,11 @@ def folder_hash(folder: Path, *, on_notice: Callable[[str], None] = lambda _: No
     ...     folder_hash(Path(name))[:12]
     'bef6acf233bd'
     """
-    files = model_files(folder)
-    size = sum(size for _, size, *_ in folder_state(folder))
-    if size > _WORTH_A_NOTICE:
-        on_notice(f"Reading {size / 2**30:.1f} GiB of weights in {folder} to identify them")
     try:
+        files = model_files(folder)
+        size = sum(file.stat().st_size for file in files)
+        if size > _WORTH_A_NOTICE:
+            on_notice(f"Reading {size / 2**30:.1f} GiB of weights in {folder} to identify them")
         with ThreadPoolExecutor(_THREADS) as pool:
             hashes = list(pool.map(_file_hash, files))
     except OSError as error:
@@ -57,12 +54,14 @@ def folder_hash(folder: Path, *, on_notice: Callable[[str], None] = lambda _: No
     return hashlib.sha256(os.fsencode(listed)).hexdigest()
 
 
-def folder_state(folder: Path) -> list[FileState]:
-    """Return what changes when a file of a model is replaced; raises `UsageError`."""
-    try:
-        return [_state(file) for file in model_files(folder)]
-    except OSError as error:
-        raise UsageError(f"{error.filename or folder}: cannot be read ({error.strerror})") from None
+def folder_state(folder: Path) -> list[tuple[str, int, int, int, int]]:
+    """Return what changes when a file of a model, or what a link leads to, is replaced."""
+    states = [(file.name, file.stat()) for file in model_files(folder)]
+    # The time of the last change of an inode moves even where a copy was given the old file's
+    # modification time.
+    return [
+        (name, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for name, one in states
+    ]
 
 
 def model_files(folder: Path) -> list[Path]:
@@ -83,11 +82,3 @@ def _is_used(path: Path) -> bool:
 def _file_hash(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def _state(file: Path) -> FileState:
-    # The file itself, not the link to it. The time of the last change of its inode moves even where
-    # a copy was given the old file's modification time.
-    real = file.resolve()
-    state = real.stat()
-    return str(real), state.st_size, state.st_mtime_ns, state.st_ctime_ns

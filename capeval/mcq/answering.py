@@ -17,7 +17,7 @@ from capeval.captioners.stored_work import Item, StoredPlan, StoredResult, Store
 from capeval.errors import InputError
 from capeval.mcq.asking import Asking
 from capeval.mcq.find_run import RESPONSES
-from capeval.mcq.question_job import ASKED, QuestionJob, key_of
+from capeval.mcq.question_job import ASKED, QuestionJob
 from capeval.mcq.questions import questions_hash
 from capeval.runs.engine import Finished, Labels, Said
 from capeval.runs.shards import Shard
@@ -68,10 +68,9 @@ class NoReader:
 
 @dataclass(frozen=True)
 class QuestionItem(Item):
-    """One rotation of a question."""
+    """A question."""
 
     question: Question
-    rotation: int
 
 
 @dataclass
@@ -86,8 +85,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     @property
     def labels(self) -> Labels:
         """How messages name what is asked."""
-        item = "rotation" if self.asking.circular else "question"
-        return Labels(doing="asking", item=item, done="answered", failed="unanswered")
+        return Labels(doing="asking", item="question", done="answered", failed="unanswered")
 
     @property
     def shard(self) -> Shard | None:
@@ -106,21 +104,15 @@ class AnswerWork(StoredWork[Response, Answers]):
 
     @cached_property
     def items(self) -> dict[str, QuestionItem]:
-        """The questions in order, and their rotations."""
+        """The questions in order."""
         return {
-            key_of(question.id, rotation): QuestionItem(question.video, n, question, rotation)
+            question.id: QuestionItem(question.video, n, question)
             for n, question in enumerate(self.asking.questions)
-            for rotation in self.asking.rotations(question)
         }
 
-    @cached_property
-    def _questions(self) -> dict[str, Question]:
-        return {question.id: question for question in self.asking.questions}
-
     def chosen(self) -> list[str]:
-        """Return the questions that the filters leave, and their rotations."""
-        asking = self.asking
-        return [key_of(q.id, rotation) for q in asking.chosen for rotation in asking.rotations(q)]
+        """Return the questions that the filters leave."""
+        return [question.id for question in self.asking.chosen]
 
     def settings(self) -> dict[str, Any]:
         """Return what affects replies."""
@@ -145,8 +137,8 @@ class AnswerWork(StoredWork[Response, Answers]):
         except ValidationError as faults:
             name, message = complaint(faults)
             raise InputError(message, field=name) from None
-        question = self._questions.get(stored.id)
-        if question is None:
+        item = self.items.get(stored.id)
+        if item is None:
             raise InputError(
                 f"answers {shown(stored.id)}, which {self.asking.path} does not have; "
                 "choose another --run"
@@ -156,11 +148,12 @@ class AnswerWork(StoredWork[Response, Answers]):
                 "was answered with other settings, or not by `capeval mcq answer`; settings cannot "
                 "be mixed in one run"
             )
-        return _said(stored.model_copy(update={"answer": question.answer, "tags": question.tags}))
+        now = {"answer": item.question.answer, "tags": item.question.tags}
+        return _said(stored.model_copy(update=now))
 
     def check(self, stored: Sequence[Said[Response]]) -> None:
         """Refuse a run about other questions with the same ids: its replies would be replaced."""
-        if not stored or any(_is_same(one.value, self._questions[one.value.id]) for one in stored):
+        if not stored or any(_is_same(one.value, self.items[one.index].question) for one in stored):
             return
         before = self.run.read_manifest().get("questions")
         path = before.get("path") if isinstance(before, dict) else None
@@ -174,7 +167,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     def fits(self, said: Said[Response], video: Mapping[str, Any] | None) -> bool:
         """Return whether the question and its prompt, frames and video are the same."""
         item = self.items[said.index]
-        job = self.asking.job(item.question, item.rotation, video or {})
+        job = self.asking.job(item.question, video or {})
         return _is_same(said.value, item.question) and (
             said.reason is not None or job.is_answered_by(said.value)
         )
@@ -183,7 +176,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         """Return how a question is asked."""
         item, reader_for = self.items[index], self.asking.reader_for
         return replace(
-            self.asking.job(item.question, item.rotation, video),
+            self.asking.job(item.question, video),
             path=path,
             reader=reader_for(item.question) if reader_for else None,
             folds_system=not getattr(self.captioner, "takes_system_prompts", False),
@@ -212,8 +205,7 @@ class AnswerWork(StoredWork[Response, Answers]):
 
     def failed(self, index: str, reason: str) -> Said[Response]:
         """Return a response without a reply."""
-        item = self.items[index]
-        response = Response.to(item.question, None, reason=reason, rotation=item.rotation)
+        response = Response.to(self.items[index].question, None, reason=reason)
         return _said(response.model_copy(update={"symbols": self.asking.symbols}))
 
     def json(self, value: Response) -> dict[str, Any]:
@@ -232,7 +224,7 @@ class AnswerWork(StoredWork[Response, Answers]):
 
 def _said(response: Response) -> Said[Response]:
     reason = None if response.reply is not None else response.reason or "no reply"
-    return Said(key_of(response.id, response.rotation), response, reason)
+    return Said(response.id, response, reason)
 
 
 def _is_same(stored: Response, question: Question) -> bool:
@@ -269,5 +261,4 @@ def _response(
         reason=None if isinstance(outcome, Captioned) else outcome.reason,
         frames={name: value for name, value in frames.items() if name != ASKED},
         likelihood=likelihood,
-        rotation=job.rotation,
     ).model_copy(update={"symbols": job.symbols, "call": call if has_reply else {}})

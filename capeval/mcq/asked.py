@@ -1,4 +1,4 @@
-"""A response as the model was asked: its options in the prompt's order, and their symbols."""
+"""A response as the model was asked: its options and their symbols."""
 
 from __future__ import annotations
 
@@ -29,10 +29,8 @@ class Asked:
 
     def __init__(self, response: Response) -> None:
         self.response = response
-        count = len(response.options)
-        self.symbols = SYMBOLS[response.symbols][:count]
-        turned = response.rotation % count
-        self.options = response.options[turned:] + response.options[:turned]
+        self.symbols = SYMBOLS[response.symbols][: len(response.options)]
+        self.options = response.options
         # A `cached_property` takes a lock, which is noticed with 100,000 replies.
         self._exact: Reading | None = None
 
@@ -60,25 +58,10 @@ class Asked:
 
     @property
     def exact(self) -> Reading:
-        """What `exact` reads, as an option of the question."""
+        """What `exact` reads."""
         if self._exact is None:
-            self._exact = self._read()
+            self._exact = read_answer(self.reply, self.options, self.symbols)
         return self._exact
-
-    def _read(self) -> Reading:
-        found = read_answer(self.reply, self.options, self.symbols)
-        option = self.of_prompt(found.option)
-        return found if option == found.option else Reading(option, found.rule)
-
-    def of_prompt(self, position: int | None) -> int | None:
-        """Return the question's number of the option at a position of the prompt.
-
-        A position behind the last option is no option, and remains what it is.
-        """
-        count = len(self.options)
-        if position is None or position >= count:
-            return position
-        return (position + self.response.rotation) % count
 
     @property
     def right(self) -> int:

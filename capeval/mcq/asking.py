@@ -13,7 +13,7 @@ from capeval.files.jsonl import as_stored
 from capeval.files.packaged import prompts_label
 from capeval.mcq.frames import ReaderFor, Shown
 from capeval.mcq.prompting import PROMPTS
-from capeval.mcq.question_job import QuestionJob, key_of
+from capeval.mcq.question_job import QuestionJob
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.runs.engine import select
 from capeval.runs.folder import safe_name
@@ -40,14 +40,9 @@ class Asking:
     reader_for: ReaderFor | None
     decoder: str
     symbols: str = "letters"
-    circular: bool = False
     likelihood: bool = False
     subtitles: SubtitleFiles | None = None
     shard: Shard | None = None
-
-    def rotations(self, question: Question) -> range:
-        """Return the rotations of the options that are asked."""
-        return range(len(question.options) if self.circular else 1)
 
     @property
     def without_subtitles(self) -> int:
@@ -76,7 +71,6 @@ class Asking:
             view.label,
             "subtitles" if self.subtitles else "",
             "" if self.symbols == "letters" else self.symbols,
-            "circular" if self.circular else "",
             "likelihood" if self.likelihood else "",
         ]
         return safe_name(f"{default_run(model)}@{'+'.join(filter(None, parts))}")
@@ -97,7 +91,6 @@ class Asking:
                 **self.view.settings(),
                 "prompt": {"set": prompts_label(PROMPTS)},
                 "symbols": self.symbols,
-                "circular": self.circular,
                 "likelihood": self.likelihood,
                 "subtitles": self.subtitles is not None,
                 "generation": dict(captioner.settings),
@@ -105,19 +98,18 @@ class Asking:
         )
         return found
 
-    def job(self, question: Question, rotation: int, video: Mapping[str, Any]) -> QuestionJob:
+    def job(self, question: Question, video: Mapping[str, Any]) -> QuestionJob:
         """Return how a question is asked; path and reader are set once it is to be asked.
 
         `video` is what a response records of the file.
         """
         cues = self.subtitles.of(question.video) if self.subtitles else None
         return QuestionJob(
-            key_of(question.id, rotation),
+            question.id,
             Path(),
             question.question + "".join(question.options),
             video,
             question=question,
-            rotation=rotation,
             shown=self.view,
             reader=None,
             policy=self.view.policy_name(question),

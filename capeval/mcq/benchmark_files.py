@@ -172,9 +172,6 @@ def benchmark_files(
     response in Video-MME's template, whose script leaves it out. Raises `InputError` where a
     response is to another benchmark, and `UsageError` without a model for TOMATO's names of files.
     """
-    if turned := next((one for one in responses if one.rotation), None):
-        message = "was asked with rotated options, which the files cannot say"
-        raise InputError(message, where=f"id {shown(turned.id)}")
     if layout == "video-mme":
         return {out: dumps(_template(responses), indent=4) + "\n"}
     if not model or not _PART.fullmatch(model):

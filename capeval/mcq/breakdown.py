@@ -35,6 +35,8 @@ MAIN_WAYS: Mapping[str, str] = {
 CHANGES = ("counterfactual", "zoom", "first_person")
 """Flags of TOMATO whose relative change is given: accuracy where true by accuracy where false."""
 
+_FLAGS = frozenset({*CHANGES, "composite"})
+
 ORDERS: Mapping[str, tuple[str, ...]] = {
     "duration": ("short", "medium", "long"),
     "skill": ("Camera State", "Background Scene", "Subject Action", "Object Attribute"),
@@ -77,7 +79,9 @@ def buckets_of(response: Response, way: str) -> tuple[str, ...]:
     if way not in response.tags:
         return ()
     tag = response.tags[way]
-    if way in (*CHANGES, "composite") and tag in (0, 1):
+    if isinstance(tag, str):
+        return (tag,)
+    if way in _FLAGS and tag in (0, 1):
         return ("true" if tag else "false",)
     return texts_of(tag)
 
@@ -106,12 +110,7 @@ def grouped(
     found = {}
     for way in by or _usual(responses):
         places: defaultdict[str, list[int]] = defaultdict(list)
-        is_tag = way not in ("frames", "benchmark")
         for at, response in enumerate(responses):
-            tag = response.tags.get(way) if is_tag else None
-            if type(tag) is str:  # most tags are one text, which is its own bucket
-                places[tag].append(at)
-                continue
             for bucket in buckets_of(response, way):
                 places[bucket].append(at)
         if by and not places:
@@ -133,12 +132,8 @@ def _usual(responses: Sequence[Response]) -> list[str]:
     if any(name not in WAYS for name in benchmarks):
         own = [response for response in responses if response.benchmark not in WAYS]
         for tag in dict.fromkeys(name for response in own for name in response.tags):
-            tagged = {
-                (response.benchmark, response.id): buckets_of(response, tag)
-                for response in own
-                if tag in response.tags
-            }
-            values = {text for texts in tagged.values() for text in texts}
+            tagged = [buckets_of(response, tag) for response in own if tag in response.tags]
+            values = {text for texts in tagged for text in texts}
             few = len(tagged) < _FEWEST_QUESTIONS * len(values)
             if 2 <= len(values) <= _MOST_VALUES and not few:
                 ways.append(tag)

@@ -17,8 +17,8 @@ from capeval.errors import UsageError, VideoError
 from capeval.schema.question import Question
 from capeval.text import listed, nearest, shown
 from capeval.video import FrameReader, FrameSet, Given, Middle, Policy
-from capeval.video.choice import Choice
 from capeval.video.frames import Timeline
+from capeval.video.sampling import Choice
 
 Order = Literal["ordered", "shuffled"]
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    model_validator,
+)
 
 from capeval.errors import InputError
 from capeval.files.reading import parse_json, read_text
@@ -34,72 +40,58 @@ class GradedAnswer(BaseModel):
     correct: StrictBool | None
     answer: str | None = None
     benchmark: str = ""
-    rotation: int = 0
-    frames: Mapping[str, JsonValue] = Field(default_factory=dict)
+    frames: Mapping[str, Any] = Field(default_factory=dict)
     tags: Mapping[str, Tag] = Field(default_factory=dict)
 
 
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 
 
-class _Accuracy(BaseModel):
+class GroupAccuracy(BaseModel):
+    """The accuracy of a group of questions with its 95% interval, as grades.json has it."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     value: Share | None
     # Intervals of the normal distribution can end outside 0 and 1.
     low: StrictFloat | None = None
     high: StrictFloat | None = None
-
-
-class _Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    accuracy: _Accuracy
     n: int = Field(strict=True, ge=0)
     baselines: Mapping[str, Share | None] = Field(default_factory=dict)
 
-
-class _Grades(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    signature: str
-    settings: Mapping[str, JsonValue] = Field(default_factory=dict)
-    overall: _Group
-    by: Mapping[str, Mapping[str, _Group]] = Field(default_factory=dict)
-    items: tuple[GradedAnswer, ...] = Field(min_length=1)
+    @model_validator(mode="before")
+    @classmethod
+    def _flat(cls, group: Any) -> Any:
+        if isinstance(group, dict) and isinstance(group.get("accuracy"), dict):
+            return group | group["accuracy"]
+        return group
 
 
-@dataclass(frozen=True)
-class GroupAccuracy:
-    """The accuracy of a group of questions with its 95% interval, as grades.json has it."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    baselines: Mapping[str, float | None]
-
-
-@dataclass(frozen=True)
-class GradedRun:
+class GradedRun(BaseModel):
     """One run's answers, read by one strategy.
 
     Attributes
     ----------
-    name : of the run's folder, or of the file
+    path : of its grades.json
     signature : one line that says how the accuracy was made
     settings : the strategy, the convention and what they were set to
     by : accuracies of groups of questions, by way and group
-    answers : one for each question that was asked with its options as they are
+    answers : one for each question that was asked
     """
 
-    name: str
-    path: Path
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    path: Path = Path()
     signature: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any] = Field(default_factory=dict)
     overall: GroupAccuracy
-    by: Mapping[str, Mapping[str, GroupAccuracy]]
-    answers: tuple[GradedAnswer, ...]
+    by: Mapping[str, Mapping[str, GroupAccuracy]] = Field(default_factory=dict)
+    answers: tuple[GradedAnswer, ...] = Field(alias="items", min_length=1)
+
+    @property
+    def name(self) -> str:
+        """The name of the run's folder, or of the file."""
+        return self.path.parent.name if self.path.name == GRADES else self.path.stem
 
     @property
     def model(self) -> str | None:
@@ -129,30 +121,13 @@ def read_graded_run(path: Path) -> GradedRun:
     InputError
         It is not one, or a question is duplicated.
     """
-    grades = validated(_Grades, parse_json(read_text(path), file=path), file=path, where="")
-    answers = [one for one in grades.items if not one.rotation]
+    run = validated(GradedRun, parse_json(read_text(path), file=path), file=path, where="")
     seen: set[tuple[str, str]] = set()
-    for one in answers:
+    for one in run.answers:
         if (one.benchmark, one.id) in seen:
             raise InputError(f"{shown(one.id)} is duplicated", file=path, field="items")
         seen.add((one.benchmark, one.id))
-    return GradedRun(
-        name=path.parent.name if path.name == GRADES else path.stem,
-        path=path,
-        signature=grades.signature,
-        settings=grades.settings,
-        overall=_accuracy(grades.overall),
-        by={
-            way: {name: _accuracy(group) for name, group in groups.items()}
-            for way, groups in grades.by.items()
-        },
-        answers=tuple(answers),
-    )
-
-
-def _accuracy(group: _Group) -> GroupAccuracy:
-    found = group.accuracy
-    return GroupAccuracy(found.value, found.low, found.high, group.n, group.baselines)
+    return run.model_copy(update={"path": path})
 
 
 class Shown(NamedTuple):

@@ -91,15 +91,6 @@ class Side(_Part):
     decided_by: dict[str, int]
 
 
-class Circular(_Part):
-    """The results of questions that were asked with every rotation of the options."""
-
-    questions: int
-    accuracy: Accuracy
-    all_rotations: Accuracy
-    incomplete: int
-
-
 class GradedItem(TypedDict):
     """One response and how it was graded; `correct` is None where it counts nowhere.
 
@@ -109,7 +100,6 @@ class GradedItem(TypedDict):
     id: str
     benchmark: str
     video: str
-    rotation: int
     answer: str
     choice: str | None
     correct: bool | None
@@ -134,7 +124,6 @@ class Grades(_Part):
     decided_by : how many replies each rule decided
     baselines : of the whole set; the same are in each group
     strategies : every strategy, with `--select all`
-    circular : with rotated options
     captioning : F1 of the same model's captions by element type, where it was named
     items : every response
     """
@@ -148,7 +137,6 @@ class Grades(_Part):
     decided_by: dict[str, int]
     baselines: dict[str, Any]
     strategies: list[Side] = Field(default_factory=list)
-    circular: Circular | None = None
     captioning: dict[str, Any] | None = None
     items: list[GradedItem]
 

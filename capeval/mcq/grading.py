@@ -15,7 +15,6 @@ from capeval.mcq.asked import Asked, letter_of
 from capeval.mcq.breakdown import CHANGES, grouped
 from capeval.mcq.grades import (
     Accuracy,
-    Circular,
     Counts,
     GradedItem,
     Grades,
@@ -23,11 +22,9 @@ from capeval.mcq.grades import (
     Side,
 )
 from capeval.mcq.strategies import Convention, Decision, Strategy
-from capeval.schema.question import OPTION_LETTERS, Question, Response
+from capeval.schema.question import Question
 from capeval.stats.values import Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
-
-Key = tuple[str, str]
 
 DRAWS = 10_000
 
@@ -77,7 +74,6 @@ def count_grades(
         strategies=[
             count.side(strategies[name], decisions) for name, decisions in graded.sides.items()
         ],
-        circular=count.circular(),
         captioning=None,
         items=count.items(),
     )
@@ -114,22 +110,10 @@ class _Counter:
         self._set_groups()
 
     def _most_common(self) -> tuple[str, np.ndarray[Any, Any]]:
-        if any(r.rotation for r in self._responses):
-            # Rotating moves the right option to another letter of the prompt.
-            shown = [
-                OPTION_LETTERS[(one.right - one.response.rotation) % len(one.options)]
-                for one in self._asked
-            ]
-            times = Counter(shown)
-        else:
-            shown = [r.answer for r in self._responses]
-            times = Counter(one.answer for one in self._graded.questions or self._unique())
+        times = Counter(one.answer for one in self._graded.questions or self._responses)
         # Of equally common letters the first, so that the result does not depend on the order.
         letter = min(times, key=lambda one: (-times[one], one), default="A")
-        return letter, np.array([one == letter for one in shown], dtype=bool)
-
-    def _unique(self) -> list[Response]:
-        return list({(r.benchmark, r.id): r for r in self._responses}.values())
+        return letter, np.array([one.answer == letter for one in self._responses], dtype=bool)
 
     def _set_groups(self) -> None:
         self._columns: dict[tuple[str, str], np.ndarray[Any, Any]] = {}
@@ -265,32 +249,6 @@ class _Counter:
             decided_by=_rules(decisions),
         )
 
-    def circular(self) -> Circular | None:
-        """Return the results by question, if options were rotated."""
-        if not any(r.rotation for r in self._responses):
-            return None
-        turns: dict[Key, dict[int, int]] = {}
-        for at, r in enumerate(self._responses):
-            turns.setdefault((r.benchmark, r.id), {})[r.rotation % len(r.options)] = at
-        # A question counts if every rotation was answered by a call that succeeded.
-        whole = [
-            list(found.values())
-            for found in turns.values()
-            if len(found) == len(self._responses[next(iter(found.values()))].options)
-            and all(self._scored[at] for at in found.values())
-        ]
-        firsts = np.array([places[0] for places in whole], dtype=np.intp)
-        always = np.zeros(len(self._responses), dtype=bool)
-        for places in whole:
-            always[places[0]] = all(self._right[at] for at in places)
-        every = np.array([at for places in whole for at in places], dtype=np.intp)
-        return Circular(
-            questions=len(whole),
-            accuracy=self._one(every),
-            all_rotations=self._one(firsts, always),
-            incomplete=len(turns) - len(whole),
-        )
-
     def items(self) -> list[GradedItem]:
         """Return every response with its decision."""
         rows = zip(self._asked, self._decisions, self._counted, self._right, strict=True)
@@ -299,7 +257,6 @@ class _Counter:
                 id=one.response.id,
                 benchmark=one.response.benchmark,
                 video=one.response.video,
-                rotation=one.response.rotation,
                 answer=one.response.answer,
                 choice=letter_of(decision.option),
                 correct=bool(right) if counted else None,

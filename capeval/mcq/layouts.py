@@ -264,23 +264,18 @@ class Layout:
             "letter or text": {"the text of one option": _by_text, "a letter": _by_letter},
         }[self.answers]
         found = {kind: [read(row) for _, row in rows] for kind, read in ways.items()}
-        whole = [numbers for numbers in found.values() if None not in numbers]
         kind = min(found, key=lambda one: found[one].count(None))
-        misfits = [at for at, one in enumerate(found[kind]) if one is None]
-        if len(whole) > 1:
-            misfits = [at for at, both in enumerate(zip(*whole, strict=True)) if len({*both}) > 1]
-        if misfits:
-            record, row = rows[misfits[0]]
-            others = len(rows) - found[kind].count(None)
-            message = f"must be {' or '.join(ways)}, not {shown(row.answer)}"
-            if len(whole) > 1:
-                message = (
-                    f"{shown(row.answer)} is the text of one option and the letter of another, and "
-                    "every answer of the file can be read either way; write option texts"
-                )
-            elif len(ways) > 1 and others:
-                message = f"{shown(row.answer)} is not {kind}, and {others:,} of {len(rows):,} are"
-            raise record.error(self.names.get("answer", "answer"), message)
+        for (record, row), number in zip(rows, found[kind], strict=True):
+            if number is None:
+                message = f"must be {' or '.join(ways)}, not {shown(row.answer)}"
+                if len(ways) > 1 and found[kind].count(None) < len(rows):
+                    message = f"{shown(row.answer)} is not {kind}, as other answers are"
+                raise record.error(self.names.get("answer", "answer"), message)
+        whole = [numbers for numbers in found.values() if None not in numbers]
+        for (record, row), *numbers in zip(rows, *whole, strict=True):
+            if len({*numbers}) > 1:
+                message = f"{shown(row.answer)} is the text of one option and the letter of another"
+                raise record.error(self.names.get("answer", "answer"), message)
         return [OPTION_LETTERS[number] for number in found[kind] if number is not None]
 
 

@@ -10,12 +10,11 @@ import ast
 import json
 import re
 
-from capeval.text import cut
-
-_ITEM = re.compile(
-    r"""'(?:[^'\\\r\n]|\\.)*+'|"(?:[^"\\\r\n]|\\.)*+"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?=[\s,]|\Z)"""
-)
-_SEPARATOR = re.compile(r"\s*,\s*|\s+|\Z")
+_ITEM = r"""(?:'(?:[^'\\\r\n]|\\.)*+'|"(?:[^"\\\r\n]|\\.)*+"|-?(?:0|[1-9]\d*)(?:\.\d+)?)"""
+_LISTS = [
+    re.compile(rf"\[\s*(?:{_ITEM}(?:{separator}{_ITEM})*+\s*,?\s*)?\]")
+    for separator in (r"\s*,\s*", r"\s+")
+]
 
 
 def parse_list(text: str) -> list[str]:
@@ -29,36 +28,18 @@ def parse_list(text: str) -> list[str]:
     ['left', 'right', 'up']
     """
     text = text.strip()
-    if not (text.startswith("[") and text.endswith("]")):
-        raise ValueError('is not a list; write it like ["left", "right"]')
     try:
         items = json.loads(text, parse_float=str, parse_int=str)
     except (ValueError, RecursionError):
-        return _of_printed(text[1:-1].strip())
-    # Other items, such as true or a list, are refused with their place.
-    return (
-        items if all(isinstance(item, str) for item in items) else _of_printed(text[1:-1].strip())
-    )
-
-
-def _of_printed(text: str) -> list[str]:
-    items: list[str] = []
-    has_comma: bool | None = None
-    at = 0
-    while at < len(text):
-        found = _ITEM.match(text, at)
-        separator = _SEPARATOR.match(text, found.end()) if found else None
-        if found is None or separator is None:
-            what = "no comma between two items" if found else "neither a quoted text nor a number"
-            raise ValueError(f"has {what}, at {cut(text[found.end() if found else at :], 30)}")
-        items.append(_unquoted(found[0]))
-        at = separator.end()
-        if at < len(text):
-            if has_comma not in (None, "," in separator[0]):
-                near = cut(text[found.end() :].lstrip(), 30)
-                raise ValueError(f"has commas between some of its items only: not at {near}")
-            has_comma = "," in separator[0]
-    return items
+        items = None
+    if isinstance(items, list) and all(isinstance(item, str) for item in items):
+        return items
+    if not any(written.fullmatch(text) for written in _LISTS):
+        raise ValueError(
+            "is not a list of texts in quotes, with commas between all of them; "
+            'write it like ["left", "right"]'
+        )
+    return [_unquoted(item) for item in re.findall(_ITEM, text)]
 
 
 def _unquoted(item: str) -> str:
@@ -68,4 +49,4 @@ def _unquoted(item: str) -> str:
         # A single string in quotes: there is nothing to evaluate but its escapes.
         return str(ast.literal_eval(item))
     except (ValueError, SyntaxError):
-        raise ValueError(f"has a broken escape in {cut(item, 30)}") from None
+        raise ValueError(f"has a broken escape in {item}") from None

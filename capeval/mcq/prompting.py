@@ -42,7 +42,6 @@ class Prompt:
 
 def question_prompt(
     question: Question,
-    options: Sequence[str],
     *,
     frames: int | None,
     policy: str = "32",
@@ -53,18 +52,17 @@ def question_prompt(
 
     Parameters
     ----------
-    options : in the order in which they are shown
     frames : how many are shown; None if the question is asked without the video
     policy : how they were sampled, as `--frames` says it
     symbols : letters or numbers
     subtitles : those at the frames; without any, the prompt does not mention subtitles
     """
     name = _template_name(question, frames is None, policy, has_subtitles=bool(subtitles))
-    shown = SYMBOLS[symbols][: len(options)]
+    shown = SYMBOLS[symbols][: len(question.options)]
     values = {
         "frames": counted(frames or 0, "separate frame"),
         "question": _lines(question.question),
-        "options": "\n".join(option_lines([_one_line(text) for text in options], shown)),
+        "options": "\n".join(option_lines([_one_line(text) for text in question.options], shown)),
         "subtitles": "\n".join(map(_one_line, subtitles)),
         "symbol": _WORDS[symbols],
         "symbols": f"{', '.join(shown[:-1])} or {shown[-1]}",

@@ -19,24 +19,14 @@ ASKED = "asked"
 """The key under which `QuestionJob.record` puts what belongs to the call, not to the frames."""
 
 
-def key_of(question: str, rotation: int) -> str:
-    """Return how messages and outcomes name one rotation of a question.
-
-    >>> key_of("count/7", 0), key_of("count/7", 2)
-    ('count/7', 'count/7 (rotation 2)')
-    """
-    return f"{question} (rotation {rotation})" if rotation else question
-
-
 @dataclass(frozen=True)
 class QuestionJob(Job):
-    """One rotation of a question; `reader` is None where it is asked without the video.
+    """A question; `reader` is None where it is asked without the video.
 
     With `folds_system`, a system prompt is put in front of the prompt.
     """
 
     question: Question = field(kw_only=True)
-    rotation: int = field(default=0, kw_only=True)
     shown: Shown = field(kw_only=True)
     reader: FrameReader | None = field(kw_only=True)
     policy: str = field(kw_only=True)
@@ -50,12 +40,6 @@ class QuestionJob(Job):
         """An answer is kept as it is."""
         return "answer"
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The options in the prompt's order."""
-        options = self.question.options
-        return options[self.rotation :] + options[: self.rotation]
-
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
         """Return the frames by the question's own reader, in the order of the prompt."""
         del reader
@@ -67,7 +51,6 @@ class QuestionJob(Job):
         """Return the prompt for frames at these times (in seconds)."""
         return question_prompt(
             self.question,
-            self.options,
             frames=None if self.shown.blind else len(times),
             policy=self.policy,
             symbols=self.symbols,
@@ -80,7 +63,7 @@ class QuestionJob(Job):
         The subtitles may have changed, or the column that names the frame.
         """
         try:
-            times = [float(time) for time in stored.frames.get("times", ())]  # type: ignore[arg-type, union-attr]
+            times = [float(time) for time in stored.frames.get("times", ())]
         except (TypeError, ValueError):
             return False
         return (
@@ -96,7 +79,7 @@ class QuestionJob(Job):
         """
         prompt = self.asked(frames.times)
         folded = f"{prompt.system}\n\n{prompt.text}" if prompt.system else prompt.text
-        texts = scored_texts(self.options, self.symbols) if self.has_likelihood else {}
+        texts = scored_texts(self.question.options, self.symbols) if self.has_likelihood else {}
         return CaptionRequest(
             index=self.index,
             prompt=folded if self.folds_system else prompt.text,
@@ -129,16 +112,14 @@ class QuestionJob(Job):
     def likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods:
         """Return the scores of the request's continuations, in the order of the options."""
         count = len(self.question.options)
-        names = [*scored_texts(self.options, self.symbols)]
+        names = [*scored_texts(self.question.options, self.symbols)]
         if len(scores) != count * len(names):
             raise ValueError("the model did not score every option")
         sums: dict[str, tuple[float, ...]] = {}
         tokens: dict[str, tuple[int, ...]] = {}
         for at, name in enumerate(names):
             of = scores[at * count : (at + 1) * count]
-            # The prompt's first option is number `rotation`.
-            turned = [of[(n - self.rotation) % count] for n in range(count)]
-            sums[name] = tuple(total for total, _ in turned)
-            tokens[name] = tuple(number for _, number in turned)
+            sums[name] = tuple(total for total, _ in of)
+            tokens[name] = tuple(number for _, number in of)
         found: Mapping[str, Any] = {**sums, "tokens": tokens}
         return Likelihoods(**found)

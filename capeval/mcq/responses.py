@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from capeval.errors import InputError
 from capeval.files.reading import first_line, parse_json, read_text
@@ -81,8 +82,8 @@ def _lines(
 
 def _value(line: str, file: Path, number: int) -> Any:
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = from_json(line)
+    except ValueError:
         value = parse_json(line, file=file, line=number)  # which says what is wrong
     if not isinstance(value, dict):
         raise InputError("must be a JSON object", file=file, where=f"line {number}")
@@ -113,16 +114,13 @@ def _response(value: dict[str, Any], file: Path, number: int) -> Response:
 
 
 def refuse_duplicates(responses: Iterable[Response], file: Path) -> None:
-    """Refuse two responses to one question with one rotation, and no response at all."""
-    seen: set[tuple[str, str, int]] = set()
+    """Refuse two responses to one question, and no response at all."""
+    seen: set[tuple[str, str]] = set()
     for one in responses:
-        key = (one.benchmark, one.id, one.rotation % len(one.options))
+        key = (one.benchmark, one.id)
         if key in seen:
-            turned = f" with rotation {one.rotation}" if one.rotation else ""
-            raise InputError(
-                f"the response to {shown(one.id)}{turned} is duplicated; remove one of them",
-                file=file,
-            )
+            message = f"the response to {shown(one.id)} is duplicated; remove one of them"
+            raise InputError(message, file=file)
         seen.add(key)
     if not seen:
         raise InputError("has no responses", file=file)

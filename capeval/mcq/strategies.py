@@ -9,13 +9,18 @@ from typing import Literal
 
 from capeval.errors import UsageError
 from capeval.mcq.asked import Asked
-from capeval.mcq.likelihoods import Scored, fault, most_likely
 from capeval.mcq.published_readers import PREFIXES, first_capital, tomato_patterns
 from capeval.schema.question import Response
 from capeval.text import nearest, shown
 
 CHANCE = "chance"
 """The rule that decides by chance."""
+
+Scored = Literal["symbol", "symbol_text", "text"]
+"""Whether the symbol, the symbol with the text, or the text alone was scored."""
+
+_TIE = 1e-9
+"""Sums that differ by less are ties: rounding errors of floats are smaller than this."""
 
 MODEL_FAILED = "model failed"
 """The rule of a reply that stays unscored because the model that reads it failed."""
@@ -51,7 +56,6 @@ class Strategy:
 
     Attributes
     ----------
-    summary : one line for lists
     asks : what a model is asked where no step decides; None for no model
     last : how it ends if the steps and the model do not decide
     reads_reply : whether a failed call leaves the response unscored
@@ -60,7 +64,6 @@ class Strategy:
     """
 
     name: str
-    summary: str
     steps: Sequence[Step]
     asks: AskModel | None = None
     last: Step | None = None
@@ -89,7 +92,7 @@ class Strategy:
 def drawn(asked: Asked, seed: int) -> Decision:
     """Draw an option by the seed and the question, whatever the order of the responses is."""
     response = asked.response
-    name = f"{seed}\0{response.benchmark}\0{response.id}\0{response.rotation}"
+    name = "\0".join((str(seed), response.benchmark, response.id, "0"))
     number = int.from_bytes(hashlib.sha256(name.encode("utf-8", "replace")).digest()[:8], "big")
     return Decision(number % len(response.options), CHANCE)
 
@@ -99,87 +102,64 @@ def _exact(asked: Asked, _: int) -> Decision | None:
     return None if found.option is None else Decision(found.option, found.rule)
 
 
-def _unread(asked: Asked, _: int) -> Decision:
-    return Decision(None, asked.exact.rule)
-
-
 def _likely(what: Scored) -> Step:
-    def step(asked: Asked, _: int) -> Decision | None:
+    """Choose the option with the smallest negative log-likelihood; none if several have it."""
+
+    def step(asked: Asked, _: int) -> Decision:
         found = asked.response.likelihood
-        if found is None:
-            return Decision(None, "no likelihood", unscored="the response has no likelihoods")
-        count = len(asked.options)
-        problem = fault(found, what, count)
-        if problem is not None:
+        sums = getattr(found, what, ())
+        if len(sums) != len(asked.options):
+            wanted = f"{len(asked.options)} numbers, one for each option"
+            problem = f"likelihood.{what} must have {wanted}"
+            if found is None:
+                problem = "the response has no likelihoods"
             return Decision(None, "no likelihood", unscored=problem)
-        option = most_likely(found, what)
-        return Decision(option, "tie" if option is None else "likelihood")
+        least = min(sums)
+        near = [n for n, one in enumerate(sums) if one - least <= _TIE * max(1, abs(least))]
+        return Decision(near[0], "likelihood") if len(near) == 1 else Decision(None, "tie")
 
     return step
+
+
+def _by_likelihood(name: str, what: Scored) -> Strategy:
+    reads = name.startswith("exact+")
+    steps = [_exact, _likely(what)] if reads else [_likely(what)]
+    return Strategy(name, steps, reads_reply=reads, needs_likelihood=True)
 
 
 def _first_capital(version: str | None) -> Step:
     def step(asked: Asked, _: int) -> Decision:
         used = version or ("video-mme" if asked.response.benchmark == "video-mme" else "tuna")
-        option = asked.of_prompt(first_capital(asked.reply, used))
+        option = first_capital(asked.reply, used)
         return Decision(option, "no capital A to D" if option is None else "first capital")
 
     return step
 
 
 def _tomato(asked: Asked, _: int) -> Decision | None:
-    option = asked.of_prompt(tomato_patterns(asked.reply, asked.options))
+    option = tomato_patterns(asked.reply, asked.options)
     return None if option is None else Decision(option, "pattern")
 
 
-def _made() -> dict[str, Strategy]:
-    made = [
-        Strategy("exact", "the option that a reply states; no guess", [_exact], last=_unread),
-        Strategy("exact+random", "exact, otherwise a seeded draw", [_exact, drawn]),
-    ]
-    kinds: dict[str, tuple[Scored, str]] = {
-        "likelihood-symbol": ("symbol", "the most likely symbol"),
-        "likelihood-symbol-text": ("symbol_text", "the most likely symbol with its text"),
-        "likelihood-text": ("text", "the most likely text"),
-    }
-    for name, (what, summary) in kinds.items():
-        if what != "text":
-            steps = [_exact, _likely(what)]
-            made.append(
-                Strategy(
-                    f"exact+{name}", f"exact, otherwise {summary}", steps, needs_likelihood=True
-                )
-            )
-    for name, (what, summary) in kinds.items():
-        made.append(
-            Strategy(name, summary, [_likely(what)], reads_reply=False, needs_likelihood=True)
-        )
-    made.append(Strategy("exact+llm", "exact, otherwise a chat model or none", [_exact], "choice"))
-    summary = "published: the first capital A to D behind fixed prefixes"
-    made.append(Strategy("first-capital", summary, [_first_capital(None)], published=True))
-    made += [
-        Strategy(
-            f"first-capital@{version}",
-            f"the same with the {version} prefixes",
-            [_first_capital(version)],
-            published=True,
-        )
-        for version in PREFIXES
-    ]
-    made.append(
-        Strategy(
-            "tomato",
-            "published: three patterns, otherwise a model, otherwise a seeded draw",
-            [_tomato],
-            "tomato",
-            drawn,
-            published=True,
-        )
+STRATEGIES: Mapping[str, Strategy] = {
+    one.name: one
+    for one in (
+        Strategy("exact", [_exact]),
+        Strategy("exact+random", [_exact, drawn]),
+        _by_likelihood("exact+likelihood-symbol", "symbol"),
+        _by_likelihood("exact+likelihood-symbol-text", "symbol_text"),
+        _by_likelihood("likelihood-symbol", "symbol"),
+        _by_likelihood("likelihood-symbol-text", "symbol_text"),
+        _by_likelihood("likelihood-text", "text"),
+        Strategy("exact+llm", [_exact], "choice"),
+        Strategy("first-capital", [_first_capital(None)], published=True),
+        *(
+            Strategy(f"first-capital@{version}", [_first_capital(version)], published=True)
+            for version in PREFIXES
+        ),
+        Strategy("tomato", [_tomato], "tomato", drawn, published=True),
     )
-    return {one.name: one for one in made}
-
-
-STRATEGIES: Mapping[str, Strategy] = _made()
+}
 """Every strategy by name, in the order of `--select all`."""
 
 ALL = "all"
@@ -203,22 +183,18 @@ class Convention:
 
     name: str
     select: str
-    only_read: bool
-    summary: str
+    only_read: bool = False
 
 
 CONVENTIONS: Mapping[str, Convention] = {
-    "tuna": Convention(
-        "tuna",
-        "first-capital@tuna",
-        False,
-        "questions without a response are left out, as in the paper; the published code counts "
-        "them as wrong",
-    ),
-    "tomato": Convention("tomato", "tomato", False, "out of the replies received"),
-    "video-mme": Convention(
-        "video-mme", "first-capital@video-mme", True, "out of the replies that are read"
-    ),
+    one.name: one
+    for one in (
+        # Questions without a response are left out, as in the paper; the published code counts
+        # them as wrong.
+        Convention("tuna", "first-capital@tuna"),
+        Convention("tomato", "tomato"),
+        Convention("video-mme", "first-capital@video-mme", only_read=True),
+    )
 }
 """The benchmarks' own conventions, by the names of `--as`."""
 

@@ -178,10 +178,5 @@ def _decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        damaged = data.decode("utf-8-sig", "replace")
-        faults = damaged.count("\ufffd")
-        # Text that was cut inside a character. By chance, other encodings hardly ever look like it.
-        if sum(char > "\x7f" for char in damaged) > 2 * faults:
-            return damaged
         # Old files; every byte is a character there, so that nothing is lost but accents.
         return data.decode("cp1252", "replace")

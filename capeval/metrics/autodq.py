@@ -1,7 +1,7 @@
 """AutoDQ, the metric of DREAM-1K (Wang et al. 2024, "Tarsier"): precision and recall of events.
 
 Recall is the share of the reference's events that the caption entails, precision the share of the
-caption's events that the reference entails. docs/metrics-chat.md lists what differs from the
+caption's events that the reference entails. docs/metrics.md lists what differs from the
 authors' code.
 """
 

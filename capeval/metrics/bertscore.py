@@ -154,8 +154,7 @@ class _LocalModel:
         model = settings.model
         # Imported first: the modules below import them.
         require_packages(("torch", "transformers", "bert_score"), "bertscore")
-        from capeval.local_models.checkpoint import find_checkpoint
-        from capeval.local_models.loading import one_line_errors
+        from capeval.local_models.checkpoint import find_checkpoint, one_line_errors
         from capeval.metrics.bertscore_encoder import begins_with_space
 
         if not Path(model).is_dir() and model.startswith((".", "/", "~")):

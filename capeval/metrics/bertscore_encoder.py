@@ -14,9 +14,13 @@ from torch.nn import Embedding
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from capeval.errors import UsageError
-from capeval.local_models.checkpoint import Checkpoint
+from capeval.local_models.checkpoint import (
+    Checkpoint,
+    check_complete,
+    check_vocabulary,
+    one_line_errors,
+)
 from capeval.local_models.devices import place
-from capeval.local_models.loading import check_complete, check_vocabulary, one_line_errors
 from capeval.text import storable
 
 # Position embeddings are of learned positions; those beyond the last do not exist.

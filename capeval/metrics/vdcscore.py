@@ -1,7 +1,7 @@
 """VDCscore, the metric of VDC (Chai et al., ICLR 2025, "AuroraCap"): a caption answers questions.
 
 Each question about the video is answered from the caption alone, and the answer is compared with
-the correct one. docs/metrics-chat.md lists what differs from the authors' code.
+the correct one. docs/metrics.md lists what differs from the authors' code.
 """
 
 from __future__ import annotations

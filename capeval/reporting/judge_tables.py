@@ -130,7 +130,7 @@ def _efforts(entry: JudgeModel, missing: str) -> str:
 _BUNDLED = {
     LEXICAL: "The bundled baseline: it compares words, offline and free.",
     NLI: f"A model of natural-language inference in this process, free of charge; {NLI}:MODEL "
-    "names another than the default. See docs/judging-nli.md.",
+    "names another than the default. See docs/judging.md.",
 }
 
 

@@ -684,7 +684,7 @@ def _baselines(runs: Sequence[GradedRun], way: str, groups: Sequence[str]) -> li
 
 
 def _plain(value: float | None, n: int) -> GroupAccuracy:
-    return GroupAccuracy(value, None, None, n, {})
+    return GroupAccuracy.model_construct(value=value, n=n)
 
 
 def _question_table(

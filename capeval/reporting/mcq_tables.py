@@ -92,8 +92,13 @@ def _one_screen(found: Grades, width: int) -> list[Page]:
 
 def _is_shown(found: Grades, way: str) -> bool:
     """Return whether a grouping is on the first screen."""
-    # One number of frames is that of the whole run.
-    return way not in _FULL_ONLY and not (way == "frames" and len(found.by[way]) == 1)
+    return way not in _FULL_ONLY and _divides(found, way)
+
+
+def _divides(found: Grades, way: str) -> bool:
+    """Return whether a grouping has other rows than the one of all questions."""
+    groups = [*found.by[way].values()]
+    return len(groups) > 1 or groups[0].n < found.overall.n
 
 
 def grades_headline(found: Grades) -> str:
@@ -131,8 +136,6 @@ def grades_page(found: Grades, ways: Sequence[str] | None = None) -> Page:
     tables.append(_groups(found, ways=[*found.by] if ways is None else ways))
     if found.changes:
         tables.append(_changes(found))
-    if found.circular is not None:
-        tables.append(_circular(found))
     return Page(
         tables,
         notes=_notes(found),
@@ -181,10 +184,12 @@ def _groups(found: Grades, *, ways: Sequence[str]) -> Table:
             _row(name, group, captions, _SKILLS.get(name, "") if way == "skill" else "")
             for name, group in groups.items()
         ]
-    notes = ["Accuracy in percent; intervals by bootstrap over videos"]
+    without = found.overall.accuracy.reason
+    intervals = f"no intervals: {without}" if without else "intervals by bootstrap over videos"
+    notes = [f"Accuracy in percent; {intervals}"]
     letter = found.baselines["frequent"]["letter"]
     notes.append(f"Frequent: always {letter}, the most common right answer")
-    hidden = [way_name(way) for way in found.by if way not in ways]
+    hidden = [way_name(way) for way in found.by if way not in ways and _divides(found, way)]
     if hidden:
         notes.append(f"With --full: {', '.join(hidden)}")
     columns = _GROUPS if captions else _GROUPS[:-1]
@@ -212,20 +217,6 @@ def _changes(found: Grades) -> Table:
         rows.append([way_name(flag), *sides, change])
     note = "Change: true divided by false, minus 1. False: all other questions of the set."
     return Table("Relative change", _CHANGES, rows, note)
-
-
-def _circular(found: Grades) -> Table:
-    circular = found.circular
-    rows: list[Row] = []
-    if circular is not None:
-        rows = [
-            ["over all rotations", circular.accuracy],
-            ["right with every rotation", circular.all_rotations],
-        ]
-    note = "" if circular is None else f"Over {counted(circular.questions, 'question')}."
-    if circular is not None and circular.incomplete:
-        note += f" {counted(circular.incomplete, 'question')} without all rotations left out."
-    return Table("Rotated options", [_QUESTIONS, _ACCURACY], rows, note)
 
 
 def _notes(found: Grades) -> list[str]:

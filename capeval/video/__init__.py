@@ -1,11 +1,10 @@
-"""Which frames of a video a model sees, exactly known: sampling, decoding, prefetching."""
+"""Which frames of a video a model sees, exactly known: sampling and decoding."""
 
 from __future__ import annotations
 
-from capeval.video.choice import Policy
-from capeval.video.decoding import FrameReader, decoder_named, open_reader, prefetch
+from capeval.video.decoding import FrameReader, decoder_named, open_reader
 from capeval.video.frames import FrameSet
-from capeval.video.sampling import Given, Middle, Uniform, read_policy
+from capeval.video.sampling import Given, Middle, Policy, Uniform, read_policy
 
 __all__ = [
     "FrameReader",
@@ -16,6 +15,5 @@ __all__ = [
     "Uniform",
     "decoder_named",
     "open_reader",
-    "prefetch",
     "read_policy",
 ]

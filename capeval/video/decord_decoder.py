@@ -15,9 +15,9 @@ import numpy as np
 
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.text import one_line
-from capeval.video.choice import Policy
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Guard
 from capeval.video.pyav_decoder import PyAVDecoder, opened
+from capeval.video.sampling import Policy
 
 # Two decoders round colours differently, by less than one level of 255 on average; another picture
 # differs by tens.

@@ -101,6 +101,19 @@ class FrameSet:
         }
 
 
+MOST_BYTES = 8 * 2**30
+"""The memory that the frames of a video may take."""
+
+
+def check_memory(count: int, width: int, height: int, path: Path) -> None:
+    """Raise `VideoError` where so many frames do not fit into memory, also repeated ones."""
+    if (needed := count * width * height * 3) > MOST_BYTES:
+        raise VideoError(
+            f"{count} frames of {width}x{height} need {needed / 2**30:.0f} GiB; ask for fewer",
+            file=path,
+        )
+
+
 DEFAULT_TIMEOUT = 120.0
 """Seconds without progress after which a video is given up; slow network folders need some."""
 

@@ -24,8 +24,15 @@ from numpy.typing import NDArray
 
 from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
-from capeval.video.choice import Policy, check_memory, choose_frames
-from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Guard, Timeline, file_size
+from capeval.video.frames import (
+    DEFAULT_TIMEOUT,
+    FrameSet,
+    Guard,
+    Timeline,
+    check_memory,
+    file_size,
+)
+from capeval.video.sampling import Policy
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -87,7 +94,10 @@ class PyAVDecoder:
         self, path: Path, scan: _Scan, policy: Policy, guard: Guard, threads: int
     ) -> FrameSet:
         timeline = scan.timeline()
-        choice = choose_frames(policy, timeline, path)
+        try:
+            choice = policy.choose(timeline)
+        except ValueError as fault:
+            raise VideoError(str(fault), file=path) from None
         taken = _Taken(path, choice.to_decode)
         with opened(path, guard) as (container, stream):
             stream.codec_context.thread_count = threads

@@ -2,44 +2,73 @@
 
 The defaults are those of the TUNA paper (section 4.1, appendix B.1, table 7): 32 frames spread
 evenly; 2 frames a second for Qwen2-VL; for closed models 2 a second below 16 s, else 1. Published
-code reads these rules in different ways, so `2fps`, `tuna-2fps` and `qwen-2fps` differ:
-docs/frames.md compares them and names the commits.
+code (the TUNA benchmark's, Qwen's utilities, that of InternVL2, PLLaVA and Tarsier) reads these
+rules in different ways, so `2fps`, `tuna-2fps` and `qwen-2fps` differ: docs/generating.md compares them
+and names the commits.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from capeval.errors import UsageError
 from capeval.text import one_line
-from capeval.video.choice import (
-    SHORT_SECONDS,
-    Choice,
-    Policy,
-    check_count,
-    check_most,
-    check_number,
-    check_rate,
-    spread,
-)
 from capeval.video.frames import Timeline
-from capeval.video.published_policies import (
-    SPREADS,
-    PublishedSpread,
-    QwenFps,
-    TunaDynamic,
-    TunaFps,
-)
 
 FORMS = (
     "32 (spread evenly), 2fps, auto, 2fps@64 or auto@64 (at most 64), qwen-2fps, tuna-2fps, "
     "tuna-auto, tuna-32, internvl-32, tarsier-32 (as published code), 1 (the middle one), or "
     "indices from 0 such as 0,5,9 (one index: 7,)"
 )
+# The paper's limit (appendix B.1).
+_SHORT_SECONDS = 16.0
+# More frames than any model takes: a larger number is a typing error, or of a false duration.
+_MOST = 100_000
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Indices in the order in which a model sees them, and warnings about them."""
+
+    indices: tuple[int, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def to_decode(self) -> list[int]:
+        """The indices in the order of the video, each once."""
+        return sorted(set(self.indices))
+
+
+class Policy(Protocol):
+    """Chooses frames; `str()` of it is the form that `read_policy` reads."""
+
+    def choose(self, timeline: Timeline) -> Choice:
+        """Choose at least one index of a timeline that has at least one frame.
+
+        Raises
+        ------
+        ValueError
+            A requested frame does not exist; the message says which.
+        """
+        ...
+
+
+def _spread(total: int, n: int) -> tuple[int, ...]:
+    """Return `n` indices from 0 to `total - 1`, evenly, truncated; one index is the middle."""
+    if n == 1:
+        return ((total - 1) // 2,)
+    return tuple(int(i) for i in np.linspace(0, total - 1, n).astype(int))
+
+
+def _check_count(count: float) -> None:
+    if count > _MOST:
+        raise ValueError(f"would be {count:.0f} frames, and at most {_MOST} are taken")
 
 
 @dataclass(frozen=True)
@@ -52,15 +81,12 @@ class Uniform:
 
     n: int = 32
 
-    def __post_init__(self) -> None:
-        check_number(self.n)
-
     def choose(self, timeline: Timeline) -> Choice:
         """Choose; a video with fewer frames yields each once, with a warning."""
         if timeline.total <= self.n:
             short = (f"has only {timeline.total} of the {self.n} frames asked for",)
             return Choice(tuple(range(timeline.total)), short if timeline.total < self.n else ())
-        return Choice(spread(timeline.total, self.n))
+        return Choice(_spread(timeline.total, self.n))
 
     def __str__(self) -> str:
         return str(self.n)
@@ -70,57 +96,136 @@ class Uniform:
 class Fps:
     """`rate` frames a second, frame `int(i * step)`; more than `most` are spread evenly instead.
 
-    Where the rate varies, the frame shown at each moment `i / rate` is taken, once.
+    Where the video's rate varies, the frame shown at each moment `i / rate` is taken, once. Without
+    a `rate` it is the paper's rule for closed models: 2 frames a second below 16 s, else 1.
     """
 
-    rate: float
+    rate: float | None
     most: int | None = None
-
-    def __post_init__(self) -> None:
-        check_rate(self.rate)
-        check_most(self.most)
 
     def choose(self, timeline: Timeline) -> Choice:
         """Choose; always the first frame at least."""
+        rate = self.rate or _paper_rate(timeline)
         if timeline.is_variable:
-            check_count(timeline.times[-1] * self.rate)
+            _check_count(timeline.times[-1] * rate)
             # A moment that is exactly a frame's time must not miss it because of rounding.
-            moments = range(int(timeline.times[-1] * self.rate + 1e-6) + 1)
-            chosen = [bisect_right(timeline.times, i / self.rate + 1e-6) - 1 for i in moments]
+            moments = range(int(timeline.times[-1] * rate + 1e-6) + 1)
+            chosen = [bisect_right(timeline.times, i / rate + 1e-6) - 1 for i in moments]
         else:
-            step = timeline.fps / self.rate
             # A rate above the video's own would show a frame twice, or a million times.
-            step = max(step, 1.0)
+            step = max(timeline.fps / rate, 1.0)
             count = int(timeline.total / step) + 1
             chosen = [i for i in (int(n * step) for n in range(count)) if i < timeline.total]
         indices = tuple(dict.fromkeys(chosen))
-        warnings: tuple[str, ...] = ()
-        if self.rate > timeline.fps * 1.001 and len(indices) == timeline.total:
-            warnings = (f"has only {timeline.fps:.4g} of the {self.rate:g} frames a second",)
         if self.most is not None and len(indices) > self.most:
             warning = f"{len(indices)} frames would be more than {self.most}: spread evenly instead"
-            return Choice(spread(timeline.total, self.most), (warning,))
-        return Choice(indices, warnings)
+            return Choice(_spread(timeline.total, self.most), (warning,))
+        if rate > timeline.fps * 1.001 and len(indices) == timeline.total:
+            slow = f"has only {timeline.fps:.4g} of the {rate:g} frames a second"
+            return Choice(indices, (slow,))
+        return Choice(indices)
 
     def __str__(self) -> str:
-        return f"{self.rate:g}fps" + (f"@{self.most}" if self.most else "")
+        rate = "auto" if self.rate is None else f"{self.rate:g}fps"
+        return rate + (f"@{self.most}" if self.most else "")
+
+
+def _paper_rate(timeline: Timeline) -> float:
+    return 2 if timeline.duration < _SHORT_SECONDS else 1
 
 
 @dataclass(frozen=True)
-class Dynamic:
-    """The paper's rule for closed models: 2 frames a second below 16 s, else 1 a second."""
+class TunaFps:
+    """`rate` frames a second as the TUNA benchmark's code lists them for models that take images.
 
-    most: int | None = None
+    That is `int(total / fps * rate)` frames, frame `int(i * fps / rate)` each. Unlike `2fps` it has
+    no frame of the last, incomplete step, and shows frames twice where `rate` is above the video's.
+    Without a `rate` it is the paper's rule for closed models.
 
-    def __post_init__(self) -> None:
-        check_most(self.most)
+    >>> clip = Timeline(tuple(n / 10 for n in range(12)), 10, 1.2)
+    >>> TunaFps(2).choose(clip).indices
+    (0, 5)
+    """
+
+    rate: float | None
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose as `Fps` does."""
-        return Fps(2 if timeline.duration < SHORT_SECONDS else 1, self.most).choose(timeline)
+        """Choose; a clip too short for one frame is refused, as the benchmark has none of it."""
+        rate = self.rate or _paper_rate(timeline)
+        count = int(timeline.total / timeline.fps * rate)
+        if not count:
+            raise ValueError(f"is too short: {self} takes no frame of {timeline.duration:.3g} s")
+        _check_count(count)
+        step = timeline.fps / rate
+        return Choice(tuple(int(n * step) for n in range(count)))
 
     def __str__(self) -> str:
-        return "auto" + (f"@{self.most}" if self.most else "")
+        return "tuna-auto" if self.rate is None else f"tuna-{self.rate:g}fps"
+
+
+# The utilities' constants: frames are taken in pairs, because Qwen's models merge two into one.
+_QWEN_PAIR, _QWEN_LEAST, _QWEN_MOST = 2, 4, 768
+
+
+@dataclass(frozen=True)
+class QwenFps:
+    """`rate` frames a second as Qwen's own utilities (qwen-vl-utils) take them.
+
+    They count `total / fps * rate` frames, at least 4 and at most 768, rounded down to an even
+    number, and spread them from the first frame to the last, to the nearest frame.
+
+    >>> clip = Timeline(tuple(n / 10 for n in range(41)), 10, 4.1)
+    >>> QwenFps(2).choose(clip).indices, TunaFps(2).choose(clip).indices
+    ((0, 6, 11, 17, 23, 29, 34, 40), (0, 5, 10, 15, 20, 25, 30, 35))
+    """
+
+    rate: float
+
+    def choose(self, timeline: Timeline) -> Choice:
+        """Choose an even number of frames; a video of one frame is refused, as by the utilities."""
+        total = timeline.total
+        most = min(_QWEN_MOST, total) // _QWEN_PAIR * _QWEN_PAIR
+        wanted = min(max(total / timeline.fps * self.rate, _QWEN_LEAST), most)
+        count = int(wanted // _QWEN_PAIR) * _QWEN_PAIR
+        if not count:
+            raise ValueError(f"has {total} frame; {self} takes at least {_QWEN_PAIR}")
+        return Choice(tuple(int(at) for at in np.linspace(0, total - 1, count).round()))
+
+    def __str__(self) -> str:
+        return f"qwen-{self.rate:g}fps"
+
+
+# The indices of n frames, by the index of the last frame. Halves are rounded to even.
+_SPREADS: Mapping[str, Callable[[int, int], Iterable[int]]] = {
+    # The benchmark's code for LLaVA-Video: the list of `Uniform`.
+    "tuna": lambda last, n: _spread(last + 1, n),
+    # The middles of equal segments: the code of InternVL2 and of PLLaVA.
+    "internvl": lambda last, n: (int(last / n / 2 + round(last / n * at)) for at in range(n)),
+    # The nearest frames to an even spread (the usual one truncates): Tarsier's code.
+    "tarsier": lambda last, n: (round(at * last / (n - 1)) for at in range(n)),
+}
+
+
+@dataclass(frozen=True)
+class PublishedSpread:
+    """Always `n` frames, as published code spreads them: a short clip shows some several times.
+
+    >>> clip = Timeline(tuple(at / 10 for at in range(10)), 10, 1.0)
+    >>> PublishedSpread("internvl", 4).choose(clip).indices
+    (1, 3, 5, 8)
+    """
+
+    code: str
+    n: int
+
+    def choose(self, timeline: Timeline) -> Choice:
+        """Choose; a clip with fewer frames repeats some, with a warning."""
+        indices = tuple(_SPREADS[self.code](timeline.total - 1, self.n))
+        short = f"has only {timeline.total} of the {self.n} frames asked for: some are repeated"
+        return Choice(indices, (short,) if timeline.total < self.n else ())
+
+    def __str__(self) -> str:
+        return f"{self.code}-{self.n}"
 
 
 @dataclass(frozen=True)
@@ -183,7 +288,7 @@ def read_policy(text: str) -> Policy:
     """Read a policy in the syntax of `--frames`.
 
     >>> read_policy("32"), read_policy("auto@50"), read_policy("0,5,9")
-    (Uniform(n=32), Dynamic(most=50), Given(indices=(0, 5, 9)))
+    (Uniform(n=32), Fps(rate=None, most=50), Given(indices=(0, 5, 9)))
 
     Raises
     ------
@@ -192,16 +297,31 @@ def read_policy(text: str) -> Policy:
     """
     typed = text.strip().lower()
     if re.fullmatch(r"[0-9]{1,6}", typed, re.ASCII) and int(typed) > 0:
-        return Middle() if int(typed) == 1 else Uniform(int(typed))
+        return Middle() if int(typed) == 1 else Uniform(_number(typed))
     if re.fullmatch(r"([0-9]{1,9}, *)+([0-9]{1,9})?", typed, re.ASCII):
         return Given(tuple(int(part) for part in typed.split(",") if part.strip()))
-    if found := re.fullmatch(r"(auto|([0-9]*\.?[0-9]+) *fps)(@([0-9]{1,6}))?", typed, re.ASCII):
-        most = int(found[4]) if found[4] else None
-        return Dynamic(most) if found[1] == "auto" else Fps(float(found[2]), most)
-    if found := re.fullmatch(r"(tuna|qwen)-([0-9]*\.?[0-9]+) *fps", typed, re.ASCII):
-        return (TunaFps if found[1] == "tuna" else QwenFps)(float(found[2]))
-    if typed == "tuna-auto":
-        return TunaDynamic()
-    if found := re.fullmatch(rf"({'|'.join(SPREADS)})-([0-9]{{1,6}})", typed, re.ASCII):
-        return PublishedSpread(found[1], int(found[2]))
+    if found := re.fullmatch(rf"(auto|{_RATE})(@([0-9]{{1,6}}))?", typed, re.ASCII):
+        rate = _rate(found[2]) if found[2] else None
+        return Fps(rate, _number(found[4], least=1) if found[4] else None)
+    if found := re.fullmatch(rf"tuna-(auto|{_RATE})", typed, re.ASCII):
+        return TunaFps(_rate(found[2]) if found[2] else None)
+    if found := re.fullmatch(rf"qwen-{_RATE}", typed, re.ASCII):
+        return QwenFps(_rate(found[1]))
+    if found := re.fullmatch(rf"({'|'.join(_SPREADS)})-([0-9]{{1,6}})", typed, re.ASCII):
+        return PublishedSpread(found[1], _number(found[2]))
     raise UsageError(f"frames: {one_line(text, 60)!r} is not one of {FORMS}")
+
+
+_RATE = r"([0-9]*\.?[0-9]+) *fps"
+
+
+def _rate(typed: str) -> float:
+    if not 0 < (rate := float(typed)) <= 1000:
+        raise UsageError(f"frames: {rate:g}fps is not a rate above 0 and up to 1000")
+    return rate
+
+
+def _number(typed: str, least: int = 2) -> int:
+    if not least <= int(typed) <= _MOST:
+        raise UsageError(f"frames: {int(typed)} is not a number from {least} to {_MOST}")
+    return int(typed)

@@ -52,7 +52,7 @@ def load(checkpoint: Checkpoint) -> Load:
     def get(family: str, **options: Any) -> LoadedModel:
         key = (family, *sorted(options.items()))
         if key not in loaded:
-            options = {"max_new_tokens": 24, "device": "cpu", **options}
+            options = {"max_new_tokens": 10, "device": "cpu", **options}
             loaded[key] = load_model(str(checkpoint(family)), name=family, **options)
         return loaded[key]
 

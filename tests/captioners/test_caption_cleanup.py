@@ -1,9 +1,18 @@
+"""What of a model's text is the caption, and whether it repeats itself."""
+
 from __future__ import annotations
 
 import pytest
 
-from capeval.captioners.caption_cleanup import caption_in, is_empty
+from capeval.captioners.caption_cleanup import (
+    caption_in,
+    has_reasoning,
+    is_empty,
+    repetition_warning,
+)
+from capeval.captioners.transformers_backend import written_text
 from capeval.errors import ReplyError
+from tests.captioners import tiny
 
 
 @pytest.mark.parametrize(
@@ -70,3 +79,71 @@ def test_reasoning_alone_is_no_caption() -> None:
 def test_markers_of_a_chat_template_are_no_words() -> None:
     assert is_empty("<|im_end|>")
     assert not is_empty("<|im_end|> A man.")
+
+
+SENTENCE = "The camera pans to the left and shows a man in a red jacket on a bicycle. "
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("the " * 40, 'repetition loop: "the" 40 times'),
+        (SENTENCE * 5, '"the camera pans to the left and shows a man in a …" 5 times'),
+        ("First a dog. " + "It runs, it RUNS; " * 15 + "Then it stops.", '"it runs" 30 times'),
+        ("一个人在走路。" * 8, '"一 个 人 在 走 路" 8 times'),
+        (SENTENCE + "and so on, and so on, " * 12, '"and so on" 24 times'),
+    ],
+)
+def test_loops_are_found(text: str, said: str) -> None:
+    warning = repetition_warning(text)
+    assert warning is not None
+    assert said in warning
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "the the the",
+        SENTENCE,
+        SENTENCE * 2,
+        "A red car, a red bus, a red van, a red bike and a red coat stand in a row. " + SENTENCE,
+        "He runs and runs and runs and runs, very very very fast.",
+        " ".join(f"At {second}s the man takes step {second}." for second in range(60)),
+    ],
+)
+def test_ordinary_writing_is_left_alone(text: str) -> None:
+    assert repetition_warning(text) is None
+
+
+# As in Gemma 4's tokenizer all are special; Qwen's has the first two as ordinary tokens.
+_MARKS = ("<think>", "</think>", "<|channel>", "<channel|>")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "written", "caption"),
+    [
+        ("", "camera street <|im_end|>", "camera street"),
+        ("", "<think> man </think> camera street <|im_end|>", "camera street"),
+        ("<think>", "man </think> camera street", "camera street"),
+        ("<think> </think>", "camera street", "camera street"),
+        ("", "<|channel> assistant man <channel|> camera", "camera"),
+        ("", "<|channel> assistant <channel|> camera", "camera"),
+        ("<think>", "man walks", None),
+        ("", "<think> man walks <|im_end|>", None),
+        ("", "<|channel> assistant man walks", None),
+    ],
+)
+def test_a_caption_is_what_follows_the_reasoning(
+    prompt: str, written: str, caption: str | None
+) -> None:
+    tokenizer = tiny._tokenizer(*_MARKS)
+    ids = tokenizer.convert_tokens_to_ids
+    asked = ids(["man", "<|im_start|>", "assistant", *prompt.split()])
+    text = written_text(tokenizer, asked, ids(written.split()))
+    if caption is None:
+        with pytest.raises(ReplyError, match="not clear where the reasoning ends"):
+            caption_in(text)
+    else:
+        assert caption_in(text) == caption
+        assert has_reasoning(text) == ("man" in written or "channel" in written)

@@ -19,15 +19,13 @@ from PIL import Image
 from capeval.captioners.endpoint import EndpointCaptioner
 from capeval.captioners.images import ImageForm
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
-from capeval.errors import BudgetReached, EndpointRefused
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
-from capeval.llm.prices import Price
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema import Usage
-from tests.server import Hang, LoopbackServer, completion, failure, unauthorized
+from tests.server import LoopbackServer, completion, failure
 
 FRAMES = np.arange(3 * 20 * 30 * 3, dtype=np.uint32).astype(np.uint8).reshape(3, 20, 30, 3)
 
@@ -212,12 +210,7 @@ async def test_frames_shrink_only_when_asked(endpoint: Endpoint) -> None:
         (says(""), "the reply is empty"),
         (says("<think>A dog? A cat?</think>"), "no caption"),
         (says("Okay.\n<think>A dog? A cat?"), "not clear where the reasoning ends"),
-        (says(None, reasoning_content="A dog runs."), "the reply is empty"),
-        (says("A" * 200_001), "the reply is far too long (200,001 characters)"),
-        (says("A dog ru", finish_reason="error"), "marked as failed"),
         (lambda _: failure(400, "flagged", code="content_filter"), "400: flagged"),
-        (lambda _: failure(413, "too large"), "413: too large"),
-        (lambda _: failure(400, "context too long", code="context_length_exceeded"), "too long"),
         (lambda _: failure(500, "it broke"), "1 attempts"),
     ],
 )
@@ -236,11 +229,6 @@ async def test_a_refusal_of_one_video_does_not_touch_the_others(endpoint: Endpoi
 
     outcomes = await endpoint.ask(answer, request("V1", FRAMES[:1]), request("V2"))
     assert [type(outcome) for outcome in outcomes] == [Uncaptioned, Captioned]
-
-
-async def test_a_refused_key_stops_everything(endpoint: Endpoint) -> None:
-    with pytest.raises(EndpointRefused, match="refused the key"):
-        await endpoint.ask(lambda _: unauthorized(), request())
 
 
 async def test_a_caption_that_is_cut_off_is_kept_with_a_warning(endpoint: Endpoint) -> None:
@@ -298,12 +286,6 @@ async def test_no_image_is_stored_in_the_cache(endpoint: Endpoint, tmp_path: Pat
     assert (tmp_path / "replies.sqlite").stat().st_size < 100_000
 
 
-async def test_the_cost_cap_holds(endpoint: Endpoint) -> None:
-    endpoint.meter = Meter(prices={"served-vlm": Price(input=1000, output=1000)}, cap=0.02)
-    with pytest.raises(BudgetReached):
-        await endpoint.ask(says("A dog.", prompt_tokens=30), request("V1"), request("V2", -FRAMES))
-
-
 class _Waits:
     """A client whose reply comes when it is told."""
 
@@ -330,9 +312,3 @@ async def test_raw_frames_are_let_go_before_the_call() -> None:
     assert seen() is None
     client.go.set()
     assert isinstance((await call)[0], Captioned)
-
-
-async def test_a_server_that_hangs_is_one_failure(endpoint: Endpoint) -> None:
-    (outcome,) = await endpoint.ask(lambda _: Hang(), request(), timeout=0.2)
-    assert isinstance(outcome, Uncaptioned)
-    assert "timed out" in outcome.reason

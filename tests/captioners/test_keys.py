@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.selection import open_captioner
 from capeval.errors import CapevalError, InputError, UsageError
-from tests.cli_runs import capeval
+from tests.cli_runs import environment
 from tests.server import LoopbackServer, completion, failure, unauthorized
+from tests.typed import typed
 
 OPENAI, OTHER = "sk-openai-0123456789abcdef", "other-key-0123456789abcdef"
 
@@ -36,26 +38,25 @@ async def key_sent(server: LoopbackServer, model: str | None, **choice: str) -> 
     return server.headers[-1]["Authorization"].removeprefix("Bearer ")
 
 
-async def test_an_address_from_a_file_gets_no_key_of_the_environment() -> None:
-    async with LoopbackServer() as server:
-        configure(f'[models.mine]\nbase_url = "{server.url}"')
-        assert await key_sent(server, "mine") == "none"
-
-
-async def test_an_address_from_a_file_gets_the_key_that_is_named_with_it() -> None:
-    async with LoopbackServer() as server:
-        configure(f'[models.mine]\nbase_url = "{server.url}"\nkey = "OTHER_KEY"')
-        assert await key_sent(server, "mine") == OTHER
-
-
-async def test_a_packaged_models_key_does_not_follow_it_to_another_address(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("model", "more", "key"),
+    [
+        ("mine", "", "none"),
+        ("mine", 'key = "OTHER_KEY"', OTHER),
+        # A packaged model's key does not follow it to another address.
+        ("gemini-3.5-flash", "", "none"),
+        ("gpt-4o-2024-08-06", "", "none"),
+    ],
+)
+async def test_an_address_from_a_file_gets_only_the_key_that_is_named_with_it(
+    model: str, more: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", OTHER)
     async with LoopbackServer() as server:
-        for model in ("gemini-3.5-flash", "gpt-4o-2024-08-06"):
-            configure(f'[models."{model}"]\nbase_url = "{server.url}"')
-            assert await key_sent(server, model) == "none"
+        configure(f'[models."{model}"]\nbase_url = "{server.url}"\n{more}')
+        assert await key_sent(server, model) == key
+        # One that is typed gets the key of the environment.
+        assert await key_sent(server, "any", base_url=server.url) == OPENAI
 
 
 async def test_a_key_given_in_python_does_not_go_to_an_address_from_a_file() -> None:
@@ -65,11 +66,6 @@ async def test_a_key_given_in_python_does_not_go_to_an_address_from_a_file() -> 
             await key_sent(server, "mine", api_key=OTHER)
         assert server.calls == 0
         assert await key_sent(server, "mine", api_key=OTHER, base_url=server.url) == OTHER
-
-
-async def test_a_typed_address_gets_the_key_of_the_environment() -> None:
-    async with LoopbackServer() as server:
-        assert await key_sent(server, "any", base_url=server.url) == OPENAI
 
 
 async def test_a_key_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,13 +140,11 @@ async def test_credentials_of_an_address_are_in_nothing_that_is_written(tmp_path
     async with LoopbackServer(answer, models=["m"]) as server:  # type: ignore[arg-type]
         url = server.url.replace("http://", "http://me:hunter2hunter2@")
         configure(f'[models.m]\nbase_url = "{url}?token=query-secret-1234"\nkey = "OTHER_KEY"')
-        made = await capeval(
-            tmp_path,
-            *("generate", "--model", "m", "--limit", "3", "--frames", "2", "--debug", "log.jsonl"),
-            OTHER_KEY=OTHER,
-        )
-        shown = await capeval(tmp_path, "models", "m")
-        listed = await capeval(tmp_path, "models", "--json")
+        env = environment(tmp_path, OTHER_KEY=OTHER)
+        few = ("--limit", "3", "--frames", "2", "--debug", "log.jsonl")
+        made = await asyncio.to_thread(typed, tmp_path, "generate", "--model", "m", *few, env=env)
+        shown = typed(tmp_path, "models", "m", env=env)
+        listed = typed(tmp_path, "models", "--json", env=env)
     assert made.code == 3, made.err
     everything = contents(tmp_path) + made.out + made.err + shown.out + listed.out
     assert "rejected [hidden] [hidden] [hidden]" in everything

@@ -237,14 +237,6 @@ def test_the_benchmarks_prompt_states_the_height_and_times_by_index() -> None:
     )
 
 
-async def test_the_benchmarks_preset_writes_in_half_precision(load: Load) -> None:
-    loaded = load("llava-video", preset="tuna", max_new_tokens=4)
-    assert loaded.model.dtype == torch.float16
-    outcome = (await TransformersCaptioner(loaded, name="m").caption([tiny.request()]))[0]
-    assert isinstance(outcome, Captioned)
-    assert outcome.usage.output_tokens
-
-
 def test_the_length_of_the_preset_holds_unless_another_is_asked_for(load: Load) -> None:
     loaded = load("llava-video", preset="tuna", max_new_tokens=None)
     assert loaded.settings["generation"]["max_new_tokens"] == 2048
@@ -274,15 +266,3 @@ def test_a_checkpoint_built_otherwise_is_refused(
 def test_an_unknown_preset_is_told(checkpoint: Checkpoint) -> None:
     with pytest.raises(UsageError, match="preset 'paper': must be one of published, tuna"):
         TransformersCaptioner.load(str(checkpoint("llava-video")), preset="paper")
-
-
-def test_a_checkpoint_that_lacks_a_tensor_is_refused(
-    checkpoint: Checkpoint, tmp_path: Path
-) -> None:
-    for file in checkpoint("llava-video").iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    tensors = load_file(tmp_path / "model.safetensors")
-    del tensors["model.image_newline"]
-    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
-    with pytest.raises(UsageError, match=r"lacks 1 tensors, such as model\.image_newline"):
-        TransformersCaptioner.load(str(tmp_path))

@@ -61,14 +61,6 @@ async def test_a_mixed_batch_writes_what_its_videos_write_alone(
     assert len({c.text for c in together}) >= 3
 
 
-async def test_a_model_that_cannot_pad_gets_equal_frame_counts(captioner: Make) -> None:
-    model = captioner(EQUAL_COUNTS, batch_size=4)
-    assert not model.mixes_frame_counts
-    requests = [*mixed(), replace(mixed()[1], index="again")]
-    batches = {c.index: c.details["batch"] for c in captioned(await model.caption(requests))}
-    assert batches == {"V0": 1, "V1": 2, "V2": 1, "V3": 1, "again": 2}
-
-
 async def test_frames_are_made_ready_while_the_model_works(load: Load) -> None:
     loaded = load("qwen2-vl")
     prepared, working = threading.Event(), threading.Event()

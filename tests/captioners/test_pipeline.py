@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from capeval.captioners import pipeline
-from capeval.captioners.backends import as_captioner
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import Captioned, Uncaptioned
 from capeval.errors import (
@@ -63,15 +62,6 @@ async def run(count: int, reader: Any = None, captioner: Any = None, **more: Any
     return notes
 
 
-@pytest.mark.parametrize(("batch_size", "concurrency"), [(1, 1), (4, 1), (1, 8), (3, 2), (50, 1)])
-async def test_every_video_gets_one_outcome(batch_size: int, concurrency: int) -> None:
-    captioner = FakeCaptioner(batch_size=batch_size, concurrency=concurrency)
-    notes = await run(23, captioner=captioner)
-    assert set(notes.outcomes) == {f"v{n}" for n in range(23)}
-    assert notes.reasons == {}
-    assert max(map(len, captioner.batches)) <= batch_size
-
-
 @pytest.mark.parametrize("readers", [1, 5])
 @pytest.mark.parametrize(("batch_size", "concurrency"), [(1, 1), (1, 2), (3, 2), (50, 2)])
 async def test_every_video_of_any_length_gets_one_outcome(
@@ -85,10 +75,6 @@ async def test_every_video_of_any_length_gets_one_outcome(
     assert set(notes.outcomes) == {f"v{n}" for n in range(41)}
     assert notes.reasons == {}
     assert max(map(len, captioner.batches)) <= batch_size
-
-
-async def test_no_videos_are_no_work() -> None:
-    assert (await run(0)).outcomes == {}
 
 
 async def test_batches_are_full_and_of_one_frame_count() -> None:
@@ -112,22 +98,6 @@ async def test_a_model_that_pads_gets_full_batches_of_similar_lengths() -> None:
     alone = FakeCaptioner(batch_size=8)
     await run(200, FakeReader(count=lambda name: counts[name]), alone)
     assert len(alone.batches) > 100
-
-
-async def test_an_own_captioner_may_say_that_it_pads() -> None:
-    class Own:
-        name, batch_size, mixes_frame_counts = "own", 4, True
-
-        def __init__(self) -> None:
-            self.batches: list[int] = []
-
-        def caption(self, requests: Any) -> list[str]:
-            self.batches.append(len(requests))
-            return ["A dog runs."] * len(requests)
-
-    own = Own()
-    await run(8, FakeReader(count=lambda name: 1 + int(name[1:])), as_captioner(own))
-    assert own.batches == [4, 4]
 
 
 async def test_many_frame_counts_do_not_stall_it() -> None:
@@ -193,21 +163,6 @@ async def test_frames_wait_for_a_slow_model_in_a_bounded_room() -> None:
     await run(30, reader, Slow())
     # One that waits, one for each of two threads, and the one under way.
     assert 1 < ahead <= 4
-
-
-async def test_a_bound_in_bytes_holds_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "AHEAD_BYTES", 300)  # four frames of 6x4 are 288
-    captioner = FakeCaptioner(batch_size=8)
-    notes = await run(12, captioner=captioner)
-    assert len(notes.outcomes) == 12
-    assert max(map(len, captioner.batches)) <= 4
-
-
-async def test_a_video_that_cannot_be_read_is_told_and_passed_over() -> None:
-    broken = {"v3": "is empty (0 bytes)"}
-    notes = await run(6, FakeReader(broken=broken.get))
-    assert notes.reasons == broken
-    assert len(notes.outcomes) == 6
 
 
 async def test_a_decoder_that_crashes_is_one_videos_failure() -> None:
@@ -304,13 +259,6 @@ async def test_videos_that_all_fail_alike_from_the_first_are_hopeless() -> None:
     captioner = FakeCaptioner(answer=lambda r: Uncaptioned(r.index, "400: no images, please"))
     with pytest.raises(UsageError, match="the first 20 videos all failed alike: 400: no images"):
         await run(100, captioner=captioner)
-
-
-async def test_one_success_is_hope_enough() -> None:
-    captioner = FakeCaptioner(
-        answer=lambda r: None if r.index == "v0" else Uncaptioned(r.index, "filtered")
-    )
-    assert len((await run(60, captioner=captioner)).reasons) == 59
 
 
 @pytest.mark.parametrize(("batch_size", "most"), [(1, 8), (8, 24), (16, 48)])

@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from capeval.captioners import loaded_model
+from capeval.captioners import loading
 from capeval.captioners.loading import load_model
 from capeval.errors import UsageError
 from capeval.local_models.checkpoint import CheckpointSize, find_checkpoint
@@ -49,7 +49,7 @@ def test_a_model_that_fits_on_no_gpu_is_loaded_by_accelerates_map(
         raise UsageError("no further")
 
     gpu = Placement(torch.device("cuda", 0), torch.float32, room)
-    monkeypatch.setattr(loaded_model, "place", lambda *_, **__: gpu)
+    monkeypatch.setattr(loading, "place", lambda *_, **__: gpu)
     monkeypatch.setattr(PreTrainedModel, "from_pretrained", remember)
     with pytest.raises(UsageError, match="no further"):
         load_model(str(checkpoint(family)), name="m")
@@ -65,7 +65,7 @@ def test_packed_weights_count_as_they_are_stored(
         seen.append(size)
         raise UsageError("no further")
 
-    monkeypatch.setattr(loaded_model, "place", remember)
+    monkeypatch.setattr(loading, "place", remember)
     with pytest.raises(UsageError, match="no further"):
         load_model(str(quantised), name="m")
     (size,) = seen

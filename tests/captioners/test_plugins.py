@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import sys
 import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,12 @@ import pytest
 
 import capeval
 from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
-from capeval.errors import UsageError
-from capeval.files.captions import load_captions
+from capeval.captioners.backends import BACKENDS
+from capeval.captioners.run import Generation
+from capeval.errors import InputError, UsageError
 from capeval.schema import Usage
-from tests.cli_runs import ROOT, run
 from tests.generating import FakeReader
 from tests.hostile import ERRORS
-from tests.typed import Said
 
 PLUGIN = """
     class Own:
@@ -28,155 +27,96 @@ PLUGIN = """
             self.settings = {"style": style}
 
         def caption(self, requests):
-            return [
-                f"{len(r.frames)} frames of {r.index}, {r.frames.shape[1]} high" for r in requests
-            ]
+            return [f"{len(r.frames)} frames of {r.index}" for r in requests]
 """
 
 
-def hostile(attribute: str, error: str) -> str:
-    """Return the source of a captioner with an attribute that raises."""
-    return f"""
-    class Own:
-        def caption(self, requests):
-            return []
-
-        @property
-        def {attribute}(self):
-            raise {error}
-    """
-
-
 @pytest.fixture
-def install(tmp_path: Path) -> Callable[[str], None]:
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Install a package of one module, `own_vlm`, with its entry points."""
 
-    def write(source: str, points: str = "own-vlm = own_vlm:Own") -> None:
+    def write(source: str) -> None:
         site = tmp_path / "site"
         meta = site / "own_vlm-1.0.dist-info"
-        meta.mkdir(parents=True, exist_ok=True)
+        meta.mkdir(parents=True)
         (site / "own_vlm.py").write_text(textwrap.dedent(source), encoding="utf-8")
         (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: own-vlm\nVersion: 1.0\n")
-        (meta / "entry_points.txt").write_text(f"[capeval.captioners]\n{points}\n")
+        (meta / "entry_points.txt").write_text("[capeval.captioners]\nown-vlm = own_vlm:Own\n")
+        monkeypatch.syspath_prepend(site)
+        BACKENDS.__dict__.pop("_installed", None)
 
-    return write
-
-
-def generate(folder: Path, *arguments: str) -> Said:
-    path = f"{folder / 'site'}:{ROOT}"
-    return run(folder, "generate", "--frames", "2", "--limit", "2", *arguments, PYTHONPATH=path)
-
-
-def captions(folder: Path, name: str = "own-vlm") -> list[dict[str, Any]]:
-    file = folder / "runs" / name / "captions.jsonl"
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    monkeypatch.chdir(tmp_path)
+    yield write
+    sys.modules.pop("own_vlm", None)
+    BACKENDS.__dict__.pop("_installed", None)
 
 
-def test_a_captioner_of_another_package_is_a_model(
-    install: Callable[..., None], tmp_path: Path
-) -> None:
+def generate(model: Any = "own-vlm", **options: Any) -> Generation:
+    return capeval.generate(model, **{"frames": FakeReader(), "limit": 2, **options})
+
+
+def test_a_captioner_of_another_package_is_a_model(install: Callable[..., None]) -> None:
     install(PLUGIN)
-    made = generate(tmp_path, "--model", "own-vlm")
-    assert made.code == 0, made.err
-    first = captions(tmp_path)[0]
-    assert first["caption"] == "2 frames of sample_01, 270 high"
+    made = generate()
+    first = made.captions[0]
+    assert first["caption"] == "4 frames of sample_01"
     assert (first["model"], first["usage"]["calls"]) == ("own-vlm", 0)
     assert first["generation"] == {"backend": "own-vlm", "style": "plain"}
-    again = generate(tmp_path, "--model", "own-vlm")
-    assert (again.code, captions(tmp_path)[0]) == (0, first)
+    assert generate().captions == made.captions
 
 
 def test_an_entry_of_the_catalogue_names_the_captioner_and_its_options(
-    install: Callable[..., None], tmp_path: Path
+    install: Callable[..., None],
 ) -> None:
     install(PLUGIN)
-    (tmp_path / "capeval.toml").write_text(
-        '[models.brief]\nreached = "own-vlm"\nframes = "3"\noptions = {style = "brief"}\n'
+    Path("capeval.toml").write_text(
+        '[models.brief]\nreached = "own-vlm"\noptions = {style = "brief"}\n'
     )
-    path = f"{tmp_path / 'site'}:{ROOT}"
-    arguments = ("--model", "brief", "--limit", "1", "--device", "cpu")
-    made = run(tmp_path, "generate", *arguments, PYTHONPATH=path)
-    assert made.code == 0, made.err
-    (line,) = captions(tmp_path, "brief")
-    assert line["caption"].startswith("3 frames")
+    (line, _) = generate("brief", device="cpu").captions
     assert line["generation"] == {"backend": "own-vlm", "style": "brief"}
 
 
-def test_a_broken_package_matters_only_when_it_is_named(
-    install: Callable[..., None], tmp_path: Path
-) -> None:
-    install("raise RuntimeError('no GPU\\nhere')")
-    named = generate(tmp_path, "--model", "own-vlm")
-    assert (named.code, len(named.err.splitlines())) == (2, 2)
-    assert 'the captioner "own-vlm" of the package own-vlm cannot be loaded' in named.err
-    assert "RuntimeError: no GPU here" in named.err
-    assert not (tmp_path / "runs").exists()
-    listed = run(tmp_path, "models", PYTHONPATH=f"{tmp_path / 'site'}:{ROOT}")
-    assert listed.code == 0
-
-
 @pytest.mark.parametrize(
-    ("source", "arguments", "said"),
+    ("source", "options", "said"),
     [
-        ("Own = 3", (), "it is neither a class nor a function"),
-        ("Other = int", (), "cannot be loaded: AttributeError"),
-        ("class Own: pass", (), "a Own is not a captioner: it has no method caption"),
-        ("class Own:\n def __init__(self): raise OSError('no weights')", (), "OSError: no weights"),
-        ("class Own:\n def __init__(self): exit(3)", (), "cannot be started: RuntimeError"),
-        ("class Own:\n def __init__(self, hub): pass", (), "missing a required argument: 'hub'"),
-        (PLUGIN, ("--batch-size", "4"), "unexpected keyword argument 'batch_size'"),
-        ("def Own():\n raise SystemExit(0)", (), "it called sys.exit(0)"),
-        ("async def Own():\n raise SystemExit(0)", (), "it called sys.exit(0)"),
-        ("Own = type('Own', (), {'__signature__': 3, 'caption': print})", (), "__signature__"),
-        (PLUGIN, ("--images", "png"), "unexpected keyword argument 'images'"),
-        (PLUGIN, ("--jpeg-quality", "50"), "unexpected keyword argument 'jpeg_quality'"),
-        (PLUGIN, ("--max-side", "64"), "unexpected keyword argument 'max_side'"),
-        (hostile("batch_size", "KeyError(1)"), (), "batch_size is not a whole number: KeyError: 1"),
-        ("class Own:\n concurrency = 'all'\n caption = print", (), "concurrency is not a whole"),
+        (
+            "raise RuntimeError('no GPU\\nhere')",
+            {},
+            "own-vlm cannot be loaded: RuntimeError: no GPU",
+        ),
+        ("Own = 3", {}, "it is neither a class nor a function"),
+        ("class Own: pass", {}, "a Own is not a captioner: it has no method caption"),
+        ("class Own:\n def __init__(self): raise OSError('no weights')", {}, "OSError: no weights"),
+        ("class Own:\n def __init__(self, hub): pass", {}, "cannot be started: TypeError"),
+        (PLUGIN, {"batch_size": 4}, "unexpected keyword argument 'batch_size'"),
+        (PLUGIN, {"images": "png"}, "unexpected keyword argument 'images'"),
+        ("def Own():\n raise SystemExit(0)", {}, r"it called sys.exit\(0\)"),
+        ("class Own:\n concurrency = 'all'\n caption = print", {}, "cannot be started: ValueError"),
         (
             "class Own:\n settings = {'x': print}\n def caption(self, requests): pass",
-            (),
+            {},
             "its settings are not JSON values",
         ),
     ],
 )
 def test_a_captioner_that_cannot_be_used_is_one_line(
-    source: str, arguments: Sequence[str], said: str, install: Callable[..., None], tmp_path: Path
+    source: str, options: dict[str, Any], said: str, install: Callable[..., None]
 ) -> None:
     install(source)
-    made = generate(tmp_path, "--model", "own-vlm", "--quiet", *arguments)
-    assert (made.code, len(made.err.splitlines())) == (2, 1), made.err
-    assert said in made.err
-    assert not (tmp_path / "runs").exists()
+    with pytest.raises(UsageError, match=said) as refused:
+        generate(**options)
+    assert "\n" not in str(refused.value)
+    assert not Path("runs").exists()
+    assert capeval.models()
 
 
-def test_a_captioner_that_is_not_installed_is_named_with_its_field(tmp_path: Path) -> None:
-    (tmp_path / "capeval.toml").write_text('[models.m]\nreached = "own-vlm"\n')
-    made = generate(tmp_path, "--model", "m", "--quiet")
-    assert made.code == 2
-    assert 'capeval.toml: models."m".reached: "own-vlm" is unknown; one of' in made.err
-
-
-def test_what_a_plugin_gets_wrong_costs_a_video_and_not_the_run(
-    install: Callable[..., None], tmp_path: Path
+def test_a_captioner_that_is_not_installed_is_named_with_its_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(
-        """
-        class Own:
-            def caption(self, requests):
-                if requests[0].index == "sample_01":
-                    raise StopIteration("the end")
-                return [" "]
-        """
-    )
-    made = generate(tmp_path, "--model", "own-vlm")
-    assert made.code == 3
-    left = (tmp_path / "runs/own-vlm/ungenerated.jsonl").read_text(encoding="utf-8")
-    reasons = [json.loads(line)["reason"] for line in left.splitlines()]
-    assert reasons == [
-        "the model failed: RuntimeError: StopIteration: the end",
-        "the caption is empty",
-    ]
+    monkeypatch.chdir(tmp_path)
+    Path("capeval.toml").write_text('[models.m]\nreached = "own-vlm"\n')
+    with pytest.raises(InputError, match=r'models."m".reached: "own-vlm" is unknown; on'):
+        generate("m")
 
 
 class Own:
@@ -189,13 +129,6 @@ class Own:
 
     def caption(self, requests: Sequence[CaptionRequest]) -> Any:
         return self._answer(requests)
-
-
-def nested(depth: int) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    for _ in range(depth):
-        value = {"x": value}
-    return value
 
 
 def whole(request: CaptionRequest, **more: Any) -> Captioned:
@@ -247,20 +180,9 @@ async def test_a_method_that_is_not_async_does_not_hold_up_the_loop(tmp_path: Pa
         (lambda _: [b"A dog."], "the model returned a bytes, not a caption"),
         (lambda _: [Uncaptioned("other", "x")], 'the outcome of "other" in its place'),
         (lambda rs: [Uncaptioned(rs[0].index, "too\ndark")], "too dark"),
-        (lambda rs: [whole(rs[0], text=None)], "a caption whose text is a NoneType"),
-        (lambda rs: [whole(rs[0], usage=3)], "a caption whose usage is a int"),
-        (lambda rs: [whole(rs[0], warnings="loud")], "a caption whose warnings is a str"),
-        (lambda rs: [whole(rs[0], details={"x": print})], "a caption that is not JSON"),
-        (lambda rs: [whole(rs[0], seconds=float("nan"))], "a caption that is not JSON"),
-        (lambda rs: [whole(rs[0], warnings=[3])], "a caption with a warning that is a int"),
-        (lambda rs: [whole(rs[0], warnings=[["x"]])], "a caption with a warning that is a list"),
-        (lambda rs: [whole(rs[0], details=nested(100_000))], "not JSON: it is nested too deeply"),
-        (lambda rs: [whole(rs[0], details={"x": 10**5000})], "a caption that is not JSON"),
-        (
-            lambda rs: [whole(rs[0], usage=Usage.model_construct(calls=-1))],
-            "a caption whose usage.calls: Input should be greater than or equal to 0",
-        ),
-        (lambda rs: [whole(rs[0], revision=3)], "a caption whose revision is a int"),
+        (lambda rs: [whole(rs[0], text=None)], "ValidationError: 1 validation error for Captioned"),
+        (lambda rs: [whole(rs[0], details={"x": print})], "is not JSON serializable"),
+        (lambda rs: [whole(rs[0], seconds=float("nan"))], "seconds Input should be a finite"),
         (lambda _: 1 / 0, "the model failed: ZeroDivisionError"),
         (lambda _: exit(1), "the model failed: RuntimeError: it called sys.exit(1)"),
     ],
@@ -300,37 +222,6 @@ def test_whatever_a_captioner_raises_leaves_its_video_ungenerated(
     assert reason.startswith(f"the model failed: {described}")
 
 
-def test_what_a_captioner_returns_can_be_read_again(tmp_path: Path) -> None:
-    class Texts(str):
-        __slots__ = ()
-
-        def encode(self, *_: Any) -> bytes:
-            raise ValueError
-
-    odd = {"model": "own \ud800", "revision": "\ud800", "warnings": ["\ud800", Texts("loud")]}
-    details = {1: "a", "1": "b", "\ud800": (1, 2), "x": {True: 1, "true": 2}}
-    made = Own(lambda rs: [whole(rs[0], text=Texts("A dog."), details=details, **odd)])
-    for _ in range(2):
-        given = capeval.generate(made, frames=FakeReader(), runs=tmp_path, limit=1)
-        assert given.warnings == {"?": 1, "loud": 1}
-    (caption,) = load_captions(given.run.captions)
-    assert caption.model == "own ?"
-    assert capeval.judge("own", judge="lexical", runs=tmp_path).counts.scored == 1
-
-
-def test_a_batch_size_that_can_no_longer_be_read_ends_the_run_in_one_line(tmp_path: Path) -> None:
-    class Fades(Own):
-        left = 4
-
-        @property
-        def batch_size(self) -> int:
-            self.left -= 1
-            return 1 if self.left > 0 else 1 // 0
-
-    with pytest.raises(UsageError, match="own: its batch_size is not a whole number: ZeroDivision"):
-        capeval.generate(Fades(lambda _: ["A dog."]), frames=FakeReader(), runs=tmp_path)
-
-
 @pytest.mark.parametrize("error", [error for error, _ in ERRORS.values()], ids=ERRORS)
 def test_whatever_a_reader_raises_leaves_its_video_ungenerated(
     error: BaseException, tmp_path: Path
@@ -360,26 +251,11 @@ def test_options_that_an_object_would_ignore_are_refused(
         capeval.generate(Own(lambda _: []), frames=FakeReader(), runs=tmp_path, **options)
 
 
-def test_a_captioner_may_take_the_options_of_images(
-    install: Callable[..., None], tmp_path: Path
-) -> None:
-    install(PLUGIN.replace('style="plain"', 'images=None, style="plain"'))
-    made = generate(tmp_path, "--model", "own-vlm", "--images", "png")
-    assert made.code == 0, made.err
-    assert captions(tmp_path)[0]["generation"]["images"] == "png"
-
-
-def test_images_are_for_endpoints(tmp_path: Path) -> None:
-    made = generate(tmp_path, "--model", "hf:org/none", "--images", "png", "--quiet")
-    assert (made.code, made.err.count("\n")) == (2, 1)
-    assert "does not take --images, which is for endpoints" in made.err
-
-
-def test_an_unpaired_surrogate_is_a_question_mark(tmp_path: Path) -> None:
+def test_an_unpaired_surrogate_is_replaced(tmp_path: Path) -> None:
     made = capeval.generate(
         Own(lambda _: ["A dog \ud83d runs."]), frames=FakeReader(), runs=tmp_path, limit=1
     )
-    assert made.captions[0]["caption"] == "A dog ? runs."
+    assert made.captions[0]["caption"] == "A dog \ufffd runs."
 
 
 @pytest.mark.parametrize("thing", [object(), type("Nameless", (), {"caption": print})()])

@@ -389,18 +389,18 @@ async def test_a_refusal_names_the_model_and_its_backend_first(
     assert 'go back to model "ours" (now "theirs"), backend "transformers" (now "endpoint")' in said
 
 
-async def test_five_thousand_videos_with_one_in_a_hundred_broken(
+async def test_five_hundred_videos_with_one_in_a_hundred_broken(
     run: RunFolder, wanted_of: Wanting
 ) -> None:
-    indexes = [f"v{n:04}" for n in range(5000)]
+    indexes = [f"v{n:04}" for n in range(500)]
 
     def broken(name: str) -> str | None:
         return "has no video stream" if int(name[1:]) % 100 == 7 else None
 
     captioner = FakeCaptioner(batch_size=16)
     generation = await go(run, wanted_of(indexes), captioner, FakeReader(broken=broken))
-    assert len(generation.captions) == 4950
-    assert len(generation.ungenerated) == 50
+    assert len(generation.captions) == 495
+    assert len(generation.ungenerated) == 5
     assert order(run.captions) == [i for i in indexes if not broken(i)]
     assert order(run.path / "ungenerated.jsonl") == [i for i in indexes if broken(i)]
     assert {len(batch) for batch in captioner.batches[:-1]} == {16}

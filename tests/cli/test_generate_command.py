@@ -50,7 +50,7 @@ def frames_of(server: LoopbackServer) -> list[int]:
 
 async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
     async with LoopbackServer(describe, models=["my-vlm"]) as server:
-        made = await capeval(tmp_path, "generate", "--base-url", server.url)
+        made = await here(tmp_path, "generate", "--base-url", server.url)
     assert (made.code, made.err.splitlines()) == (
         0,
         [
@@ -356,6 +356,25 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     assert "captioned 2/10" in capped.out
     assert "Raise --max-cost and run the same command again to do the ungenerated" in capped.out
     assert "8 of them now" in whole.out
+
+
+async def test_a_dry_run_needs_neither_a_server_nor_a_key(tmp_path: Path) -> None:
+    gone = ("generate", "--model", "qwen2-vl-7b", "--base-url", "http://127.0.0.1:9/v1", "--limit")
+    for name in ("Qwen/Qwen2-VL-7B-Instruct", "qwen2-vl-7b"):
+        folder = tmp_path / name.replace("/", "-")
+        folder.mkdir()
+        dry = await here(folder, *gone, "2", "--dry-run")
+        assert (dry.code, "qwen2-vl-7b: 2 videos to caption" in dry.out) == (0, True), dry.err
+        assert "is not asked whether it serves Qwen/Qwen2-VL-7B-Instruct" in dry.err
+        async with LoopbackServer(describe, models=[name]) as server:
+            await here(folder, *gone[:4], server.url, "--limit", "1")
+        # Of a run that is under way, too, whatever the server calls its model.
+        dry = await here(folder, *gone, "2", "--dry-run")
+        assert (dry.code, "qwen2-vl-7b: 1 video to caption" in dry.out) == (0, True), dry.err
+    dry = await here(
+        tmp_path, "generate", "--model", "gpt-4o-2024-08-06", "--limit", "1", "--dry-run"
+    )
+    assert (dry.code, "nothing was called" in dry.out) == (0, True), dry.err
 
 
 async def test_an_entry_of_a_folder_is_shown_as_capeval_toml_has_it(tmp_path: Path) -> None:

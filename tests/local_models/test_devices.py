@@ -43,12 +43,6 @@ def test_a_gpu_is_taken_where_there_is_one(machine: Machine) -> None:
     assert place("m", SEVEN_BILLION, dtype="float16").dtype == torch.float16
 
 
-def test_a_small_model_runs_on_the_processor(machine: Machine) -> None:
-    machine()
-    placement = place("m", CheckpointSize(500_000_000))
-    assert (placement.device.type, placement.dtype) == ("cpu", torch.float32)
-
-
 NONE = "m needs a GPU with about 17 GiB (bfloat16), and this machine shows none; "
 
 
@@ -93,12 +87,6 @@ def test_what_does_not_fit_says_what_would(
     assert told.value.exit_code == 2
 
 
-def test_without_a_line_for_a_server_none_is_named(machine: Machine) -> None:
-    machine(cpu_gib=0.5)
-    with pytest.raises(UsageError, match=r"shows none; use larger or more GPUs, or a server "):
-        place("m", SEVEN_BILLION)
-
-
 @pytest.mark.parametrize(
     ("gib", "size", "first", "spread"),
     [
@@ -128,12 +116,6 @@ def test_layers_that_are_on_no_gpu_are_refused() -> None:
         check_spread("m", spread, {"vision": 0, "layers.0": 1, "layers.1": "disk"})
 
 
-def test_free_memory_of_this_machine_is_known() -> None:
-    free = devices.free_memory(torch.device("cpu"))
-    assert free is not None
-    assert free > 0
-
-
 def test_a_dead_device_can_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
     def dead() -> None:
         raise RuntimeError("CUDA error: device-side assert triggered")
@@ -147,7 +129,6 @@ def test_a_dead_device_can_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (torch.OutOfMemoryError("CUDA out of memory"), True),
         (MemoryError(), True),
-        (RuntimeError("MPS backend out of memory (MPS allocated: 9 GB)"), True),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), True),
         (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
@@ -155,7 +136,6 @@ def test_a_dead_device_can_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
             RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
             True,
         ),
-        (RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"), False),
         (RuntimeError("CUDA error: device-side assert triggered"), False),
         (RuntimeError("shape mismatch"), False),
         (ValueError("out of memory"), False),

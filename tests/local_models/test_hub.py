@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from huggingface_hub import constants
 
-from capeval.local_models.hub import use_downloads_if_unreachable
+from capeval.local_models.checkpoint import use_downloads_if_unreachable
 
 
 @pytest.fixture

@@ -38,18 +38,54 @@ def wrongly_read(replies: list[dict[str, Any]]) -> tuple[list[str], int]:
 
 
 def test_no_reply_is_read_as_another_option_than_by_a_careful_reader() -> None:
-    """The figures of docs/mcq-grading.md."""
-    assert wrongly_read(REPLIES) == ([], 33)
+    """The figures of docs/mcq.md."""
+    assert wrongly_read(REPLIES) == ([], 56)
 
 
 def test_replies_in_four_languages_are_read_as_by_a_careful_reader() -> None:
     lines = (HERE / "multilingual_replies.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 310
-    assert wrongly_read([json.loads(text) for text in lines]) == ([], 0)
+    assert wrongly_read([json.loads(text) for text in lines]) == ([], 8)
+
+
+@pytest.mark.parametrize(
+    ("options", "replies"),
+    [
+        (
+            ["Left", "Right", "Up", "Down"],
+            [
+                "The man picks up the cup.",
+                "He gets up from the chair.",
+                "She moves her right hand.",
+            ],
+        ),
+        (["Yes", "No"], ["No video was provided.", "No idea.", "There's no doubt that she does."]),
+        (["2", "3", "4"], ["Video 2 shows it.", "Thought for 3 seconds"]),
+        (
+            ["Red", "Blue", "Green", "Yellow"],
+            [
+                *("I doubt that the answer is A.", "It's unlikely that the answer is A."),
+                *("There is no evidence that the answer is A.", "The wrong answer is A."),
+                *("The only option that is wrong is A.", "The answer is anything but B."),
+                *("Option A fails to match the video.", "Option A can be dismissed."),
+                *("很难说答案是A", "错误答案是A", "選択肢Aは正しくない。", "오답은 A입니다"),
+                *("Die falsche Antwort ist A.", "La mauvaise réponse est A."),
+            ],
+        ),
+    ],
+)
+def test_what_is_not_stated_is_not_read(options: list[str], replies: list[str]) -> None:
+    assert [reply for reply in replies if read_answer(reply, options).option is not None] == []
+
+
+def test_the_opposite_of_clockwise_is_one_word() -> None:
+    options = ["Clockwise", "Counterclockwise", "No rotation"]
+    for reply in ("The answer is counter clockwise.", "Counter-Clockwise", "counterclockwise"):
+        assert read_answer(reply, options).option == 1
 
 
 def test_first_capital_reads_far_fewer_as_a_careful_reader() -> None:
-    """The figures of docs/mcq-grading.md."""
+    """The figures of docs/mcq.md."""
 
     def first(reply: str) -> str | None:
         found = re.search("[A-D]", reply)
@@ -68,7 +104,7 @@ def test_first_capital_reads_far_fewer_as_a_careful_reader() -> None:
         ("C", "symbol"),
         ("Berries.", "text"),
         ("I choose C.", "statement"),
-        ("Here, berries are shown.", "mention"),
+        ("Here we see berries.", "mention"),
         (r"\boxed{C}", "box"),
         ("<think>A or B", "unfinished reasoning"),
         ("A tree.", "no option"),

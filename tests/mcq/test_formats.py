@@ -86,59 +86,40 @@ def test_an_option_that_is_a_letter_is_read_as_the_other_answers_are() -> None:
 
 
 TUNA_WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "either way": (
+        [tuna(candidates=["B", "A"], answer="A")],
+        'answer: "A" is the text of one option and the letter of another',
+    ),
     "neither": (
         [tuna(answer="down")],
         'answer: must be the text of one option or a letter, not "down"',
     ),
     "mostly texts": (
         [tuna(), tuna(index=8), tuna(index=9, answer="B")],
-        'entry 3: answer: "B" is not the text of one option, and 2 of 3 are',
+        'entry 3: answer: "B" is not the text of one option, as other answers are',
     ),
     "mostly letters": (
         [tuna(answer="B"), tuna(index=8, answer="C"), tuna(index=9)],
-        'entry 3: answer: "right" is not a letter, and 2 of 3 are',
-    ),
-    "letter beyond the options": (
-        [tuna(answer="A"), tuna(index=8, answer="E")],
-        'entry 2: answer: "E" is not a letter, and 1 of 2 are',
-    ),
-    "either way": (
-        [tuna(candidates=["B", "A"], answer="A")],
-        'answer: "A" is the text of one option and the letter of another',
+        'entry 3: answer: "right" is not a letter, as other answers are',
     ),
     "two options alike": (
         [tuna(), tuna(index=8, candidates=["right", "right"])],
-        'entry 2: answer: "right" is not the text of one option, and 1 of 2 are',
+        'entry 2: answer: "right" is not the text of one option, as other answers are',
     ),
     "fused": (
         [tuna(candidates="['left', 'right' 'up']")],
-        "candidates: has commas between some of its items only",
+        "candidates: is not a list of texts in quotes",
     ),
-    "no list": ([tuna(candidates="left")], "candidates: is not a list"),
     "one option": ([tuna(candidates=["right"])], "candidates: must have 2 to 26 options; it has 1"),
-    "27 options": (
-        [tuna(candidates=[*map(str, range(27))], answer="3")],
-        "candidates: must have 2 to 26 options; it has 27",
-    ),
     "an invisible option": (
         [tuna(candidates=["right", "\u200b\u2060"])],
         "candidates.2: is empty",
-    ),
-    "an empty option": ([tuna(candidates=["right", " "])], "candidates.2: is empty"),
-    "an option of control characters": (
-        [tuna(candidates=["right", "\x1b\u200b"])],
-        "candidates.2: is empty",
-    ),
-    "an option that is true": (
-        [tuna(candidates=["right", True])],
-        "candidates.2: must be text, not true",
     ),
     "a missing index": (
         [tuna(), {k: v for k, v in tuna().items() if k != "index"}],
         "entry 2: index: is missing",
     ),
     "an index again": ([tuna(), tuna()], 'id: "7" is duplicated (entry 1 and entry 2)'),
-    "no video": ([tuna(video=None)], "video: is empty"),
     "an object as tag": ([tuna(skill={"a": 1})], "skill: must be text, a number, true, false"),
     "a tag with a name of a response": (
         [tuna(reply="B")],
@@ -159,7 +140,7 @@ def test_a_mistake_is_named_with_its_place(case: str) -> None:
 
 def test_a_mistake_in_a_table_is_named_with_its_line() -> None:
     rows = [tuna(), tuna(index=8, candidates="['a' 'b', 'c']")]
-    with pytest.raises(InputError, match=r"^q\.tsv: line 3: candidates: has commas"):
+    with pytest.raises(InputError, match=r"^q\.tsv: line 3: candidates: is not a list"):
         load(tsv(*rows), "q.tsv")
 
 
@@ -207,14 +188,9 @@ def test_the_table_of_harnesses_names_the_same_questions() -> None:
     ("fields", "message"),
     [
         ({"answer": 3}, 'answer: must be the number of an option from 0, not "3"'),
-        ({"answer": True}, "answer: must be text, not true"),
-        ({"answer": "B"}, 'answer: must be the number of an option from 0, not "B"'),
-        ({"options": ["1"]}, "options: must have 2 to 26 options; it has 1"),
         ({"options": [1, [2]]}, "options.2: must be text, not [2]"),
         ({"key": ""}, "key: is empty"),
         ({"variation": 1}, "variation: must be a JSON object"),
-        ({"variation": {"zoom": {}}}, "zoom: must be text, a number"),
-        ({"note": {}}, "note: must be text, a number"),
     ],
 )
 def test_a_mistake_in_tomato_is_named(fields: dict[str, Any], message: str) -> None:
@@ -229,7 +205,6 @@ def test_a_mistake_in_tomato_is_named(fields: dict[str, Any], message: str) -> N
         ("count.json", {"0": tomato(), "1": 3}, "question 1: must be a JSON object, not 3"),
         ("tomato:count.json", [tomato()], 'must be a JSON object of questions such as {"0"'),
         ("tomato:count.json", {}, "has no questions"),
-        ("count.json", {"0\x1b": tomato()}, "question 0"),
         ("count.json", json.dumps({"0": tomato()})[:-1] + ",}", "line 1: broken JSON at column"),
     ],
 )
@@ -311,7 +286,6 @@ def test_the_template_loads_with_a_notice_and_yields_its_responses() -> None:
     ("value", "message"),
     [
         ([video_mme(answer="E")], 'entry 1: answer: must be a letter, not "E"'),
-        ([video_mme(answer="3.")], 'answer: must be a letter, not "3."'),
         ([{"video_id": "1", "questions": []}], "questions: must be a list of questions"),
         ([{"video_id": "1", "questions": [3]}], "entry 1, question 1: must be a JSON object"),
         (
@@ -355,17 +329,9 @@ def test_own_questions_can_be_a_table() -> None:
     [
         ([], "has no questions"),
         ("", "is empty"),
-        ([3], "entry 1: must be a JSON object, not 3"),
         ((own(), 3), "line 2: must be a JSON object, not 3"),
         ([own(id=None)], "entry 1: id: is empty"),
-        ([own(id=["a"])], 'entry 1: id: must be text, not ["a"]'),
-        ([own(), own()], 'id: "q1" is duplicated (entry 1 and entry 2)'),
         ([own(id="a\nb")], 'id: "a\\nb" has a control character, which names must not have'),
-        ([own(video="a\x1b[2J")], "has a control character, which names must not have"),
-        (
-            [own(answer="E")],
-            'answer: must be the text of one option or a letter, not "E"',
-        ),
         ([own(), own(id="q2", options=None)], "entry 2: options: is empty"),
         (
             [{k: v for k, v in own().items() if k != "video"} | {"vdeo": "x"}],
@@ -403,12 +369,9 @@ def test_a_mistake_in_own_questions_is_named(value: Any, message: str) -> None:
                 ["B. x", "A. y"],
                 ["A. x", "C. y"],
                 ["A. x", "B) y"],
-                ["A. x", "b. y"],
                 ["A.D.", "B.C."],
                 ["A", "B"],
-                ["A. ", "B. "],
                 ["A man", "B man"],
-                ["(A: x", "(B: y"],
             )
         ),
     ],

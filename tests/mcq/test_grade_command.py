@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli_runs import capeval
+from tests.cli_runs import environment
 from tests.mcq.graded_files import line, write
 from tests.server import LoopbackServer, completion
-from tests.typed import Said
+from tests.typed import Said, typed
 
 UNREAD = 12
 PRICES = '[prices."reader"]\ninput = 3000\noutput = 3000\n'
@@ -33,7 +34,8 @@ async def server(tmp_path: Path) -> AsyncIterator[LoopbackServer]:
 
 async def grade(server: LoopbackServer, folder: Path, *more: str) -> Said:
     llm = ("--select", "exact+llm", "--llm", "reader", "--base-url", server.url)
-    return await capeval(folder, "mcq", "grade", "r.jsonl", *llm, *more)
+    arguments = ("mcq", "grade", "r.jsonl", *llm, *more)
+    return await asyncio.to_thread(typed, folder, *arguments, env=environment(folder))
 
 
 async def test_cost_is_shown_before_and_nothing_is_called_without_consent(

@@ -88,14 +88,6 @@ def test_own_tags_with_one_value_per_question_are_no_groups(
     assert "Best_frame" in printed(capsys, monkeypatch, file, "--by", "best_frame")
 
 
-def test_rotations_of_a_question_are_one_question_of_a_tag(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = [line(n, "C", best_frame=n, rotation=r) for n in range(1, 6) for r in range(4)]
-    out = printed(capsys, monkeypatch, write(tmp_path / "responses.jsonl", lines))
-    assert "est_frame" not in out
-
-
 def test_out_has_the_format_of_its_suffix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,13 +134,3 @@ def test_questions_in_place_of_responses_are_named(tmp_path: Path) -> None:
     del question["benchmark"]
     with pytest.raises(InputError, match="line 1: is a question without a reply"):
         capeval.mcq_grade(write(tmp_path / "questions.jsonl", [question]))
-
-
-def test_rotations_are_shown_together_and_by_question(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = [line(n, "C", rotation=r, answer="C") for n in range(1, 7) for r in range(4)]
-    out = printed(capsys, monkeypatch, write(tmp_path / "responses.jsonl", lines))
-    assert "over all rotations" in out
-    assert "right with every rotation" in out
-    assert "Over 6 questions." in out

@@ -22,7 +22,6 @@ from capeval.schema.question import Response
 from tests.judged_runs import capeval as typed
 from tests.judged_runs import make_run, write_annotations
 from tests.mcq.graded_files import line, write
-from tests.server import LoopbackServer
 
 FAILURE = "Failed to obtain answer via API."
 TEMPLATE = Path(__file__).parents[3] / "shared/data/videomme_output_template.json"
@@ -66,17 +65,8 @@ def test_exact_counts_completed_calls_and_no_failed_one(tmp_path: Path) -> None:
     counts = found.counts
     assert (counts.responses, counts.scored, counts.failed) == (8, 6, 2)
     assert (counts.answered, counts.no_answer, counts.empty, counts.by_chance) == (3, 3, 1, 0)
-    assert (
-        found.decided_by
-        == {
-            "failed call": 2,
-            "symbol": 2,
-            "statement": 1,
-            "no option": 2,
-            "empty": 1,
-        }
-        or sum(found.decided_by.values()) == 8
-    )
+    rules = {"failed call": 2, "symbol": 2, "statement": 1, "no option": 2, "empty": 1}
+    assert found.decided_by == rules
 
 
 def test_tuna_reads_the_first_capital_and_leaves_out_questions_without_a_response(
@@ -267,27 +257,6 @@ def test_all_strategies_are_side_by_side(tmp_path: Path) -> None:
     assert found.settings["strategy"] == "exact"
 
 
-# ---- rotations -----------------------------------------------------------------------------------
-
-
-def test_rotated_options_are_read_in_the_order_of_the_prompt(tmp_path: Path) -> None:
-    # With rotation 1 the prompt lists Candles, Berries, Ribbons, Apples: Berries is B.
-    replies = {0: "C", 1: "B", 2: "A", 3: "D. Berries."}
-    lines = [line(1, reply, rotation=turn) for turn, reply in replies.items()]
-    lines += [line(2, "C", rotation=turn) for turn in range(4)]
-    lines += [line(3, "C" if turn == 0 else None, rotation=turn) for turn in range(4)]
-    found = capeval.mcq_grade(write(tmp_path / "r.jsonl", lines))
-    assert [item["choice"] for item in found.items[:8]] == [*"CCCC", *"CDAB"]
-    assert found.circular is not None
-    assert (found.circular.questions, found.circular.incomplete) == (2, 1)
-    assert found.circular.accuracy.value == pytest.approx(5 / 8)
-    assert found.circular.all_rotations.value == pytest.approx(1 / 2)
-
-
-def test_there_is_no_circular_result_without_rotations(tmp_path: Path) -> None:
-    assert capeval.mcq_grade(hard(tmp_path, "own")).circular is None
-
-
 # ---- baselines, groups and intervals -------------------------------------------------------------
 
 
@@ -304,16 +273,6 @@ def test_baselines(tmp_path: Path) -> None:
         "chance": pytest.approx((1 / 4 + 1 / 2) / 2),
         "frequent": 0.5,
     }
-
-
-def test_frequent_letter_of_rotated_options_is_that_of_the_prompt(tmp_path: Path) -> None:
-    """Who always answers A is right in one of four rotations, whatever the right option is."""
-    lines = [
-        line(number, "A", "C", rotation=rotation) for number in range(6) for rotation in range(4)
-    ]
-    found = capeval.mcq_grade(write(tmp_path / "r.jsonl", lines))
-    assert found.overall.accuracy.value == 0.25
-    assert found.baselines["frequent"] == {"letter": "A", "value": 0.25}
 
 
 def test_groups_of_tomato_with_relative_change(tmp_path: Path) -> None:
@@ -464,10 +423,8 @@ def scored(**changes: Any) -> Callable[[], dict[str, Any]]:
     ("made", "message"),
     [
         (edited(answer="E"), "line 1: answer: must be a letter from A to D"),
-        (edited(answer=""), "answer"),
         (edited(options=["only"]), "options: must be 2 to 26 options"),
         (edited(reply=3), "reply"),
-        (edited(rotation="x"), "rotation"),
         (edited(symbols="runes"), "symbols"),
         (lambda: {"id": "1"}, "Field required"),
         (edited(level={"a": 1}), "line 1: level: must be text, a number, true, false, null or a"),
@@ -475,23 +432,7 @@ def scored(**changes: Any) -> Callable[[], dict[str, Any]]:
             scored(symbol=[-0.5, 1, 2, 3]),
             "likelihood.symbol.1: Input should be greater than or equal to 0, not -0.5",
         ),
-        (
-            scored(text=[True, 1, 2, 3]),
-            "likelihood.text.1: Input should be a valid number, not true",
-        ),
         (scored(text=[0, "1", 2, 3]), 'likelihood.text.2: Input should be a valid number, not "1"'),
-        (
-            scored(text=[0, None, 2, 3]),
-            "likelihood.text.2: Input should be a valid number, not null",
-        ),
-        (
-            scored(tokens={"symbol": [1, 1, 1, 10**400]}),
-            "likelihood.tokens.symbol.4: Input should be less than or equal to 1000000000",
-        ),
-        (
-            scored(tokens={"text": [1.5, 1, 1, 1]}),
-            "likelihood.tokens.text.1: Input should be a valid int",
-        ),
     ],
 )
 def test_malformed_responses_are_refused_with_their_place(
@@ -546,38 +487,12 @@ def test_responses_to_other_questions_are_left_out_with_a_notice(tmp_path: Path)
     assert notices == ["`questions`: 2 responses to other questions are left out"]
 
 
-def test_the_responses_of_another_run_are_not_replaced_by_grades(tmp_path: Path) -> None:
-    file = write(tmp_path / "r.jsonl", [line(1, "C")])
-    other = write(tmp_path / "responses.jsonl", [line(2, "C")])
-    before = other.read_bytes()
-    with pytest.raises(UsageError, match="has a name that capeval uses itself"):
-        capeval.mcq_grade(file, out=other)
-    assert other.read_bytes() == before
-
-
 def test_unknown_strategy_and_missing_model_are_refused(tmp_path: Path) -> None:
     file = hard(tmp_path, "own")
     with pytest.raises(UsageError, match='did you mean "exact\\+random"'):
         capeval.mcq_grade(file, select="exact+randon")
     with pytest.raises(UsageError, match="name a chat model"):
         capeval.mcq_grade(file, select="exact+llm")
-
-
-async def test_a_real_endpoint_is_asked_once_for_each_reply(tmp_path: Path) -> None:
-    def answer(body: dict[str, Any]) -> str:
-        text = str(body["messages"][0]["content"])
-        return '{"ok": true}' if '"ok"' in text else '{"choice": "C"}'
-
-    lines = [line(number, f"Number {number}, I think.") for number in range(30)]
-    file = write(tmp_path / "r.jsonl", [*lines, line(99, "B")])
-    async with LoopbackServer(answer) as server:
-        options: dict[str, Any] = {"select": "exact+llm", "llm": "reader", "base_url": server.url}
-        options["cache"] = tmp_path / "cache.sqlite"
-        found = await capeval.mcq_grade_async(file, **options)
-        assert (found.overall.correct, found.overall.n) == (30, 31)
-        assert found.decided_by == {"model": 30, "symbol": 1}
-        again = await capeval.mcq_grade_async(file, **options)
-    assert again == found
 
 
 @pytest.mark.parametrize(
@@ -643,9 +558,3 @@ def test_f1_of_the_same_models_captions_is_beside_each_skill(
     for skill, kind in zip(skills, ("camera", "scene", "action", "attribute"), strict=True):
         (row,) = (text for text in out.splitlines() if text.strip().startswith(skill))
         assert row.split()[-1] == f"{100 * overall[kind]['f1']['value']:.1f}"
-
-
-def test_a_captioning_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "r.jsonl", [line(1, "C")])
-    with pytest.raises(InputError, match="nope"):
-        capeval.mcq_grade(file, cap_run="nope", runs=tmp_path)

@@ -47,7 +47,7 @@ def question(benchmark: str = "own", **fields: object) -> Question:
 def test_each_benchmark_has_its_prompt(
     benchmark: str, arguments: dict[str, object], name: str, parts: tuple[str, ...]
 ) -> None:
-    prompt = question_prompt(question(benchmark), ("left", "right"), **arguments)  # type: ignore[arg-type]
+    prompt = question_prompt(question(benchmark), **arguments)  # type: ignore[arg-type]
     assert prompt.template == name
     assert (prompt.system is not None) == (name == "tomato")
     for part in parts:
@@ -71,9 +71,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_text_cannot_leave_its_place(text: str) -> None:
-    plain = question_prompt(question("tomato"), ("left", "right"), frames=4).text
-    asked = question("tomato", question="Q " + text.encode("utf-8", "replace").decode())
-    prompt = question_prompt(asked, (text, "right"), frames=4).text
+    plain = question_prompt(question("tomato"), frames=4).text
+    text = text.encode("utf-8", "replace").decode()
+    asked = question("tomato", question=f"Q {text}", options=(text, "right"))
+    prompt = question_prompt(asked, frames=4).text
     for mark in ("<question>", "</question>", "<options>", "</options>"):
         assert prompt.count(mark) == plain.count(mark) == 1
     for mark in ("<|im_", "<video>", "<image>", "<IMG", "</s>", "[/INST]", "[INST]", "\x1b", "\0"):
@@ -94,8 +95,9 @@ def test_inert_text_opens_no_tag_and_is_not_changed_twice(text: str) -> None:
 
 
 def test_what_is_scored_is_what_is_shown() -> None:
-    found = scored_texts(("left\nB. no", "right"), "numbers")
+    options = ("left\nB. no", "right")
+    found = scored_texts(options, "numbers")
     assert [len(texts) for texts in found.values()] == [2, 2, 2]
-    prompt = question_prompt(question(), ("left\nB. no", "right"), frames=2, symbols="numbers")
+    prompt = question_prompt(question(options=options), frames=2, symbols="numbers")
     for text in found["symbol_text"]:
         assert f"\n{text}\n" in prompt.text

@@ -124,20 +124,6 @@ def test_two_videos_of_one_name_do_not_share_subtitles(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "text"),
-    [
-        ("日本語テスト".encode()[:-1], "日本語テス\ufffd"),
-        ("Déjà vu, où ça".encode() + b"\xc3", "Déjà vu, où ça\ufffd"),
-        ("Déjà vu, où ça".encode("cp1252"), "Déjà vu, où ça"),
-        ("é".encode("cp1252"), "é"),
-    ],
-)
-def test_a_cut_character_does_not_change_the_others(tmp_path: Path, data: bytes, text: str) -> None:
-    (tmp_path / "v.srt").write_bytes(ONE.encode().replace(b"Hello.", data))
-    assert SubtitleFiles(tmp_path).of("v") == (Cue(1, 2, text),)
-
-
-@pytest.mark.parametrize(
     ("name", "data"),
     [("a.zip", b"no zip"), ("b.zip", b""), ("c.srt", ONE.encode()), ("d.zip", b"PK\x05\x06")],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import random
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -17,10 +16,9 @@ import pytest
 
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.video import FrameSet, Given, Middle, Uniform, decoder_named, read_policy
-from capeval.video.choice import Choice, Policy
-from capeval.video.frames import Guard, Timeline, file_size
-from capeval.video.sampling import Shuffled
-from tests.video.clips import make_clip, numbers, picture
+from capeval.video.frames import Timeline
+from capeval.video.sampling import Choice, Policy, Shuffled
+from tests.video.clips import make_clip, numbers
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "TUNA_0348.mp4"
 B_FRAMES: dict[str, Any] = {"b_frames": 3, "options": {"preset": "veryfast"}}
@@ -98,6 +96,7 @@ def test_every_frame_is_the_one_that_its_index_says(name: str, tmp_path: Path) -
     assert frames.indices == tuple(range(count))
     width, height = settings.get("size", (128, 96))
     assert frames.frames.shape == (count, height, width, 3)
+    assert (frames.damage, frames.hdr) == ((), None)
     some = read(path, Uniform(5))
     assert numbers(some.frames) == list(some.indices)
     assert read(path, Given((count - 1, 0)[: min(2, count)])).indices[0] == count - 1
@@ -121,16 +120,6 @@ def test_frames_that_an_edit_list_cuts_away_are_not_there(tmp_path: Path) -> Non
     assert frames.duration == pytest.approx(242 / 24, abs=1e-3)
 
 
-@pytest.mark.parametrize("turn", [90, 180, 270, "mirrored"])
-def test_a_turned_clip_stands_upright(turn: int | str, tmp_path: Path) -> None:
-    path = make_clip(tmp_path / "t.mp4", 3, turn=turn, options={"qp": "1"})
-    with av.open(str(path)) as container:
-        stored = next(container.decode(video=0))
-    shown = read(path).frames[2]
-    assert ((stored.width, stored.height) == (96, 128)) == (turn in {90, 270})
-    assert np.abs(shown.astype(int) - picture(2)).max() < 60
-
-
 def test_the_record_holds_all_but_the_pixels(tmp_path: Path) -> None:
     record = read(make_clip(tmp_path / "r.mp4", rate=Fraction(24000, 1001)), Uniform(3)).record()
     version = record.pop("decoder_version")
@@ -148,11 +137,6 @@ def test_the_record_holds_all_but_the_pixels(tmp_path: Path) -> None:
         "decoder": "pyav",
         "warnings": [],
     }
-
-
-def test_a_short_clip_says_so_in_its_record(tmp_path: Path) -> None:
-    frames = read(make_clip(tmp_path / "s.mp4", 5), Uniform(32))
-    assert frames.record()["warnings"] == ["has only 5 of the 32 frames asked for"]
 
 
 def test_shuffled_frames_carry_their_own_indices_and_times(tmp_path: Path) -> None:
@@ -203,7 +187,7 @@ CUT: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("share", [0.55, 0.7, 0.83])
+@pytest.mark.parametrize("share", [0.55, 0.83])
 @pytest.mark.parametrize("name", CUT)
 def test_a_cut_off_video_gives_what_is_left_and_says_so(
     name: str, share: float, tmp_path: Path
@@ -348,11 +332,6 @@ def test_what_holds_no_video_is_refused_in_one_line(what: str, tmp_path: Path) -
     assert caught.value.exit_code == 2
 
 
-def test_a_path_with_a_nul_is_refused() -> None:
-    with pytest.raises(VideoError, match="cannot be read"):
-        file_size(Path("a\0b"))
-
-
 def test_a_frame_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(VideoError, match="has 48 frames; there is no frame 48"):
         read(make_clip(tmp_path / "v.mp4"), Given((48,)))
@@ -369,18 +348,11 @@ def test_a_size_that_changes_is_refused(tmp_path: Path) -> None:
 
 
 def test_more_than_memory_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("capeval.video.choice.MOST_BYTES", 100_000)
+    monkeypatch.setattr("capeval.video.frames.MOST_BYTES", 100_000)
     path = make_clip(tmp_path / "v.mp4")
     with pytest.raises(VideoError, match="48 frames of 128x96 need"):
         read(path)
     assert len(read(path, Middle())) == 1
-
-
-def test_the_time_limit_is_one_for_each_step(tmp_path: Path) -> None:
-    guard = Guard(tmp_path / "v.mp4", seconds=0.5)
-    for _ in range(20):
-        time.sleep(0.05)
-        guard.check()
 
 
 def test_a_time_limit_holds_for_a_real_file(tmp_path: Path) -> None:

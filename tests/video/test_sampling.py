@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from fractions import Fraction
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capeval.errors import UsageError
-from capeval.video import Given, Middle, Policy, Uniform, read_policy
+from capeval.errors import UsageError, VideoError
+from capeval.video import Given, Middle, Policy, Uniform, open_reader, read_policy
 from capeval.video.frames import Timeline
-from capeval.video.published_policies import PublishedSpread, QwenFps, TunaDynamic, TunaFps
-from capeval.video.sampling import Dynamic, Fps, Shuffled
+from capeval.video.sampling import Fps, PublishedSpread, QwenFps, Shuffled, TunaFps
+from tests.video.clips import make_clip
 
 
 def steady(total: int, fps: float = 24) -> Timeline:
@@ -25,7 +28,7 @@ uneven = st.lists(st.floats(0, 3, width=32), min_size=0, max_size=200).map(
 policies = st.one_of(
     st.builds(Uniform, st.integers(2, 200)),
     st.builds(Fps, st.floats(0.01, 100), st.none() | st.integers(1, 64)),
-    st.builds(Dynamic, st.none() | st.integers(1, 64)),
+    st.builds(Fps, st.none(), st.none() | st.integers(1, 64)),
     st.just(Middle()),
 )
 
@@ -66,21 +69,6 @@ def test_fps_takes_the_integer_part_of_every_step(rate: float, timeline: Timelin
     assert list(Fps(rate).choose(timeline).indices) == expected
 
 
-def test_fps_of_the_real_rate_of_film() -> None:
-    assert Fps(2).choose(steady(240, 24000 / 1001)).indices[:4] == (0, 11, 23, 35)
-    assert len(Fps(2).choose(steady(240, 24000 / 1001)).indices) == 21
-
-
-@given(st.floats(0.05, 8), st.integers(2, 500))
-def test_choosing_by_time_agrees_with_choosing_by_step(rate: float, total: int) -> None:
-    # The same clip with one frame dropped is of variable rate; before the gap nothing changes.
-    times = tuple(n / 25 for n in range(total)) + tuple(n / 25 for n in range(total * 2, total * 3))
-    timeline = Timeline(times, 25, total * 3 / 25)
-    by_step = [i for i in Fps(rate).choose(steady(total, 25)).indices if i < total]
-    by_time = [i for i in Fps(rate).choose(timeline).indices if i < total - 1]
-    assert all(abs(a - b) <= 1 for a, b in zip(by_step, by_time, strict=False))
-
-
 def test_fps_shows_a_frozen_frame_once() -> None:
     frozen = Timeline((0.0, 0.1, 0.2, 5.0, 5.1), 1, 5.2)
     assert Fps(2).choose(frozen).indices == (0, 2, 3)
@@ -96,7 +84,7 @@ def test_fps_above_the_rate_of_the_video_yields_each_frame_once_and_says_so() ->
     ("seconds", "frames"), [(1, 2), (15, 30), (15.9, 32), (16, 16), (16.1, 17), (38, 38)]
 )
 def test_the_rule_for_closed_models_halves_at_16_seconds(seconds: float, frames: int) -> None:
-    assert len(Dynamic().choose(steady(round(seconds * 10), 10)).indices) == frames
+    assert len(Fps(None).choose(steady(round(seconds * 10), 10)).indices) == frames
 
 
 def test_a_bound_spreads_evenly_instead_and_says_so() -> None:
@@ -147,9 +135,9 @@ def test_two_frames_a_second_as_published_code_takes_them(
 
 def test_the_benchmarks_rule_for_closed_models() -> None:
     # Below 16 s 2 a second, 31.8 -> 31 frames; from 16 s on 1 a second.
-    assert len(TunaDynamic().choose(steady(159, 10)).indices) == 31
-    assert TunaDynamic().choose(steady(160, 10)).indices == tuple(range(0, 160, 10))
-    assert TunaDynamic().choose(steady(165, 10)).indices == tuple(range(0, 160, 10))
+    assert len(TunaFps(None).choose(steady(159, 10)).indices) == 31
+    assert TunaFps(None).choose(steady(160, 10)).indices == tuple(range(0, 160, 10))
+    assert TunaFps(None).choose(steady(165, 10)).indices == tuple(range(0, 160, 10))
 
 
 def test_llava_video_in_the_benchmark_repeats_the_frames_of_a_short_clip() -> None:
@@ -220,13 +208,13 @@ def test_shuffled_keeps_the_frames_and_never_their_order(
         ("0.5FPS", Fps(0.5)),
         (".5fps", Fps(0.5)),
         ("2fps@64", Fps(2, 64)),
-        ("auto", Dynamic()),
-        ("auto@50", Dynamic(50)),
+        ("auto", Fps(None)),
+        ("auto@50", Fps(None, 50)),
         ("tuna-2fps", TunaFps(2)),
         ("TUNA-0.5fps", TunaFps(0.5)),
         ("qwen-2fps", QwenFps(2)),
         ("qwen-.5fps", QwenFps(0.5)),
-        ("tuna-auto", TunaDynamic()),
+        ("tuna-auto", TunaFps(None)),
         ("tuna-32", PublishedSpread("tuna", 32)),
         ("1", Middle()),
         ("0,5,9", Given((0, 5, 9))),
@@ -255,6 +243,8 @@ def test_every_form_is_read_and_written_again(typed: str, policy: Policy) -> Non
         "auto@0",
         "tuna",
         "tuna-1",
+        "internvl-1",
+        "tarsier-200000",
         "tuna-fps",
         "tuna-0fps",
         "qwen-32",
@@ -275,3 +265,49 @@ def test_other_forms_are_refused_in_one_line(typed: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_policy(typed)
     assert "frames:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("policy", "total", "indices"),
+    [
+        # A step of 100 / 4 = 25: middles from 12.5, truncated.
+        ("internvl-4", 101, (12, 37, 62, 87)),
+        # A step of 2.5: 1.25 + (0, 2, 5, 8), as 2.5 is rounded to even and 7.5 to 8.
+        ("internvl-4", 11, (1, 3, 6, 9)),
+        # A step of 0.5: 0.25 + (0, 0, 1, 2).
+        ("internvl-4", 3, (0, 0, 1, 2)),
+        ("internvl-2", 1, (0, 0)),
+        ("tarsier-4", 101, (0, 33, 67, 100)),
+        # Places 0, 2.5, 5, 7.5, 10.
+        ("tarsier-5", 11, (0, 2, 5, 8, 10)),
+        ("tarsier-4", 3, (0, 1, 1, 2)),
+        ("tarsier-8", 50, (0, 7, 14, 21, 28, 35, 42, 49)),
+    ],
+)
+def test_indices_are_those_of_the_published_rule(
+    policy: str, total: int, indices: tuple[int, ...]
+) -> None:
+    chosen = read_policy(policy)
+    assert str(chosen) == policy
+    choice = chosen.choose(steady(total, 10))
+    assert choice.indices == indices
+    assert bool(choice.warnings) == (total < len(indices))
+
+
+def test_a_false_time_does_not_make_millions_of_frames() -> None:
+    # The last frame of a small hostile file may be shown after years.
+    late = Timeline((0.0, 0.1, 0.2, 1e9), 3e-9, 1e9 + 0.1)
+    for policy in ("2fps", "auto", "tuna-2fps", "tuna-auto", "1000fps"):
+        with pytest.raises(ValueError, match="at most 100000 are taken"):
+            read_policy(policy).choose(late)
+    assert read_policy("qwen-2fps").choose(late).indices == (0, 1, 2, 3)
+    slow = Timeline(tuple(1e8 * at for at in range(5)), 1e-8, 5e8)
+    assert read_policy("1000fps").choose(slow).indices == (0, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("policy", ["tuna-99999", "internvl-99999", "tuna-1000fps"])
+def test_repeated_frames_must_fit_into_memory(policy: str, tmp_path: Path) -> None:
+    # Of a clip of 5 frames, which alone would fit.
+    file = make_clip(tmp_path / "clip.mp4", 5, rate=Fraction(1, 20), size=(256, 192))
+    with pytest.raises(VideoError, match=r"frames of 256x192 need \d+ GiB; ask for fewer"):
+        open_reader(policy, "pyav").read(file)

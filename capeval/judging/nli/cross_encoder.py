@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from capeval.errors import JudgeError, UsageError
-from capeval.local_models.checkpoint import find_checkpoint
+from capeval.local_models.checkpoint import (
+    check_complete,
+    check_vocabulary,
+    find_checkpoint,
+    one_line_errors,
+)
 from capeval.local_models.devices import is_out_of_memory, native_precision, one_device, release
-from capeval.local_models.loading import check_complete, check_vocabulary, one_line_errors
 from capeval.local_models.weights_identity import folder_hash
 from capeval.schema import Relation
 from capeval.text import listed, one_line, shown

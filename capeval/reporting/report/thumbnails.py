@@ -5,18 +5,21 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from capeval.errors import MissingExtra, VideoError
 from capeval.files.videos import VideoFolder
 from capeval.schema import Annotation
-from capeval.video import decoder_named, prefetch, read_policy
-from capeval.video.frames import FrameSet
+from capeval.video import FrameReader, open_reader
 
 # A strip of such frames is a few kilobytes, and still shows what happens.
 _LONGEST_SIDE = 192
 _QUALITY = 72
+# Each decodes with all cores; the second reads its file while the first decodes.
+_READERS = 2
 
 
 @dataclass(frozen=True)
@@ -64,16 +67,18 @@ def strips(
         except VideoError as error:
             # The message without the folder: the page may be sent to others.
             yield annotation.index, Strip(note=error.message)
-    taken = prefetch(list(files.values()), read_policy(str(count)), decoder_named("pyav"))
-    for index, (_, frames) in zip(files, taken, strict=True):
-        yield index, _strip(frames)
+    reader = open_reader(str(count), allow_damaged=True)
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from zip(files, pool.map(partial(_strip, reader), files.values()), strict=True)
 
 
-def _strip(frames: FrameSet | VideoError) -> Strip:
-    if isinstance(frames, VideoError):
-        return Strip(note=frames.message)
+def _strip(reader: FrameReader, video: Path) -> Strip:
     from PIL import Image
 
+    try:
+        frames = reader.read(video)
+    except VideoError as error:
+        return Strip(note=error.message)
     scale = min(1.0, _LONGEST_SIDE / max(frames.width, frames.height))
     size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
     made = []
