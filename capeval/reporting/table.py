@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import wrap
@@ -403,7 +403,7 @@ def rendered(pages: Sequence[Page], form: Format, *, headline: str = "") -> str:
         case "latex":
             return "\n\n".join(map(_latex, pages))
         case "csv":
-            return csv_of(records(pages))
+            return csv_text(records(pages))
         case "json":
             return dumps(records(pages), indent=1)
 
@@ -419,22 +419,19 @@ def records(pages: Sequence[Page]) -> list[dict[str, Any]]:
     ]
 
 
-def csv_of(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return records as CSV, with a column for every key that any of them has."""
-    keys = dict.fromkeys(key for record in found for key in record)
-    return csv_text([*keys], [[record.get(key) for key in keys] for record in found])
+def csv_text(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return records as CSV, with a column for every key that any of them has.
 
+    Numbers have full precision, None is empty, and no text is a formula.
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV: numbers at full precision, None empty, and no text that is a formula.
-
-    >>> csv_text(["run", "f1"], [["=1+1", 0.5], ["b", None]])
+    >>> csv_text([{"run": "=1+1", "f1": 0.5}, {"run": "b", "f1": None}])
     "run,f1\\n'=1+1,0.5\\nb,"
     """
+    keys = dict.fromkeys(key for record in found for key in record)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    for row in (header, *rows):
-        writer.writerow([_csv_cell(value) for value in row])
+    writer.writerow(map(_csv_cell, keys))
+    writer.writerows([_csv_cell(record.get(key)) for key in keys] for record in found)
     return out.getvalue().rstrip("\n")
 
 

@@ -20,7 +20,7 @@ from capeval.reporting.table import (
     Row,
     Table,
     bounded_kind,
-    csv_of,
+    csv_text,
     one_screen,
     print_pages,
     rendered,
@@ -71,7 +71,7 @@ def rendered_temporal(result: TemporalResult, form: Format) -> str:
     if form == "json":
         return dumps(result.model_dump(mode="json"), indent=1)
     if form == "csv":
-        return csv_of(_records(result))
+        return csv_text(_records(result))
     return rendered([_page(result, full=True)], form, headline=temporal_headline(result))
 
 

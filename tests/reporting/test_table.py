@@ -142,7 +142,9 @@ def test_markup_in_names_stays_text() -> None:
 
 def test_csv_runs_no_formula_and_keeps_numbers() -> None:
     rows = [[HOSTILE, 1 / 3, None, True], ["=1+1", -0.5, 7, ""], ["+1", 0, 0, 0]]
-    read = list(csv.reader(io.StringIO(csv_text(["a", "b", "c", "d"], rows))))
+    read = list(
+        csv.reader(io.StringIO(csv_text([dict(zip("abcd", row, strict=True)) for row in rows])))
+    )
     assert read[1][1:] == [repr(1 / 3), "", "true"]
     assert "\x1b" not in read[1][0]
     assert (read[2][:3], read[3][0]) == (["'=1+1", "-0.5", "7"], "'+1")
