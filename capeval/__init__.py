@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from capeval.api.leaderboards import leaderboard as leaderboard
     from capeval.api.mcq_answering import mcq_answer as mcq_answer
     from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
-    from capeval.api.mcq_diagnosing import mcq_leaderboard as mcq_leaderboard
     from capeval.api.mcq_diagnosing import mcq_temporal as mcq_temporal
     from capeval.api.mcq_grading import mcq_grade as mcq_grade
     from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
@@ -64,7 +63,7 @@ _HOMES = {
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
     "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
-    "capeval.api.mcq_diagnosing": "mcq_leaderboard mcq_temporal",
+    "capeval.api.mcq_diagnosing": "mcq_temporal",
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
     "capeval.api.measuring": "measure measure_async",
     "capeval.api.plotting": "plot",

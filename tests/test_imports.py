@@ -149,7 +149,7 @@ for command in sys.argv[1:]:
     print(command, sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)
 """
 COMMANDS = (
-    *("", "compare", "correlate", "frames", "inspect", "leaderboard", "mcq leaderboard", "metrics"),
+    *("", "compare", "correlate", "frames", "inspect", "leaderboard", "metrics"),
     *("mcq temporal", "models", "plot", "probe", "rate merge", "rate sheet", "report", "score"),
 )
 

@@ -31,7 +31,6 @@ FUNCTIONS = [
     "leaderboard",
     "mcq_answer",
     "mcq_grade",
-    "mcq_leaderboard",
     "mcq_temporal",
     "measure",
     "models",

@@ -1,47 +1,53 @@
-"""`capeval.leaderboard`: all judged runs, ranked."""
+"""`capeval.leaderboard`: judged runs ranked by F1, or graded runs by accuracy."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from capeval.api.run_options import LeaderboardOptions
-from capeval.errors import UsageError
+from capeval.mcq.find_run import RESPONSES, all_grades, find_grades
 from capeval.options import takes
-from capeval.reporting.formats import form_for
-from capeval.reporting.leaderboard.board import Leaderboard, files_of, make_leaderboard
-from capeval.reporting.leaderboard.tables import rendered_leaderboard
+from capeval.reporting.leaderboards import (
+    Leaderboard,
+    caption_board,
+    check_view,
+    question_board,
+    rendered_leaderboard,
+)
+from capeval.reporting.table import form_for
 from capeval.runs.outputs import check_output, write_output
-from capeval.scoring.gates import CountOrShare
+from capeval.runs.resolve import find_judges
+from capeval.runs.sources import files_read
 
 
 @takes(LeaderboardOptions)
 def leaderboard(o: LeaderboardOptions) -> Leaderboard:
-    """Rank all judged runs by overall F1, in sections that share judge, prompts and data.
+    """Rank judged runs by overall F1, or graded runs by accuracy, in sections that can be compared.
+
+    Sections share judge, prompts and data, or questions and how replies were read.
 
     Raises
     ------
     InputError, UsageError
         A named run cannot be shown, there is no run at all, or `out` cannot be written.
     """
-    folder, coverage = Path(o.runs), _fraction(o.min_coverage)
-    form = o.format if o.out is None else form_for(Path(o.out), o.format)
-    if o.out is not None:
-        check_output(Path(o.out), files_of(o.judged_runs, runs=folder, annotations=o.annotations))
-    board = make_leaderboard(
-        o.judged_runs,
-        runs=folder,
-        annotations=o.annotations,
-        published=o.published,
-        least_coverage=coverage,
-    )
-    if o.out is not None:
-        write_output(Path(o.out), rendered_leaderboard(board, form, by=o.by) + "\n")
+    runs, out = Path(o.runs), None if o.out is None else Path(o.out)
+    form = o.format if out is None else form_for(out, o.format)
+    if o.questions:
+        named = [find_grades(run, runs) for run in o.judged_runs]
+        if out is not None:
+            read = named or all_grades(runs)
+            check_output(out, [file for one in read for file in (one, one.with_name(RESPONSES))])
+        board = question_board(named, runs=runs, by=o.by, published=o.published)
+        by = "overall"
+    else:
+        by = check_view(o.by or "overall")
+        if out is not None:
+            folders = [one.path for run in o.judged_runs for one in find_judges(run, runs)]
+            check_output(out, files_read(folders, o.annotations, runs))
+        board = caption_board(
+            o.judged_runs, runs=runs, annotations=o.annotations, published=o.published
+        )
+    if out is not None:
+        write_output(out, rendered_leaderboard(board, form, by=by) + "\n")
     return board
-
-
-def _fraction(share: str | float) -> float:
-    also = "" if isinstance(share, str) else ", or a fraction such as 0.99"
-    fits = "%" in share if isinstance(share, str) else 0 <= share <= 1
-    if not fits:
-        raise UsageError(f"--min-coverage: {share!r} must be a percentage such as 99%{also}")
-    return float(CountOrShare.read(share, "--min-coverage").number) / 100

@@ -1,17 +1,15 @@
-"""`capeval.mcq_temporal` and `capeval.mcq_leaderboard`: graded runs beside each other."""
+"""`capeval.mcq_temporal`: graded runs of one model beside each other."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from capeval.api.mcq_diagnostic_options import McqLeaderboardOptions, McqTemporalOptions
-from capeval.mcq.find_run import RESPONSES, all_grades, find_grades
+from capeval.api.mcq_diagnostic_options import McqTemporalOptions
+from capeval.mcq.find_run import RESPONSES, find_grades
 from capeval.mcq.graded_run import read_graded_run
 from capeval.mcq.temporal import ROLES, TemporalResult, temporal_result
 from capeval.options import takes
-from capeval.reporting.formats import form_for
-from capeval.reporting.mcq_leaderboard.board import McqLeaderboard, make_mcq_leaderboard
-from capeval.reporting.mcq_leaderboard.tables import rendered_mcq_leaderboard
+from capeval.reporting.table import form_for
 from capeval.reporting.temporal_tables import rendered_temporal
 from capeval.runs.outputs import check_output, write_output
 
@@ -39,26 +37,6 @@ def mcq_temporal(o: McqTemporalOptions) -> TemporalResult:
     if o.out is not None:
         write_output(Path(o.out), rendered_temporal(result, form) + "\n")
     return result
-
-
-@takes(McqLeaderboardOptions)
-def mcq_leaderboard(o: McqLeaderboardOptions) -> McqLeaderboard:
-    """Rank graded runs by accuracy, in sections that share questions and strategy.
-
-    Raises
-    ------
-    InputError, UsageError
-        A named run cannot be shown, there is no run at all, or `out` cannot be written.
-    """
-    folder = Path(o.runs)
-    form = o.format if o.out is None else form_for(Path(o.out), o.format)
-    named = [find_grades(run, folder) for run in o.graded_runs]
-    if o.out is not None:
-        check_output(Path(o.out), _read_for([*named, *all_grades(folder)]))
-    board = make_mcq_leaderboard(named, runs=folder, by=o.by, published=o.published)
-    if o.out is not None:
-        write_output(Path(o.out), rendered_mcq_leaderboard(board, form) + "\n")
-    return board
 
 
 def _read_for(grades: list[Path]) -> list[Path]:

@@ -1,6 +1,5 @@
-"""The options of the commands that compare graded runs of multiple-choice questions."""
+"""The options of the command that compares graded runs of multiple-choice questions."""
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from functools import partial
 from typing import Literal
@@ -43,30 +42,5 @@ class McqTemporalOptions:
     resamples: int = option(10_000, metavar="N", min=99)
     seed: int = option(0, metavar="N", min=0)
     format: TableFormat = option("table", metavar="FORMAT", panel=OUTPUT)
-    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
-    runs: FilePath = runs_option()
-
-
-@declares
-class McqLeaderboardOptions:
-    """The arguments of `capeval.mcq_leaderboard`.
-
-    Parameters
-    ----------
-    graded_runs : Graded runs to show besides those under runs/: names, folders, or grades.json
-        files.
-    by : The tag whose groups are the columns. By default task (TUNA-MCQ), reasoning_type (TOMATO)
-        or duration (Video-MME).
-    published : Add the published accuracies of TUNA-MCQ, TOMATO and a study of answer selection.
-    format : The format: table, markdown, latex, csv or json.
-    out : Write the leaderboard to this file, in the format of its suffix: .csv, .json, .md, .tex
-        or .txt.
-    """
-
-    graded_runs: Sequence[FilePath] = option((), positional=True, metavar="RUN")
-    _: KW_ONLY
-    by: str | None = option(None, metavar="TAG", panel=OUTPUT)
-    format: TableFormat = option("table", metavar="FORMAT", panel=OUTPUT)
-    published: bool = False
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     runs: FilePath = runs_option()

@@ -223,25 +223,25 @@ class LeaderboardOptions:
 
     Parameters
     ----------
-    judged_runs : Runs in addition to those under runs/: folders of runs or of judges.
+    judged_runs : The runs to rank: names, folders of runs or of judges; with questions, graded
+        runs. By default all under runs/.
+    questions : Rank graded runs of multiple-choice questions by accuracy.
     by : Tables after the overall one: types, characteristics, domain, complexity or all. CSV
-        and JSON contain them all.
+        and JSON contain them all. With questions, the tag whose groups are the columns.
     format : The format: table, markdown, latex, csv or json.
-    published : Add the TUNA paper's 21 models (tables 8, 9 and 10).
-    min_coverage : The percentage of the videos that must be scored for a rank.
+    published : Add published rows: the TUNA paper's 21 models; with questions, those of TUNA-MCQ,
+        TOMATO and a study of answer selection.
     """
 
     judged_runs: Sequence[FilePath] = option((), positional=True, metavar="RUN")
     _: KW_ONLY
-    by: Literal["overall", "types", "characteristics", "domain", "complexity", "all"] = option(
-        "overall", metavar="TABLES"
-    )
+    questions: bool = False
+    by: str | None = option(None, metavar="TABLES", panel=OUTPUT)
     format: Literal["table", "markdown", "latex", "csv", "json"] = option(
         "table", metavar="FORMAT", panel=OUTPUT
     )
     published: bool = False
     annotations: FilePath | None = annotations_option()
-    min_coverage: str | float = option("99%", note="Or a fraction: 0.99.", metavar="SHARE")
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
 

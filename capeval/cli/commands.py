@@ -35,7 +35,7 @@ _COMMANDS = {
     ),
     "leaderboard": (
         "leaderboard_command:leaderboard",
-        "Rank all judged runs by overall F1.",
+        "Rank judged runs by overall F1, or graded runs by accuracy.",
     ),
     "plot": (
         "report_command:plot",

@@ -21,8 +21,8 @@ def judges(
     as \\[prices."NAME"].
     """
     from capeval.api import judge_listing
-    from capeval.reporting.formats import rendered
     from capeval.reporting.judge_tables import judges_page, print_judge, print_judges
+    from capeval.reporting.table import rendered
 
     check_format(form, as_json=as_json)
     output = Output()

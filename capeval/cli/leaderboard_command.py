@@ -16,41 +16,39 @@ from capeval.errors import UsageError
 def leaderboard(
     declared: dict[str, Any], *, as_json: Json = False, full: Full = False, quiet: Quiet = False
 ) -> None:
-    """Rank all judged runs by overall F1.
+    """Rank judged runs by overall F1, or graded runs by accuracy.
 
-    It shows the scores of every judge of every run under runs/, and of the runs that are named.
-    Runs that differ in judge, prompts, repeats or data are in separate sections.
+    It shows the scores of every judge of every run under runs/, or of the runs that are named. Runs
+    that differ in judge, prompts, repeats or data are in separate sections. With --questions it
+    shows graded runs; those that differ in questions or in how replies were read are in separate
+    sections.
 
-    Scores that do not match the verdicts next to them are left out with a line on stderr, and the
-    exit code is 3.
+    Runs that cannot be read are left out with a line on stderr, and the exit code is 3.
     """
     from capeval.api import leaderboards
     from capeval.files.jsonl import printable_json
-    from capeval.reporting.leaderboard.tables import (
-        leaderboard_headline,
-        print_leaderboard,
-        rendered_leaderboard,
-    )
+    from capeval.reporting.leaderboards import print_leaderboard, rendered_leaderboard
+    from capeval.runs.resolve import why_left_out
 
     output = Output(quiet=quiet)
-    if as_json and declared["format"] not in ("table", "json"):
+    form, out, questions = (declared[name] for name in ("format", "out", "questions"))
+    if as_json and form not in ("table", "json"):
         raise UsageError("--json and --format: choose one of them")
-    if full and declared["by"] == "overall":
-        declared["by"] = "all"
-    form, by, out = (declared[name] for name in ("format", "by", "out"))
+    if full and not questions:
+        declared["by"] = declared["by"] or "all"
+    by = "overall" if questions else declared["by"] or "overall"
     board = leaderboards.leaderboard(**declared)
-    if as_json:
-        typer.echo(printable_json(rendered_leaderboard(board, "json", by=by)))
-    elif out is None and form == "table":
+    if as_json or (out is None and form == "json"):
+        typer.echo(printable_json(rendered_leaderboard(board, "json")))
+    elif out is not None:
+        output.line(f"{board.headline} Written: {out}")
+    elif form == "table":
         print_leaderboard(board, output.console, by=by, full=full)
-    elif out is None and (form == "json" or not quiet):
-        text = rendered_leaderboard(board, form, by=by)
-        typer.echo(printable_json(text) if form == "json" else text)
-    else:
-        output.line(f"{leaderboard_headline(board)} Written: {out}")
+    elif not quiet:
+        typer.echo(rendered_leaderboard(board, form, by=by))
     for line in board.notices:
         output.notice(line)
-    for one in board.left_out:
-        output.error(f"left out: {one.reason}")
+    for path, reason in board.left_out:
+        output.error(why_left_out(path, reason))
     if board.left_out:
         raise typer.Exit(3)

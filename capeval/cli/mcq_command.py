@@ -8,7 +8,7 @@ import typer
 
 from capeval.api.mcq_options import GradeOptions
 from capeval.cli.mcq_answer_command import answer
-from capeval.cli.mcq_diagnostics_command import leaderboard, temporal
+from capeval.cli.mcq_diagnostics_command import temporal
 from capeval.cli.options import (
     DryRun,
     Full,
@@ -125,4 +125,3 @@ def _estimate(expected: ReadingEstimate) -> dict[str, Any]:
 
 
 app.command()(temporal)
-app.command()(leaderboard)

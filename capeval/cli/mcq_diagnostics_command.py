@@ -1,4 +1,4 @@
-"""`capeval mcq temporal` and `capeval mcq leaderboard`."""
+"""`capeval mcq temporal`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from capeval.api.mcq_diagnostic_options import McqLeaderboardOptions, McqTemporalOptions
+from capeval.api.mcq_diagnostic_options import McqTemporalOptions
 from capeval.cli.options import Full, Json, Quiet, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
@@ -39,41 +39,6 @@ def temporal(
         print_temporal(result, output.console, full=full)
     elif not quiet:
         typer.echo(rendered_temporal(result, form))
-
-
-@declared_by(McqLeaderboardOptions)
-def leaderboard(
-    declared: dict[str, Any], *, as_json: Json = False, full: Full = False, quiet: Quiet = False
-) -> None:
-    """Rank graded runs by accuracy.
-
-    It shows every graded run under runs/, and the runs that are named. Runs that differ in their
-    questions or in how replies were read are in separate sections.
-
-    Runs that cannot be read are left out with a line on stderr, and the exit code is 3.
-    """
-    from capeval.api import mcq_diagnosing
-    from capeval.reporting.mcq_leaderboard.tables import (
-        mcq_leaderboard_headline,
-        print_mcq_leaderboard,
-        rendered_mcq_leaderboard,
-    )
-
-    output = Output(quiet=quiet)
-    form = _form(declared, as_json=as_json)
-    board = mcq_diagnosing.mcq_leaderboard(**declared)
-    if form == "json":
-        _print_json(rendered_mcq_leaderboard(board, form))
-    elif declared["out"] is not None:
-        output.line(f"{mcq_leaderboard_headline(board)} Written: {declared['out']}")
-    elif form == "table":
-        print_mcq_leaderboard(board, output.console, full=full)
-    elif not quiet:
-        typer.echo(rendered_mcq_leaderboard(board, form))
-    for one in board.left_out:
-        output.error(f"left out: {one.reason}")
-    if board.left_out:
-        raise typer.Exit(3)
 
 
 def _form(declared: dict[str, Any], *, as_json: bool) -> Any:

@@ -9,12 +9,19 @@ from capeval.reporting.numbers import (
     NOTHING,
     interval,
     interval_ends,
-    percent,
-    points,
-    points_interval,
     share,
 )
-from capeval.reporting.table import Page, Table, columns
+from capeval.reporting.table import (
+    INTERVAL,
+    PERCENT,
+    POINTS,
+    POINTS_INTERVAL,
+    SHARE,
+    Kind,
+    Page,
+    Table,
+    columns,
+)
 from capeval.schema import LabelOrigin
 from capeval.scoring import GROUPS, MEASURES, Bucket, Scores
 from capeval.scoring.comparison_result import BucketDifference, CalibratedDifferences
@@ -29,6 +36,8 @@ _FULL_NOTE = (
     f"{_NOTE} these videos: the interval for the mean label of these same videos; r²: the share of "
     "the variance of labels that the judge explains, %."
 )
+
+_ENDS = Kind(interval_ends, parts=lambda ends: {"_low": ends.low, "_high": ends.high})
 
 
 def labels_by(origin: LabelOrigin) -> str:
@@ -100,8 +109,9 @@ def _table(name: str, plain: Bucket, calibrated: Calibrated, *, full: bool) -> T
     table = Table(
         f"{name}, calibrated with {labels_by(calibrated.labels.origin)}, %",
         columns(
-            *("Elements", "Measure", "Labelled", "Judge", "Calibrated [95%]"),
-            *("Labels alone [95%]", *(("these videos", "r²") if full else ())),
+            *("Elements", "Measure", ("Labelled", SHARE), ("Judge", PERCENT)),
+            *(("Calibrated [95%]", INTERVAL), ("Labels alone [95%]", INTERVAL)),
+            *((("these videos", _ENDS), ("r²", PERCENT)) if full else ()),
             words=2,
         ),
     )
@@ -109,12 +119,9 @@ def _table(name: str, plain: Bucket, calibrated: Calibrated, *, full: bool) -> T
         of = getattr(calibrated.overall, group)
         for measure in measures:
             one: CalibratedEstimate = getattr(of, measure)
-            judge = percent(getattr(getattr(plain, group), measure).value)
-            row = [group, _name(measure), share(of.labelled, of.n), judge]
-            row += [interval(one), interval(one.labels_alone)]
-            table.rows.append(
-                [*row, interval_ends(one.same_videos), percent(one.r2)] if full else row
-            )
+            judge = getattr(getattr(plain, group), measure).value
+            row = [group, _name(measure), (of.labelled, of.n), judge, one, one.labels_alone]
+            table.rows.append([*row, one.same_videos, one.r2] if full else row)
     table.note = _reasons(calibrated.overall, measures) + (_FULL_NOTE if full else _NOTE)
     return table
 
@@ -126,14 +133,16 @@ def calibrated_differences(
     first, groups = measure_of(calibrated.scale), GROUPS if full else ("all",)
     table = Table(
         f"Calibrated with {labels_by(calibrated.origin)} of both: B − A, in points, {_name(first)}",
-        columns("Elements", "Labelled", "Judge", "Calibrated [95%]", "Labels alone [95%]"),
+        columns(
+            *("Elements", ("Labelled", SHARE), ("Judge", POINTS)),
+            *(("Calibrated [95%]", POINTS_INTERVAL), ("Labels alone [95%]", POINTS_INTERVAL)),
+        ),
     )
     for group in groups:
         of = getattr(calibrated.overall, group)
         one: CalibratedEstimate = getattr(of, first)
-        judge = points(getattr(getattr(plain, group), first).value)
-        both = points_interval(one), points_interval(one.labels_alone)
-        table.rows.append([group, share(of.labelled, of.n), judge, *both])
+        judge = getattr(getattr(plain, group), first).value
+        table.rows.append([group, (of.labelled, of.n), judge, one, one.labels_alone])
     table.note = _reasons(calibrated.overall, (first,), groups)
     return table
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 
 from capeval.reporting.calibrated_tables import calibrated_differences, calibrated_warnings
 from capeval.reporting.flip_tables import flip_line, flip_tables
-from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
     confidence,
@@ -19,7 +19,6 @@ from capeval.reporting.numbers import (
     percent,
     plain_number,
     points,
-    points_interval,
     share,
     thousands,
 )
@@ -29,8 +28,21 @@ from capeval.reporting.score_tables import (
     NO_INTERVAL_NOTE,
     is_narrow,
 )
-from capeval.reporting.table import Page, Table, columns
-from capeval.reporting.terminal import print_line, print_pages
+from capeval.reporting.table import (
+    COUNT,
+    P_VALUE,
+    PERCENT,
+    POINTS,
+    POINTS_INTERVAL,
+    Format,
+    Kind,
+    Page,
+    Table,
+    columns,
+    print_line,
+    print_pages,
+    rendered,
+)
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
 from capeval.scoring.comparison import FEWEST_FOR_POWER
 from capeval.scoring.comparison_result import (
@@ -57,6 +69,13 @@ _WAYS = {
     "events": ("number of events", "Events"),
     "elements": ("number of elements", "Elements"),
 }
+
+_POINTS_ONLY = replace(POINTS_INTERVAL, after=lambda _: "")
+_PAIR = Kind(
+    lambda pair: points(pair[0]),
+    after=lambda pair: f" ({p_value(pair[1])})",
+    parts=lambda pair: {"": pair[0], "_p": pair[1]},
+)
 
 
 def print_comparison(
@@ -196,23 +215,27 @@ def _measurement(runs: Sequence[Side]) -> str:
 def _overall(found: Comparison, *, full: bool) -> Table:
     table = Table(
         f"{_sides(found)}: B − A, in points, {counted(found.paired, 'video')}",
-        columns("Elements", "Measure", "n", "A", "B", "B − A [95%]", "p", words=2),
+        columns(
+            *("Elements", "Measure", ("n", COUNT), ("A", PERCENT), ("B", PERCENT)),
+            *(("B − A [95%]", POINTS_INTERVAL), ("p", P_VALUE)),
+            words=2,
+        ),
     )
     for group in GROUPS:
         of = getattr(found.overall, group)
         for measure in MEASURES if full or group == "all" else ("f1",):
             one: Difference = getattr(of, measure)
             name = "F1" if measure == "f1" else measure
-            ends = (percent(one.first), percent(one.second), points_interval(one), p_value(one.p))
-            table.rows.append([group, name, thousands(of.n), *ends])
-    return _with_reason(table)
-
-
-def _with_reason(table: Table) -> Table:
-    """Add the reason why a value has no interval, where there is such a value."""
-    if any(str(cell).endswith(f"[{NOTHING}]") for row in table.rows for cell in row[table.lead :]):
-        table.note = NO_INTERVAL_NOTE
+            table.rows.append([group, name, of.n, one.first, one.second, one, one.p])
+            table.note = table.note or _no_interval(one)
     return table
+
+
+def _no_interval(*shown: Difference) -> str:
+    """Return the note on values without an interval, if there is one."""
+    return (
+        NO_INTERVAL_NOTE if any(one.value is not None and one.low is None for one in shown) else ""
+    )
 
 
 def _few_videos_note(found: Comparison, *, full: bool) -> str:
@@ -226,34 +249,31 @@ def _few_videos_note(found: Comparison, *, full: bool) -> str:
 
 def _buckets(way: str, buckets: Mapping[str, BucketDifference], *, paper: bool) -> Table:
     title, heading = _WAYS[way]
+    others = _POINTS_ONLY if paper else POINTS_INTERVAL
     ends = "" if paper else " [95%]"
     table = Table(
         f"By {title}: B − A, in points, all elements",
-        columns(heading, "n", "F1 [95%]", "p", "p (Holm)", f"precision{ends}", f"recall{ends}"),
+        columns(
+            *(heading, ("n", COUNT), ("F1 [95%]", POINTS_INTERVAL), ("p", P_VALUE)),
+            *(("p (Holm)", P_VALUE), (f"precision{ends}", others), (f"recall{ends}", others)),
+        ),
     )
     for name, bucket in buckets.items():
         of = bucket.all
-        others = [
-            points(one.value) if paper else points_interval(one)
-            for one in (of.precision, of.recall)
-        ]
-        table.rows.append(
-            [
-                one_line(name),
-                thousands(of.n),
-                points_interval(of.f1),
-                p_value(of.f1.p),
-                p_value(bucket.p_adjusted),
-                *others,
-            ]
-        )
-    return _with_reason(table)
+        cells = (of.f1, of.f1.p, bucket.p_adjusted, of.precision, of.recall)
+        table.rows.append([one_line(name), of.n, *cells])
+        shown = (of.f1,) if paper else (of.f1, of.precision, of.recall)
+        table.note = table.note or _no_interval(*shown)
+    return table
 
 
 def _power(found: Comparison) -> Table:
     table = Table(
         "Power: the difference in F1 that this many videos can detect, in points",
-        columns("Videos", "n", "sd", "detectable", "videos for 1 point"),
+        columns(
+            *("Videos", ("n", COUNT), ("sd", PERCENT), ("detectable", PERCENT)),
+            ("videos for 1 point", COUNT),
+        ),
         note="detectable: the true difference that is found at p <= 0.05 with a power of 80%, by "
         "the normal approximation, before the Holm adjustment; sd: standard deviation of the "
         "videos' differences",
@@ -265,16 +285,8 @@ def _power(found: Comparison) -> Table:
         power = bucket.power
         if power.sd is None and bucket is not found.overall:
             continue
-        needed = power.videos_for_one_point
-        table.rows.append(
-            [
-                one_line(name),
-                thousands(bucket.all.n),
-                percent(power.sd),
-                percent(power.detectable),
-                NOTHING if needed is None else thousands(needed),
-            ]
-        )
+        cells = (power.sd, power.detectable, power.videos_for_one_point)
+        table.rows.append([one_line(name), bucket.all.n, *cells])
     if found.overall.power.sd is None:
         table.note += f". {NOTHING}: needs at least {FEWEST_FOR_POWER} videos"
     return table
@@ -299,11 +311,9 @@ def _moved(found: Comparison, most: int, *, full: bool) -> list[Table]:
         titles = {"either": title}
     tables = []
     for way, videos in moved.items():
-        rows = [
-            [one_line(index), percent(f1.first), percent(f1.second), points(f1.value)]
-            for index, f1 in videos[:most]
-        ]
-        tables += [Table(titles[way], columns("Video", "A", "B", "B − A"), [*rows])] if rows else []
+        rows = [[one_line(index), f1.first, f1.second, f1.value] for index, f1 in videos[:most]]
+        shown = columns("Video", ("A", PERCENT), ("B", PERCENT), ("B − A", POINTS))
+        tables += [Table(titles[way], shown, [*rows])] if rows else []
     return tables
 
 
@@ -311,19 +321,20 @@ def _matrix(found: Matrix) -> list[Table]:
     letters = [letter_of(place) for place in range(len(found.runs))]
     ranks = Table(
         f"F1 of all elements, {counted(found.paired, 'video')}",
-        columns("", "Run", "F1", "rank", words=2),
+        columns("", "Run", ("F1", PERCENT), ("rank", COUNT), words=2),
         [
-            [letter, one_line(run.name), percent(run.f1), str(run.cluster)]
+            [letter, one_line(run.name), run.f1, run.cluster]
             for letter, run in zip(letters, found.runs, strict=True)
         ],
     )
     pairs = _pairs(found)
-    square = Table("F1, row − column, in points (p, Holm)", columns("", *letters))
+    of_pairs = columns("", *((letter, _PAIR) for letter in letters))
+    square = Table("F1, row − column, in points (p, Holm)", of_pairs)
     for letter, run in zip(letters, found.runs, strict=True):
         cells = []
         for other in found.runs:
             pair = pairs.get(frozenset((run.name, other.name)))
-            cells.append(_paired(pair, run.name) if pair else NOTHING)
+            cells.append(_paired(pair, run.name) if pair else None)
         square.rows.append([letter, *cells])
     return [ranks, square]
 
@@ -332,9 +343,8 @@ def _pairs(found: Matrix) -> dict[frozenset[str], PairDifference]:
     return {frozenset((pair.first, pair.second)): pair for pair in found.pairs}
 
 
-def _paired(pair: PairDifference, row: str) -> str:
-    value = pair.value if pair.second == row else -pair.value
-    return f"{points(value)} ({p_value(pair.p_adjusted)})"
+def _paired(pair: PairDifference, row: str) -> tuple[float, float]:
+    return pair.value if pair.second == row else -pair.value, pair.p_adjusted
 
 
 def _coverage(found: Comparison | Matrix) -> list[str]:

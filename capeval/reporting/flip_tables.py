@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capeval.reporting.numbers import thousands
-from capeval.reporting.table import Table, columns
+from capeval.reporting.table import COUNT, Kind, Table, columns
 from capeval.reporting.viewer.cards import LABEL_WORDS
 from capeval.schema import RELATIONS
 from capeval.scoring import GROUPS
@@ -49,18 +49,19 @@ def flip_tables(found: Comparison, most: int) -> list[Table]:
 def _transitions(counts: Transitions, flipped: int) -> Table:
     return Table(
         f"{thousands(flipped)} of {counted(_total(counts), 'verdict')} flipped",
-        columns("A rows, B columns", *(LABEL_WORDS[label] for label in RELATIONS)),
-        [
-            [LABEL_WORDS[label], *(thousands(counts[label][to]) for to in RELATIONS)]
-            for label in RELATIONS
-        ],
+        columns("A rows, B columns", *((LABEL_WORDS[label], COUNT) for label in RELATIONS)),
+        [[LABEL_WORDS[label], *(counts[label][to] for to in RELATIONS)] for label in RELATIONS],
     )
 
 
 def _by_type(found: Comparison) -> Table:
     table = Table(
         "Flips by type of element",
-        columns("Elements", "verdicts", "flipped", "gained", "lost", "net", "net weight"),
+        columns(
+            "Elements",
+            *((name, COUNT) for name in ("verdicts", "flipped", "gained", "lost")),
+            *((name, _NET) for name in ("net", "net weight")),
+        ),
         note="gained: entailed only in B; lost: entailed only in A; net: gained − lost.",
     )
     for group in GROUPS:
@@ -70,9 +71,8 @@ def _by_type(found: Comparison) -> Table:
         gained, lost = _entailed_alone(counts)
         heavier, lighter = _entailed_alone(weights)
         if total:
-            numbers = map(thousands, (total, total - stayed, gained, lost))
-            net = (_net(gained - lost), _net(heavier - lighter))
-            table.rows.append([group, *numbers, *net])
+            numbers = (total, total - stayed, gained, lost, gained - lost, heavier - lighter)
+            table.rows.append([group, *numbers])
     return table
 
 
@@ -87,8 +87,7 @@ def _entailed_alone(counts: Transitions) -> tuple[int, int]:
     return gained, sum(counts["entailment"][label] for label in others)
 
 
-def _net(count: int) -> str:
-    return f"{count:+,}" if count else "0"
+_NET = Kind(lambda count: f"{count:+,}" if count else "0")
 
 
 def _chosen(found: Comparison) -> list[Flip]:

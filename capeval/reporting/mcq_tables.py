@@ -7,23 +7,26 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from capeval.mcq.grades import Accuracy, Grades, Group
-from capeval.reporting.formats import Format, rendered
 from capeval.reporting.mcq_names import benchmark_name, way_name
-from capeval.reporting.numbers import (
-    NOTHING,
-    interval,
-    interval_ends,
-    percent,
-    place_name,
-    points,
-    points_interval,
-    share,
-    thousands,
+from capeval.reporting.numbers import percent, place_name, points, share, thousands
+from capeval.reporting.table import (
+    COUNT,
+    INTERVAL,
+    PERCENT,
+    SHARE,
+    Column,
+    Format,
+    Kind,
+    Page,
+    Row,
+    Table,
+    bounded_kind,
+    fits_screen,
+    one_screen,
+    print_line,
+    print_pages,
+    rendered,
 )
-from capeval.reporting.table import Column, Page, Row, Table
-from capeval.reporting.terminal import fits_screen, one_screen, print_line, print_pages
-from capeval.scoring import Estimate
-from capeval.scoring.result import Ends
 from capeval.text import counted, one_line
 
 _FULL_ONLY = ("sub_category",)
@@ -35,6 +38,33 @@ _SKILLS = {
     "Subject Action": "action",
     "Object Attribute": "attribute",
 }
+
+_QUESTIONS = Column("Questions", words=True)
+_ACCURACY = Column("Accuracy [95% CI]", kind=INTERVAL)
+_STRATEGIES = [
+    Column("Strategy", words=True),
+    _ACCURACY,
+    Column("Answered", kind=SHARE),
+    Column("Of answered", kind=PERCENT),
+    *(Column(name, kind=COUNT) for name in ("Chance", "Unscored", "≠ exact")),
+]
+_GROUPS = [
+    _QUESTIONS,
+    Column("Right", kind=SHARE),
+    _ACCURACY,
+    *(Column(name, kind=PERCENT) for name in ("Of answered", "Chance", "Frequent", "TUNA-CAP F1")),
+]
+# A relative change without an interval is of too few videos, which the accuracies show.
+_CHANGE = Kind(
+    lambda of: points(of.value),
+    after=lambda of: "" if of.low is None else bounded_kind(points).after(of),
+    parts=INTERVAL.parts,
+)
+_CHANGES = [
+    _QUESTIONS,
+    *(Column(name, kind=PERCENT) for name in ("False", "True")),
+    Column("Change in %", kind=_CHANGE),
+]
 
 
 def print_grades(
@@ -114,21 +144,12 @@ def grades_page(found: Grades, ways: Sequence[str] | None = None) -> Page:
     )
 
 
-def _accuracy(one: Accuracy) -> str:
-    return interval(Estimate(value=one.value, low=one.low, high=one.high))
-
-
 def _sentence(one: Accuracy) -> str:
-    ends = interval_ends(Ends(low=one.low, high=one.high))
-    return f"{percent(one.value)}%" + (f" {ends}" if ends != NOTHING else "")
+    ends = "" if one.low is None else f" [{percent(one.low)}, {percent(one.high)}]"
+    return f"{percent(one.value)}%{ends}"
 
 
 def _strategies(found: Grades) -> Table:
-    columns = [
-        Column("Strategy", words=True),
-        *(Column(name) for name in ("Accuracy [95% CI]", "Answered", "Of answered")),
-        *(Column(name) for name in ("Chance", "Unscored", "≠ exact")),
-    ]
     rows: list[Row] = []
     for published in (False, True):
         sides = [one for one in found.strategies if one.published is published]
@@ -137,12 +158,12 @@ def _strategies(found: Grades) -> Table:
         rows += [
             [
                 one.select,
-                _accuracy(one.accuracy),
-                share(one.answered, one.n),
-                percent(one.accuracy_answered),
-                thousands(one.by_chance),
-                thousands(one.failed),
-                thousands(one.unlike_exact),
+                one.accuracy,
+                (one.answered, one.n),
+                one.accuracy_answered,
+                one.by_chance,
+                one.failed,
+                one.unlike_exact,
             ]
             for one in sides
         ]
@@ -150,18 +171,11 @@ def _strategies(found: Grades) -> Table:
         "Accuracy in percent, over all replies. Chance: answers that were drawn. ≠ exact: replies "
         "that exact reads otherwise."
     )
-    return Table("Strategies", columns, rows, note)
+    return Table("Strategies", _STRATEGIES, rows, note)
 
 
 def _groups(found: Grades, *, ways: Sequence[str]) -> Table:
-    columns = [
-        Column("Questions", words=True),
-        *(Column(name) for name in ("Right", "Accuracy [95% CI]", "Of answered")),
-        *(Column(name) for name in ("Chance", "Frequent")),
-    ]
     captions = found.captioning["f1"] if found.captioning else {}
-    if captions:
-        columns.append(Column("TUNA-CAP F1"))
     rows = [_row("all", found.overall, captions, "all")]
     for way in ways:
         groups = found.by[way]
@@ -178,6 +192,7 @@ def _groups(found: Grades, *, ways: Sequence[str]) -> Table:
     hidden = [way_name(way) for way in found.by if way not in ways and _divides(found, way)]
     if hidden:
         notes.append(f"With --full: {', '.join(hidden)}")
+    columns = _GROUPS if captions else _GROUPS[:-1]
     return Table("Accuracy", columns, rows, ". ".join(notes) + ".")
 
 
@@ -187,34 +202,21 @@ def _row(
     captions: Mapping[str, Mapping[str, float | None]],
     caption_type: str,
 ) -> Row:
-    cells = [
-        place_name(name, 60),
-        share(group.correct, group.n),
-        _accuracy(group.accuracy),
-        percent(group.accuracy_answered),
-        *(percent(group.baselines[one]) for one in ("chance", "frequent")),
-    ]
+    baselines = (group.baselines[one] for one in ("chance", "frequent"))
+    right = (group.correct, group.n)
+    cells = [place_name(name, 60), right, group.accuracy, group.accuracy_answered, *baselines]
     if captions:
-        cells.append(percent(captions[caption_type]["value"]) if caption_type else NOTHING)
+        cells.append(captions[caption_type]["value"] if caption_type else None)
     return cells
 
 
 def _changes(found: Grades) -> Table:
     rows: list[Row] = []
     for flag, change in found.changes.items():
-        true, false = found.by[flag]["true"], found.by[flag]["false"]
-        ends = Estimate(value=change.value, low=change.low, high=change.high)
-        rows.append(
-            [
-                way_name(flag),
-                percent(false.accuracy.value),
-                percent(true.accuracy.value),
-                points(change.value) if change.low is None else points_interval(ends),
-            ]
-        )
-    columns = [Column("Questions", words=True), *map(Column, ("False", "True", "Change in %"))]
+        sides = (found.by[flag][side].accuracy.value for side in ("false", "true"))
+        rows.append([way_name(flag), *sides, change])
     note = "Change: true divided by false, minus 1. False: all other questions of the set."
-    return Table("Relative change", columns, rows, note)
+    return Table("Relative change", _CHANGES, rows, note)
 
 
 def _notes(found: Grades) -> list[str]:

@@ -5,14 +5,21 @@ from __future__ import annotations
 from rich.console import Console
 
 from capeval.files.jsonl import dumps
-from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import percent, share
-from capeval.reporting.table import Page, Table, columns
-from capeval.reporting.terminal import print_pages
+from capeval.reporting.table import (
+    INTERVAL,
+    SHARE,
+    Format,
+    Page,
+    Table,
+    columns,
+    print_pages,
+    rendered,
+)
 from capeval.text import counted, one_line
-from capeval.trust.probing import Agreement, Probing
+from capeval.trust.probing import Probing
 
-_COLUMNS = ("Probe", "Right", "Share, % [95%]", "Unscored")
+_COLUMNS = columns("Probe", ("Right", SHARE), ("Share, % [95%]", INTERVAL), ("Unscored", SHARE))
 
 
 def print_probing(found: Probing, console: Console) -> None:
@@ -33,23 +40,17 @@ def probing_headline(found: Probing) -> str:
     if found.judge is None or worst.value is None:
         return f"No verdict on {counted(found.captions, 'caption')} yet."
     left = f"; {share(found.unscored, found.captions)} captions unscored" if found.unscored else ""
+    ends = f"[{percent(worst.low)}, {percent(worst.high)}]"
     return (
-        f"{one_line(found.judge)}: worst on {kind}, {_share(worst, unit='%')} of "
+        f"{one_line(found.judge)}: worst on {kind}, {percent(worst.value)}% {ends} of "
         f"{counted(worst.n, 'certain verdict')} right (probes of "
         f"{counted(found.videos, 'video')}{left})."
     )
 
 
 def _page(found: Probing) -> Page:
-    table = Table("Certain verdicts, worst kind first", columns(*_COLUMNS))
+    table = Table("Certain verdicts, worst kind first", _COLUMNS)
     for kind, one in found.kinds.items():
-        unscored = share(one.unscored, one.captions)
-        table.rows.append([kind, share(one.right, one.n), _share(one), unscored])
+        table.rows.append([kind, (one.right, one.n), one, (one.unscored, one.captions)])
     where = f"Captions and certain verdicts: captions.jsonl and labels.csv in {found.folder}."
     return Page([table], notes=[where])
-
-
-def _share(one: Agreement, unit: str = "") -> str:
-    if one.value is None:
-        return percent(None)
-    return f"{percent(one.value)}{unit} [{percent(one.low)}, {percent(one.high)}]"

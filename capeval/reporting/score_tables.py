@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.console import Console
 from capeval.reporting.calibrated_tables import (
     calibrated_sentence,
     calibrated_tables,
+    labels_by,
     main_estimate,
     measure_of,
     with_calibrated,
@@ -26,11 +28,32 @@ from capeval.reporting.numbers import (
     share,
     thousands,
 )
-from capeval.reporting.table import Cell, Column, Page, Table
-from capeval.reporting.terminal import print_line, print_pages
+from capeval.reporting.table import (
+    COUNT,
+    F1,
+    INTERVAL,
+    PRF,
+    SHARE,
+    VALUE,
+    Column,
+    Kind,
+    Page,
+    Table,
+    marked,
+    print_line,
+    print_pages,
+    table_of,
+)
 from capeval.runs.stored_scores import TOLERANCE, Checked
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import FEWEST_FOR_FAILURES, FEWEST_VIDEOS, Estimate, Scores
+from capeval.scoring import (
+    FEWEST_FOR_FAILURES,
+    FEWEST_VIDEOS,
+    MEASURES,
+    Estimate,
+    Scores,
+    TypeScores,
+)
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.comparison_result import Difference, PairDifference
 from capeval.scoring.result import Calibrated
@@ -49,27 +72,13 @@ EVENT_PLACES: tuple[Place, ...] = tuple(("events", name) for _, name in EVENT_BU
 ELEMENT_PLACES: tuple[Place, ...] = tuple(("elements", name) for _, name in ELEMENT_BUCKETS)
 
 
-@dataclass(frozen=True)
-class Means:
-    """Means from 0 to 1 over `n` videos; None where there is none, or it is not known."""
-
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    n: int | None = None
-
-
-def means_of(scores: Scores) -> dict[Place, Means]:
+def means_of(scores: Scores) -> dict[Place, TypeScores]:
     """Return the means overall, by type, and of all elements in every bucket that has videos."""
     found = {OVERALL: scores.overall.all}
     found |= {place: getattr(scores.overall, place[1]) for place in TYPE_PLACES}
     for way in type(scores.by).model_fields:
         found |= {(way, name): of.all for name, of in getattr(scores.by, way).items()}
-    return {
-        place: Means(of.precision.value, of.recall.value, of.f1.value, of.n)
-        for place, of in found.items()
-        if of.n
-    }
+    return {place: of for place, of in found.items() if of.n}
 
 
 View = Literal["overall", "types", "characteristics", "domain", "events", "elements"]
@@ -109,34 +118,36 @@ _PLACES: dict[View, tuple[Place, ...]] = {
     "events": EVENT_PLACES,
     "elements": ELEMENT_PLACES,
 }
-_NO_INTERVAL = f" [{NOTHING}]"
 
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One run, or one row of the paper.
+    """One run judged by one judge, or one row of a paper.
 
-    `cells` are means by place, `low` and `high` the interval of overall F1. Only rows with a rank
-    can have the best numbers marked. `footnotes` are numbers of footnotes by view and place.
+    `cells` are means over videos by place, those of a paper with n = 0. Only rows with a rank can
+    have the best numbers marked. What is not known is None. `parameters` are in billions.
     """
 
     name: str
-    model: str | None
-    frames: str | None
-    parameters: float | None
-    annotated: int | None
-    captioned: int | None
-    scored: int | None
-    cells: Mapping[Place, Means]
-    low: float | None = None
-    high: float | None = None
+    cells: Mapping[Place, TypeScores]
+    annotated: int | None = None
+    captioned: int | None = None
+    scored: int | None = None
     rank: int | None = None
+    model: str | None = None
+    frames: str | None = None
+    parameters: float | None = None
     calibrated: Calibrated | None = None
-    footnotes: Mapping[tuple[View, Place], tuple[int, ...]] = field(default_factory=dict)
+    path: Path | None = None
 
-    def at(self, place: Place) -> Means:
-        """Return the numbers at a place, all None where there are none."""
-        return self.cells.get(place, Means(None, None, None))
+    @property
+    def overall(self) -> TypeScores:
+        """The means over all videos and elements."""
+        return self.cells.get(OVERALL, NO_SCORES)
+
+
+NO_SCORES = TypeScores(**dict.fromkeys(MEASURES, Estimate(value=None, low=None, high=None)), n=0)
+"""The scores of a place where nothing is scored."""
 
 
 def print_scores(
@@ -158,15 +169,10 @@ def print_scores(
     rows = [
         ScoreRow(
             name=one_line(name),
-            model=None,
-            frames=None,
-            parameters=None,
             cells=means_of(scores),
             annotated=scores.counts.annotated,
             captioned=scores.counts.captioned,
             scored=scores.counts.scored,
-            low=scores.overall.all.f1.low,
-            high=scores.overall.all.f1.high,
             calibrated=scores.calibrated,
         )
         for name, scores in results.items()
@@ -272,27 +278,36 @@ def score_tables(view: View, rows: Sequence[ScoreRow], *, published: bool = Fals
 
     Parameters
     ----------
-    published : rows of the paper, whose numbers of videos and intervals are not known
+    published : rows of a paper, whose numbers of videos and intervals are not known
     """
+    names = [row.name for row in rows]
+    ranked = [row.rank is not None for row in rows]
     if view == "overall":
-        return [_overall(rows, published=published)]
+        return [_overall(rows, names, ranked, published=published)]
     places = _PLACES.get(view) or sorted({p for row in rows for p in row.cells if p[0] == "domain"})
     if not places:
         return []
-    counts = ["" if published else _count(rows, place) for place in places]
-    numbers = [_column(rows, place, view) for place in places]
-    empty = any(cell.text == NOTHING for column in numbers for cell in column)
-    return [
-        Table(
-            _TITLES[view] + ("" if published else "; n: scored videos"),
-            [
-                Column("Run", words=True, under="" if published else "n"),
-                *(Column(_heading(p), under=n) for p, n in zip(places, counts, strict=True)),
-            ],
-            [[row.name, *(c[at] for c in numbers)] for at, row in enumerate(rows)],
-            f"{NOTHING}: no scored video" if empty and not published else "",
-        )
+    kind = PRF if view in ("types", "characteristics") else F1
+    found: list[tuple[Column, Sequence[Any]]] = [
+        (_run(published=published, under="" if published else "n"), names)
     ]
+    for place in places:
+        under = "" if published else _count(rows, place)
+        column = Column(_heading(place), under=under, kind=kind, key=_key(place))
+        found.append((column, marked(column, [row.cells.get(place) for row in rows], ranked)))
+    empty = any(place not in row.cells for row in rows for place in places)
+    title = _TITLES[view] + ("" if published else "; n: scored videos")
+    return [
+        table_of(title, found, f"{NOTHING}: no scored video" if empty and not published else "")
+    ]
+
+
+def _run(*, published: bool, under: str = "") -> Column:
+    return Column("Run", words=True, under=under, kind=NAMES[published], key="run")
+
+
+NAMES = {False: Kind(one_line), True: Kind(lambda name: f"{one_line(name)}†")}
+"""Names of runs, and of published rows."""
 
 
 def _heading(place: Place) -> str:
@@ -300,75 +315,64 @@ def _heading(place: Place) -> str:
     return name.title() if way == "type" else cut(one_line(name), 30)
 
 
+def _key(place: Place) -> str:
+    way, name = place
+    return name if way == "type" else f"{way}.{name}"
+
+
 def _count(rows: Sequence[ScoreRow], place: Place) -> str:
     """Return how many videos a column is of, from the fewest of a run to the most."""
-    counts = {row.at(place).n or 0 for row in rows}
+    counts = {row.cells.get(place, NO_SCORES).n for row in rows}
     return NOTHING.join(map(thousands, dict.fromkeys((min(counts), max(counts)))))
 
 
-def _overall(rows: Sequence[ScoreRow], *, published: bool) -> Table:
-    columns: dict[str, list[Cell | str]] = {
-        "#": [NOTHING if row.rank is None else str(row.rank) for row in rows],
-        "Run": [row.name for row in rows],
-        "Frames": [one_line(row.frames) if row.frames else NOTHING for row in rows],
-        "Params": [billions(row.parameters) for row in rows],
-        "Captioned": [share(row.captioned, row.annotated) for row in rows],
-        "Scored": [share(row.scored, row.captioned) for row in rows],
-    }
+_PARAMETERS = Kind(billions)
+_MAIN_CALIBRATED = Kind(
+    lambda of: ("" if measure_of(of.labels.scale) == "f1" else "R ") + interval(main_estimate(of)),
+    parts=lambda of: (
+        {
+            f"_{measure}{end}": getattr(getattr(of.overall.all, measure), name)
+            for measure in MEASURES
+            for end, name in (("", "value"), ("_low", "low"), ("_high", "high"))
+        }
+        | {"_labelled": of.overall.all.labelled, "_labels": labels_by(of.labels.origin)}
+    ),
+)
+
+
+def _overall(
+    rows: Sequence[ScoreRow], names: Sequence[str], ranked: Sequence[bool], *, published: bool
+) -> Table:
+    overall = [row.overall for row in rows]
+    f1 = Column("F1" if published else "F1 [95%]", kind=VALUE if published else INTERVAL, key="f1")
+    lead: list[tuple[Column, Sequence[Any]]] = [
+        (Column("#", kind=COUNT, key="rank"), [row.rank for row in rows]),
+        (_run(published=published), names),
+        (Column("Frames", kind=Kind(one_line), key="frames"), [row.frames for row in rows]),
+        (Column("Params", kind=_PARAMETERS, key="parameters"), [row.parameters for row in rows]),
+        (Column("Captioned", kind=SHARE, key="captioned"), _shares(rows, "captioned", "annotated")),
+        (Column("Scored", kind=SHARE, key="scored"), _shares(rows, "scored", "captioned")),
+    ]
     if all(row.captioned in (None, row.annotated) for row in rows):
-        del columns["Captioned"]
+        del lead[4]
     # A column in which nothing is known takes room and says nothing.
-    columns = {name: cells for name, cells in columns.items() if {*cells} != {NOTHING}}
-    columns["P"] = [percent(row.at(OVERALL).precision) for row in rows]
-    columns["R"] = [percent(row.at(OVERALL).recall) for row in rows]
-    f1 = _column(rows, OVERALL, "overall")
-    columns["F1" if published else "F1 [95%]"] = [
-        cell if published else Cell(cell.text, "", _interval(row), cell.place, cell.notes)
-        for row, cell in zip(rows, f1, strict=True)
+    known = [one for one in lead if any(value is not None for value in one[1])]
+    measures: list[tuple[Column, Sequence[Any]]] = [
+        (Column("P", kind=VALUE, key="precision"), [of.precision for of in overall]),
+        (Column("R", kind=VALUE, key="recall"), [of.recall for of in overall]),
+        (f1, marked(f1, [of.f1 for of in overall], ranked)),
     ]
     if any(row.calibrated for row in rows):
-        columns["Calibrated"] = [_calibrated(row.calibrated) for row in rows]
-    return Table(
-        _TITLES["overall"],
-        [Column(name, words=name == "Run") for name in columns],
-        list(zip(*columns.values(), strict=True)),
-        NO_INTERVAL_NOTE if not published and _NO_INTERVAL in map(_interval, rows) else "",
-    )
+        column = Column("Calibrated", kind=_MAIN_CALIBRATED, key="calibrated")
+        measures.append((column, [row.calibrated for row in rows]))
+    bare = any(of.f1.value is not None and of.f1.low is None for of in overall)
+    note = NO_INTERVAL_NOTE if bare and not published else ""
+    return table_of(_TITLES["overall"], [*known, *measures], note)
 
 
-def _calibrated(found: Calibrated | None) -> str:
-    if found is None:
-        return NOTHING
-    text = interval(main_estimate(found))
-    return text if measure_of(found.labels.scale) == "f1" else f"R {text}"
-
-
-def _interval(row: ScoreRow) -> str:
-    if row.at(OVERALL).f1 is None:
-        return ""
-    if row.low is None or row.high is None:
-        return _NO_INTERVAL
-    return f" [{percent(row.low)}, {percent(row.high)}]"
-
-
-def _column(rows: Sequence[ScoreRow], place: Place, view: View) -> list[Cell]:
-    """Return one column; the best and second best are among the ranked rows, as printed."""
-    shown = [percent(row.at(place).f1) for row in rows]
-    ranked = {text for text, row in zip(shown, rows, strict=True) if row.rank and text != NOTHING}
-    leaders = sorted(ranked, key=float, reverse=True)[:2] if len(rows) > 1 else []
-    cells = []
-    for text, row in zip(shown, rows, strict=True):
-        value = row.at(place)
-        alone = text == NOTHING or view not in ("types", "characteristics")
-        cells.append(
-            Cell(
-                text,
-                before="" if alone else f"{percent(value.precision)}/{percent(value.recall)}/",
-                place=leaders.index(text) + 1 if row.rank and text in leaders else 0,
-                notes=row.footnotes.get((view, place), ()),
-            )
-        )
-    return cells
+def _shares(rows: Sequence[ScoreRow], part: str, whole: str) -> list[tuple[int, int] | None]:
+    pairs = [(getattr(row, part), getattr(row, whole)) for row in rows]
+    return [None if None in pair else pair for pair in pairs]
 
 
 # Of more differences, the rest is counted: they would not fit a screen.

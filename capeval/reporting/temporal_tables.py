@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from capeval.files.jsonl import dumps
 from capeval.mcq.temporal import MEASURES, Measure, MeasureResult, TemporalResult
-from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.mcq_names import benchmark_name
 from capeval.reporting.numbers import NOTHING, percent, points, thousands
-from capeval.reporting.table import Cell, Column, Page, Row, Table
-from capeval.reporting.terminal import one_screen, print_pages
+from capeval.reporting.table import (
+    COUNT,
+    PERCENT,
+    Column,
+    Format,
+    Kind,
+    Page,
+    Row,
+    Table,
+    bounded_kind,
+    csv_text,
+    one_screen,
+    print_pages,
+    rendered,
+)
 from capeval.text import counted, cut, one_line
 
 _NAMES = {
@@ -23,6 +37,20 @@ _NAMES = {
 }
 # What the default screen has by tag: that a question takes several frames, and their order.
 _MAIN = ("multi_frame_gain", "frame_order_sensitivity")
+
+
+def _shown(pair: tuple[MeasureResult, Measure]) -> Kind:
+    return bounded_kind(percent if pair[1].share else points)
+
+
+_CHANGE = Kind(lambda pair: _shown(pair).show(pair[0]), after=lambda p: _shown(p).after(p[0]))
+_COLUMNS = [
+    Column("Measure", words=True),
+    Column("Questions", kind=COUNT),
+    Column("More", kind=PERCENT),
+    Column("Less", kind=PERCENT),
+    Column("Change [95%]", kind=_CHANGE),
+]
 
 
 def print_temporal(result: TemporalResult, console: Console, *, full: bool = False) -> None:
@@ -43,7 +71,7 @@ def rendered_temporal(result: TemporalResult, form: Format) -> str:
     if form == "json":
         return dumps(result.model_dump(mode="json"), indent=1)
     if form == "csv":
-        return _csv(result)
+        return csv_text(_records(result))
     return rendered([_page(result, full=True)], form, headline=temporal_headline(result))
 
 
@@ -63,40 +91,36 @@ def temporal_headline(result: TemporalResult) -> str:
     return f"{who}{on}: {', '.join(parts)}; {counted(asked, 'question')}."
 
 
-def _csv(result: TemporalResult) -> str:
-    """Return a row for each group of questions and measure."""
-    facts = tuple(MeasureResult.model_fields)
+def _records(result: TemporalResult) -> list[dict[str, object]]:
+    """Return a record for each group of questions and measure."""
     groups = [("overall", "", result.overall)]
     groups += [(result.way or "", bucket, of) for bucket, of in result.by.items()]
-    rows: list[list[object]] = [
-        [result.benchmark, result.model, way, bucket, name, *(getattr(of, fact) for fact in facts)]
+    about = {"benchmark": result.benchmark, "model": result.model}
+    return [
+        {**about, "by": way, "bucket": bucket, "measure": name, **of.model_dump(mode="json")}
         for way, bucket, measures in groups
         for name, of in measures.items()
     ]
-    return csv_text(["benchmark", "model", "by", "bucket", "measure", *facts], rows)
 
 
 def _page(result: TemporalResult, *, full: bool) -> Page:
     rows: list[Row] = [["All questions"]] if result.by else []
-    reasons: list[str] = []
     measures = [one for one in MEASURES if one.name in result.overall]
-    rows += [_row(_NAMES[one.name], result.overall[one.name], one, reasons) for one in measures]
+    rows += [_row(_NAMES[one.name], result.overall[one.name], one) for one in measures]
     for one in measures:
         if result.by and (full or one.name in _MAIN):
             rows.append([cut(one_line(f"{_heading(one, result)} by {result.way}"), 100)])
-            rows += [_row(name, of[one.name], one, reasons) for name, of in result.by.items()]
+            rows += [_row(name, of[one.name], one) for name, of in result.by.items()]
     more = f"by {one_line(result.way or '')}, every measure: --full"
-    columns = [Column(name) for name in ("Questions", "More", "Less", "Change [95%]")]
     table = Table(
         "Accuracy with more and with less of the video, in percent",
-        [Column("Measure", words=True), *columns],
+        _COLUMNS,
         rows,
-        more if result.by and not full else "",
+        "; ".join([*_reasons(rows), *([more] if result.by and not full else [])]),
     )
     return Page(
         [table],
         about="95% intervals by paired bootstrap over videos",
-        footnotes=reasons,
         notes=_notes(result),
         warnings=[one_line(note, 600) for note in result.notes],
         signatures=list(
@@ -105,22 +129,20 @@ def _page(result: TemporalResult, *, full: bool) -> Page:
     )
 
 
-def _row(label: str, of: MeasureResult, measure: Measure, reasons: list[str]) -> Row:
-    """Return a row of the table; the reason why a number is missing becomes a footnote."""
-    number = percent if measure.share else points
-    reason = of.reason or of.interval_reason
-    if reason is not None and reason not in reasons:
-        reasons.append(reason)
-    notes = () if reason is None else (reasons.index(reason) + 1,)
-    after = "" if of.value is None else f" [{NOTHING}]"
-    if of.low is not None:
-        after = f" [{number(of.low)}, {number(of.high)}]"
-    sides = [
-        percent(correct / of.questions if of.questions else None)
-        for correct in (of.upper, of.lower)
-    ]
-    value = Cell(number(of.value), after=after, notes=notes)
-    return [cut(one_line(label), 60), thousands(of.questions), *sides, value]
+def _row(label: str, of: MeasureResult, measure: Measure) -> Row:
+    sides = [correct / of.questions if of.questions else None for correct in (of.upper, of.lower)]
+    return [cut(one_line(label), 60), of.questions, *sides, (of, measure)]
+
+
+def _reasons(rows: Sequence[Row]) -> list[str]:
+    """Return why values or intervals are missing, each reason once."""
+    found = (row[-1][0] for row in rows if len(row) > 1)
+    lines = (
+        f"{NOTHING}: {of.reason}" if of.reason else f"[{NOTHING}]: {of.interval_reason}"
+        for of in found
+        if of.reason or of.interval_reason
+    )
+    return list(dict.fromkeys(map(one_line, lines)))
 
 
 def _heading(measure: Measure, result: TemporalResult) -> str:

@@ -116,7 +116,7 @@ def attempt(
     return results
 
 
-def why_left_out(run: Path | str, fault: CapevalError) -> str:
+def why_left_out(run: Path | str, fault: CapevalError | str) -> str:
     """Return the notice on a run that is left out; it names the run."""
     message = str(fault)
     return f"left out: {message if str(run) in message else f'{run}: {message}'}"

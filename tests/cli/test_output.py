@@ -128,7 +128,7 @@ def test_help_texts_have_one_style(name: str, command: Any) -> None:
             assert one.default == ("probes" if name == "probe" else "runs")
     reads_runs = {"generate", "judge", "score", "report", "inspect", "compare", "leaderboard"}
     reads_runs |= {"plot", "correlate", "rate sheet", "probe", "metrics"}
-    reads_runs |= {f"mcq {n}" for n in ("answer", "grade", "export", "temporal", "leaderboard")}
+    reads_runs |= {f"mcq {n}" for n in ("answer", "grade", "export", "temporal")}
     assert ("--runs" in {one.opts[0] for one in command.params}) is (name in reads_runs)
 
 

@@ -52,8 +52,8 @@ def test_a_run_is_graded_by_its_name_and_keeps_its_grades(typed: Typed) -> None:
     assert stored["overall"]["accuracy"]["value"] == 0.5
     assert find_grades("mine@8") == run / "grades.json"
     assert all_grades() == [run / "grades.json"]
-    code, out, _ = typed("leaderboard")
-    assert (code, "mine@8" in out) == (0, True)
+    (section,) = capeval.leaderboard(questions=True).sections
+    assert section.entries[0].name == "mine@8"
 
 
 def test_grades_go_next_to_responses_jsonl_alone_and_only_without_out() -> None:

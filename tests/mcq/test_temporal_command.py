@@ -116,7 +116,7 @@ def test_nothing_right_below_the_line_has_no_value_but_a_reason(typed: Typed) ->
     code, out, _ = typed("--multi", "many", "--single", "one", "--resamples", "200")
     assert code == 0
     assert "multi-frame gain has no value (no question is answered correctly" in out
-    assert "¹ no question is answered correctly with one frame" in out
+    assert "–: no question is answered correctly with one frame" in out
     # The share of questions still has one.
     assert "100.0" in out
 

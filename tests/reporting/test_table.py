@@ -9,9 +9,20 @@ import json
 import pytest
 from rich.console import Console
 
-from capeval.reporting.formats import csv_text, rendered
-from capeval.reporting.table import Cell, Column, Page, Table, broken, columns
-from capeval.reporting.terminal import as_text, print_table
+from capeval.reporting.table import (
+    Cell,
+    Column,
+    Kind,
+    Page,
+    Row,
+    Table,
+    as_text,
+    broken,
+    columns,
+    csv_text,
+    print_table,
+    rendered,
+)
 
 HOSTILE = "[red]=x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`@www.x://"
 
@@ -62,16 +73,30 @@ def test_broken_text_keeps_every_character(width: int) -> None:
 
 
 def test_marks_of_a_cell_are_those_of_the_format() -> None:
-    cell = Cell("61.3", before="80.1/53.3/", after=" [59, 62]", place=1, notes=(1, 2))
-    second = Cell("60.0", place=2)
-    pages = [Page([Table("t", columns("Run", "F1"), [["a", cell], ["b", second]])])]
-    assert "80.1/53.3/61.3¹,² [59, 62]" in rendered(pages, "table")
-    assert "80.1/53.3/**61.3**¹,² \\[59, 62\\]" in rendered(pages, "markdown")
+    kind = Kind(lambda v: f"{v[1]}", lambda v: f"{v[0]}/", lambda _: " [59, 62]", _named)
+    found = [Column("Run", words=True), Column("F1", kind=kind, key="f1")]
+    rows: list[Row] = [
+        ["a", Cell((80.1, 61.3), place=1)],
+        ["b", Cell((50.0, 60.0), place=2)],
+        ["c", None],
+    ]
+    pages = [Page([Table("t", found, rows)])]
+    assert "80.1/61.3 [59, 62]" in rendered(pages, "table")
+    assert "80.1/**61.3** \\[59, 62\\]" in rendered(pages, "markdown")
     latex = rendered(pages, "latex")
-    assert r"80.1/53.3/\textbf{61.3}$^{1,2}$ [59, 62]" in latex
+    assert r"80.1/\textbf{61.3} [59, 62]" in latex
     assert r"\underline{60.0}" in latex
-    (table,) = json.loads(rendered(pages, "json"))
-    assert table["rows"][0] == ["a", "80.1/53.3/61.3¹,² [59, 62]"]
+    assert r"c & -- \\" in latex
+    assert json.loads(rendered(pages, "json")) == [
+        {"Run": "a", "f1_p": 80.1, "f1": 61.3},
+        {"Run": "b", "f1_p": 50.0, "f1": 60.0},
+        {"Run": "c", "f1": None},
+    ]
+    assert rendered(pages, "csv") == "Run,f1_p,f1\na,80.1,61.3\nb,50.0,60.0\nc,,"
+
+
+def _named(value: tuple[float, float]) -> dict[str, float]:
+    return {"_p": value[0], "": value[1]}
 
 
 def test_second_line_of_a_heading_is_in_every_format() -> None:
@@ -81,14 +106,19 @@ def test_second_line_of_a_heading_is_in_every_format() -> None:
     assert "Run & A \\\\\nn & 5 \\\\" in rendered([Page([table])], "latex")
 
 
-def test_footnotes_are_below_the_latex_tables_that_use_them() -> None:
-    used = Table("used", columns("Run", "F1"), [["a", Cell("1", notes=(2,))]])
-    other = Table("other", columns("Run", "F1"), [["a", "1"]])
-    page = Page([used, other], footnotes=["first", "second"], warnings=["Beware."])
-    _, one, two = rendered([page], "latex").split(r"\begin{table}")
-    assert ("$^{2}$ second" in one, "$^{1}$ first" in one, "second" in two) == (True, False, False)
-    assert r"Beware.\par" in one
-    assert r"Beware.\par" in two
+def test_remarks_and_warnings_are_below_every_latex_table() -> None:
+    table = Table("t", columns("Run", "F1"), [["a", "1"], ["b", "2"]])
+    page = Page([table, table], remarks={0: "first", 1: "second"}, warnings=["Beware."])
+    _, one, two = rendered([page.shortened(1)], "latex").split(r"\begin{table}")
+    for text in (one, two):
+        assert ("first" in text, "second" in text) == (True, False)
+        assert r"Beware.\par" in text
+
+
+def test_records_of_several_tables_name_their_table_and_skip_headings() -> None:
+    one = Table("one", columns("Run", "F1"), [["head"], ["=a", "1"]])
+    pages = [Page([one, Table("two", columns("Run"), [["b"]])])]
+    assert rendered(pages, "csv") == "table,Run,F1\none,'=a,1\ntwo,b,"
 
 
 def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
@@ -112,7 +142,9 @@ def test_markup_in_names_stays_text() -> None:
 
 def test_csv_runs_no_formula_and_keeps_numbers() -> None:
     rows = [[HOSTILE, 1 / 3, None, True], ["=1+1", -0.5, 7, ""], ["+1", 0, 0, 0]]
-    read = list(csv.reader(io.StringIO(csv_text(["a", "b", "c", "d"], rows))))
+    read = list(
+        csv.reader(io.StringIO(csv_text([dict(zip("abcd", row, strict=True)) for row in rows])))
+    )
     assert read[1][1:] == [repr(1 / 3), "", "true"]
     assert "\x1b" not in read[1][0]
     assert (read[2][:3], read[3][0]) == (["'=1+1", "-0.5", "7"], "'+1")

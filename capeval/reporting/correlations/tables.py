@@ -29,7 +29,6 @@ from capeval.reporting.correlations.values import (
     tables_of_protocol,
     value_tables,
 )
-from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
     bounded,
@@ -39,8 +38,16 @@ from capeval.reporting.numbers import (
     signed_bounds,
     thousands,
 )
-from capeval.reporting.table import Page, Table, columns
-from capeval.reporting.terminal import one_screen, print_line, print_pages
+from capeval.reporting.table import (
+    Format,
+    Page,
+    Table,
+    columns,
+    one_screen,
+    print_line,
+    print_pages,
+    rendered,
+)
 from capeval.text import counted, one_line
 
 # Lines of the screen: elements and the main statistic, with what a reader must know.

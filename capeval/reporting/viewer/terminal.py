@@ -14,8 +14,16 @@ from rich.text import Text
 
 from capeval.llm.cache import STATE_NAMES
 from capeval.reporting.numbers import NOTHING, letter_of, percent, thousands
-from capeval.reporting.table import Cell, Column, Row, Table, columns
-from capeval.reporting.terminal import print_line, print_sentence, print_table
+from capeval.reporting.table import (
+    Cell,
+    Column,
+    Row,
+    Table,
+    columns,
+    print_line,
+    print_sentence,
+    print_table,
+)
 from capeval.reporting.viewer.cards import (
     LABEL_SIGNS,
     ElementView,

@@ -1,11 +1,11 @@
-"""`capeval mcq leaderboard`: graded runs in sections, and published tables."""
+"""`capeval leaderboard --questions`: graded runs in sections, and published tables."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ import pytest
 
 import capeval
 from capeval.errors import InputError
+from capeval.reporting.leaderboards import Leaderboard
 from tests.judged_runs import capeval as type_command
-from tests.latex import PDFLATEX, typeset
 from tests.mcq.graded_runs import FRAMES, edit, grade, paired
 
 Typed = Callable[..., tuple[int, str, str]]
@@ -28,7 +28,13 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    return lambda *arguments: type_command(monkeypatch, capsys, "mcq", "leaderboard", *arguments)
+    return lambda *arguments: type_command(
+        monkeypatch, capsys, "leaderboard", "--questions", *arguments
+    )
+
+
+def ranked(named: Sequence[str] = (), **more: Any) -> Leaderboard:
+    return capeval.leaderboard(named, questions=True, **more)
 
 
 def make(name: str, correct: list[bool | None], **more: Any) -> Path:
@@ -39,32 +45,29 @@ def test_runs_are_ranked_and_ties_share_a_rank() -> None:
     good, poor = paired(1, 0.7, 0.3)
     for name, correct in (("poor", poor), ("good", good), ("good-again", good)):
         make(name, correct)
-    (section,) = capeval.mcq_leaderboard().sections
-    assert [(one.name, one.rank) for one in section.entries] == [
-        ("good", 1),
-        ("good-again", 1),
-        ("poor", 3),
-    ]
-    assert section.columns == ("rotation", "direction", "count")
-    assert section.questions == (20, 20, 20)
+    (section,) = ranked().sections
+    ranks = [(one.name, one.rank) for one in section.entries if one.rank]
+    assert ranks == [("good", 1), ("good-again", 1), ("poor", 3)]
+    columns = section.tables["overall"].columns[-3:]
+    found = [(column.heading, column.under) for column in columns]
+    assert found == [("rotation", "20"), ("direction", "20"), ("count", "20")]
 
 
 def test_baselines_are_in_every_section() -> None:
     make("one", paired(1, 0.5)[0])
-    (section,) = capeval.mcq_leaderboard().sections
-    named = {one.name: one for one in section.baselines}
-    assert set(named) == {"chance", "frequent choice"}
-    chance = named["chance"].overall
-    assert chance is not None
-    assert chance.value == pytest.approx(1 / 3)
+    (section,) = ranked().sections
+    named = {record["run"]: record for record in section.records()}
+    assert set(named) == {"one", "chance", "frequent choice"}
+    assert named["chance"]["accuracy"] == pytest.approx(1 / 3)
+    assert named["chance"]["rank"] is None
 
 
 def test_runs_that_saw_less_have_no_rank(typed: Typed) -> None:
     many, one = paired(1, 0.6, 0.9)
     make("many", many)
     make("shuffled", one, frames=FRAMES["shuffled"])
-    (section,) = capeval.mcq_leaderboard().sections
-    assert [(e.name, e.rank) for e in section.entries] == [("many", 1), ("shuffled", None)]
+    (section,) = ranked().sections
+    assert [(e.name, e.rank) for e in section.entries[:2]] == [("many", 1), ("shuffled", None)]
     out = typed()[1]
     assert "One frame, shuffled frames or none" in out
     assert "Not ranked" not in out
@@ -74,11 +77,9 @@ def test_run_with_too_few_scored_comes_last_and_the_reason_is_shown(typed: Typed
     good, poor = paired(1, 0.9, 0.3)
     make("poor", poor)
     make("good-but-part", [None, *good[1:]])
-    (section,) = capeval.mcq_leaderboard().sections
-    assert [(one.name, one.rank) for one in section.entries] == [
-        ("poor", 1),
-        ("good-but-part", None),
-    ]
+    (section,) = ranked().sections
+    ranks = [(one.name, one.rank) for one in section.entries[:2]]
+    assert ranks == [("poor", 1), ("good-but-part", None)]
     out = " ".join(typed()[1].split())
     assert "Not ranked, fewer than 99% of the questions are scored: good-but-part" in out
 
@@ -89,16 +90,14 @@ def test_other_strategies_questions_and_benchmarks_are_other_sections() -> None:
     make("b", correct, select="exact+random")
     make("c", correct[:30])
     make("d", correct, benchmark="own")
-    sections = capeval.mcq_leaderboard().sections
-    assert sorted([one.name for one in section.entries] for section in sections) == [
-        *(["a"], ["b"], ["c"], ["d"])
-    ]
+    sections = ranked().sections
+    assert sorted(section.entries[0].name for section in sections) == ["a", "b", "c", "d"]
 
 
 def test_published_tables_follow(typed: Typed) -> None:
     make("one", paired(1, 0.5)[0])
-    board = capeval.mcq_leaderboard(published=True)
-    assert [one.benchmark for one in board.sections] == [
+    board = ranked(published=True)
+    assert [one.shared["benchmark"] for one in board.sections] == [
         "tomato",
         "tuna",
         "tomato",
@@ -110,7 +109,7 @@ def test_published_tables_follow(typed: Typed) -> None:
     assert out.startswith("one: accuracy ")
     flat = " ".join(out.split())
     assert flat.count("published, not computed here") == 5 - 1
-    assert "¹ LLaVA-Video-7B: 20.1% is no share of 286 questions" in flat
+    assert "LLaVA-Video-7B: 20.1% is no share of 286 questions" in flat
     assert "13.12" in out
     assert "1,440" in out
 
@@ -137,7 +136,7 @@ def test_first_screen_has_the_columns_that_fit(
 
 def test_nothing_to_show_is_an_error() -> None:
     with pytest.raises(InputError, match="has no graded run"):
-        capeval.mcq_leaderboard()
+        ranked()
 
 
 def test_broken_run_is_left_out_unless_it_is_named(typed: Typed) -> None:
@@ -148,37 +147,33 @@ def test_broken_run_is_left_out_unless_it_is_named(typed: Typed) -> None:
     assert "broken" not in out
     assert err.startswith("left out: ")
     with pytest.raises(InputError, match="broken"):
-        capeval.mcq_leaderboard(["broken"])
+        ranked(["broken"])
 
 
 def test_own_columns_by_another_tag(typed: Typed) -> None:
     make("one", paired(1, 0.5)[0])
-    (section,) = capeval.mcq_leaderboard(by="frames").sections
-    assert section.columns == ("4",)
+    (section,) = ranked(by="frames").sections
+    assert section.tables["overall"].columns[-1].heading == "4"
     assert "no run is broken down by nope" in typed("--by", "nope")[1]
 
 
 def test_json_has_what_the_function_returns(typed: Typed) -> None:
     make("one", paired(1, 0.5)[0])
     shown = json.loads(typed("--json", "--published")[1])
-    own, tuna, tomato, study, chance = shown["sections"]
-    assert own["entries"][0]["overall"]["n"] == 60
-    assert tuna["entries"][0]["by"]["Camera Motion"] == {
-        "value": 0.494,
-        "low": None,
-        "high": None,
-        "n": 256,
-    }
-    assert {note["model"] for note in tomato["footnotes"]} == {"LLaVA-Video-7B", "AuroraCap-7B-VID"}
-    assert study["entries"][0]["overall"] is None
-    assert chance["counts"] is True
+    own, *published = shown
+    assert (own["run"], own["count_n"], own["scored_of"]) == ("one", 20, 60)
+    (tuna,) = (r for r in published if (r["run"], r["section"]) == ("Gemini 1.5 Pro", 2))
+    cell = [tuna[f"Camera Motion{end}"] for end in ("", "_low", "_high", "_n")]
+    assert cell == [0.494, None, None, 256]
+    remarked = {r["run"] for r in published if r["section"] == 3 and r["remark"]}
+    assert remarked == {"LLaVA-Video-7B", "AuroraCap-7B-VID"}
 
 
-def test_csv_has_a_row_for_each_group_and_no_formula(typed: Typed) -> None:
+def test_csv_has_a_row_for_each_run_and_no_formula(typed: Typed) -> None:
     make("=1+1", paired(1, 0.5)[0])
     rows = [*csv.DictReader(io.StringIO(typed("--format", "csv")[1]))]
-    assert rows[-1]["name"] == "'=1+1"
-    assert {row["bucket"] for row in rows} == {"", "rotation", "direction", "count"}
+    assert [row["run"] for row in rows] == ["'=1+1", "chance", "frequent choice"]
+    assert {"rotation", "direction", "count_low"} <= {*rows[0]}
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
@@ -186,13 +181,6 @@ def test_every_published_row_is_in_the_tables_of_a_paper(form: str, typed: Typed
     out = typed("--published", "--format", form)[1]
     for name in ("LLaVA-Video-72B", "Frequent choice", "Yi-VL-34B", "AuroraCap-7B-VID"):
         assert name in out
-
-
-@pytest.mark.skipif(PDFLATEX is None, reason="pdflatex is not installed")
-def test_latex_is_typeset_within_the_text(tmp_path: Path, typed: Typed) -> None:
-    make("one_run & more", paired(1, 0.5)[0])
-    log = typeset(tmp_path, typed("--published", "--format", "latex")[1])
-    assert "Overfull" not in log
 
 
 def test_out_is_written_and_inputs_are_kept(typed: Typed) -> None:

@@ -1,1 +1,0 @@
-"""Graded runs of multiple-choice benchmarks in ranked tables, beside published ones."""
