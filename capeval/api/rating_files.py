@@ -169,7 +169,6 @@ def rate_merge(o: MergeOptions) -> MergedRatings:
     )
 
 
-
 def _sources(o: SheetOptions) -> list[Source]:
     sample, runs, known = sample_captions(), Path(o.runs), o.annotations
     skip = o.ignore_unknown

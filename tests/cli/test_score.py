@@ -298,7 +298,11 @@ def test_tampered_provenance_is_one_line(case: str) -> None:
             known = isinstance(change, dict)
             line["provenance"] = line["provenance"] | change if known else change
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    for arguments in (("score", "mine"), ("report", "mine", "--frames", "0"), ("inspect", "a")):
+    for arguments in (
+        ("score", "mine"),
+        ("report", "mine", "--frames", "0"),
+        ("inspect", "mine", "a"),
+    ):
         done = typed(Path(), *arguments)
         if case == "all missing":
             assert done.code == 0

@@ -236,7 +236,7 @@ def test_a_folder_without_verdicts_belongs_to_no_judge(content: bytes | None) ->
 COMMANDS = {
     "judge": ("judge", "NAME", "--judge", "lexical", "--quiet"),
     "score": ("score", "NAME"),
-    "inspect": ("inspect", "a", "--run", "NAME"),
+    "inspect": ("inspect", "NAME", "a"),
     "compare": ("compare", "NAME", "gpt-4.1"),
     "report": ("report", "NAME", "--frames", "0", "--out", "out.html"),
     "leaderboard": ("leaderboard", "NAME"),
