@@ -65,10 +65,11 @@ class Judged:
     not_reached: int = 0
 
     def without_videos(self) -> Judged:
-        """Return the same without the scores of single videos, if they are in the file."""
+        """Return the same with the names of the videos alone, if their scores are in the file."""
         if self.file is None:
             return self
-        return replace(self, scores=self.scores.model_copy(update={"videos": {}}))
+        names = dict.fromkeys(self.scores.videos, {})
+        return replace(self, scores=self.scores.model_copy(update={"videos": names}))
 
 
 @takes(JudgeOptions)

@@ -33,7 +33,7 @@ from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST_FOR_FAILURES, FEWEST_VIDEOS, Estimate, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.comparison_result import Difference, PairDifference
-from capeval.scoring.result import Calibrated
+from capeval.scoring.result import Calibrated, Counts
 from capeval.scoring.signature import Signature, unlikeness
 from capeval.text import counted, cut, one_line
 
@@ -132,6 +132,7 @@ class ScoreRow:
     high: float | None = None
     rank: int | None = None
     calibrated: Calibrated | None = None
+    empty: int = 0
     footnotes: Mapping[tuple[View, Place], tuple[int, ...]] = field(default_factory=dict)
 
     def at(self, place: Place) -> Means:
@@ -168,6 +169,7 @@ def print_scores(
             low=scores.overall.all.f1.low,
             high=scores.overall.all.f1.high,
             calibrated=scores.calibrated,
+            empty=scores.counts.empty,
         )
         for name, scores in results.items()
     ]
@@ -200,21 +202,33 @@ def print_scores(
 def scores_headline(results: Mapping[str, Scores]) -> str:
     """Return the F1 of a run, or of the best of several, in a sentence.
 
-    Of runs that were not measured in the same way, none is the best: it is about the first.
+    Of runs that were measured in different ways, or are scored on different videos, none is the
+    best: it is about the first.
     """
-    name, best = max(results.items(), key=lambda item: item[1].overall.all.f1.value or -1.0)
-    several = f", the highest of {thousands(len(results))} runs" if len(results) > 1 else ""
+
+    def value_of(item: tuple[str, Scores]) -> float:
+        value = item[1].overall.all.f1.value
+        return -1.0 if value is None else value
+
+    name, best = max(results.items(), key=value_of)
+    if not best.counts.scored:
+        return f"{one_line(name)}: none of {counted(best.counts.captioned, 'caption')} was scored."
+    runs = f"{thousands(len(results))} runs"
+    several = f", the highest of {runs}" if len(results) > 1 else ""
+    why = ""
     if unlikeness({name: scores.signature for name, scores in results.items()}):
-        name, best = next(iter(results.items()))
-        several = f", the first of {thousands(len(results))} runs measured in different ways"
+        why = "they were measured in different ways"
+    elif any(scores.videos.keys() != best.videos.keys() for scores in results.values()):
+        why = "they are scored on different videos"
+    if why:
+        name, best = next(item for item in results.items() if item[1].counts.scored)
+        several = f", the first of {runs} (not ranked: {why})"
     counts, f1 = best.counts, best.overall.all.f1
-    if not counts.scored:
-        return f"{one_line(name)}: none of {counted(counts.captioned, 'caption')} was scored."
     judge = one_line(Signature.parse(best.signature).get("judge") or "an unknown judge")
     if best.settings.get("baseline"):
         judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
-    over = over_videos(counts.scored, counts.annotated, counts.captioned)
+    over = over_videos(counts.scored, counts.annotated, counts.captioned) + empty_captions(counts)
     line = f"{one_line(name)}: {value} {over}{several}, judged by {judge}."
     return f"{line} {calibrated_sentence(best.calibrated)}" if best.calibrated else line
 
@@ -232,12 +246,19 @@ def over_videos(scored: int, annotated: int, captioned: int) -> str:
     return f"over {part} {counted(annotated, 'video')}{of_captioned}"
 
 
+def empty_captions(counts: Counts) -> str:
+    """Return how many scored captions are empty, to follow how many are scored."""
+    if not counts.empty:
+        return ""
+    return f", {counted(counts.empty, 'caption')} empty"
+
+
 def coverage(scores: Scores) -> str:
     """Return how many videos are behind the numbers, and what the method could not check."""
     counts, unmatched = scores.counts, scores.unmatched_events
     parts = [
         f"captioned {share(counts.captioned, counts.annotated)}",
-        f"scored {share(counts.scored, counts.captioned)}",
+        f"scored {share(counts.scored, counts.captioned)}{empty_captions(counts)}",
     ]
     if unmatched.share is not None:
         parts.append(f"unmatched events {percent(unmatched.share)}%")
@@ -314,6 +335,7 @@ def _overall(rows: Sequence[ScoreRow], *, published: bool) -> Table:
         "Params": [billions(row.parameters) for row in rows],
         "Captioned": [share(row.captioned, row.annotated) for row in rows],
         "Scored": [share(row.scored, row.captioned) for row in rows],
+        "Empty": [thousands(row.empty) if row.empty else NOTHING for row in rows],
     }
     if all(row.captioned in (None, row.annotated) for row in rows):
         del columns["Captioned"]

@@ -435,6 +435,22 @@ def test_lexical_needs_no_network_and_no_key(work: Workspace, endpoint: Endpoint
     assert "--base-url" in complaint(work.run(*given, "--base-url", work.url))
 
 
+def test_runs_of_different_videos_are_not_ranked(work: Workspace) -> None:
+    given = ("--annotations", "annotations.json", "--judge", "lexical")
+    work.fill(8, "cherry.jsonl")
+    work.fill(12, "beta.jsonl")
+    both = ("judge", "cherry.jsonl", "beta.jsonl")
+    first = work.run(*both, *given).out.splitlines()[0]
+    assert "over 8 of 12 videos, the first of 2 runs (not ranked: they are scored on dif" in first
+    path = work.folder / "cherry.jsonl"
+    empty = [{"index": index, "caption": " "} for index in VIDEOS[8:]]
+    path.write_text(path.read_text() + "".join(json.dumps(line) + "\n" for line in empty))
+    Path(work.folder / "runs/cherry").rename(work.folder / "old")
+    ran = work.run(*both, *given)
+    assert "over all 12 videos, the highest of 2 runs" in ran.out.splitlines()[0]
+    assert "cherry: captioned 12/12, scored 12/12, 4 captions empty" in ran.out
+
+
 def test_every_run_is_judged_where_none_is_named(work: Workspace, endpoint: Endpoint) -> None:
     work.fill(12, "second.jsonl")
     given = ("--annotations", "annotations.json", "--limit", "3", "--base-url", work.url)

@@ -104,7 +104,7 @@ def test_several_runs_lie_in_the_working_folder() -> None:
     ended = report("mine", "runs/other/lexical-1", "runs/other/another", "--frames", "0")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith(
-        "mine: F1 77.3 [–] over 2 of 3 videos, the first of 3 runs measured"
+        "mine: F1 77.3 [–] over 2 of 3 videos, the first of 3 runs (not ranked"
     )
     assert [run["name"] for run in data_of("report.html")["runs"]] == [
         "mine",
