@@ -32,6 +32,7 @@ from capeval.runs.sources import (
 from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
+from capeval.scoring.result import VideoScore
 from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss, counted, listed
 
@@ -68,7 +69,7 @@ class Judged:
         """Return the same with the names of the videos alone, if their scores are in the file."""
         if self.file is None:
             return self
-        names = dict.fromkeys(self.scores.videos, {})
+        names: dict[str, dict[str, VideoScore]] = {index: {} for index in self.scores.videos}
         return replace(self, scores=self.scores.model_copy(update={"videos": names}))
 
 

@@ -300,6 +300,7 @@ class CorrelateOptions:
     )
     _: KW_ONLY
     metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
+    judge: str | None = judge_option()
     columns: Mapping[str, str] | None = columns_option()
     sheet: str | None = sheet_option()
     annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(

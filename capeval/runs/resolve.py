@@ -75,11 +75,14 @@ def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | Non
     return _verdicts_in(path, judge)
 
 
-def find_metric(name_or_path: str | Path, runs: Path = RUNS) -> Path:
-    """Return the file of a metric, a judge's folder, or the verdicts of a run judged once."""
+def find_metric(name_or_path: str | Path, runs: Path = RUNS, judge: str | None = None) -> Path:
+    """Return the file of a metric, a judge's folder, or a run's verdicts by its only judge.
+
+    `judge` is which of several judges of a run.
+    """
     path = locate(name_or_path, runs, _is_judged, "a file")
     if path.is_dir() and not JudgeFolder(path).has_verdicts():
-        return _verdicts_in(path, None)
+        return _verdicts_in(path, judge)
     return path
 
 

@@ -12,6 +12,7 @@ from scipy import stats
 
 import capeval
 from capeval.correlation.notices import Notice, notice_lines
+from capeval.files.judgments import write_judgments
 from capeval.files.packaged import sample_folder
 from capeval.schema import Unscored
 from tests.cli_runs import run
@@ -485,6 +486,28 @@ def test_a_run_without_a_score_is_left_out(tmp_path: Path) -> None:
     done = correlate(tmp_path, "--human", "human.csv", "--missing", "drop")
     assert done.code == 0
     assert f"left out: {Path('runs/two/judge')}: no caption is scored (no reply)" in done.err
+
+
+@pytest.mark.parametrize("missing", ["error", "drop"])
+def test_a_judge_of_one_run_of_two_is_left_out(tmp_path: Path, missing: str) -> None:
+    rows = ("++ +", "+0 0", "+- +", "00 +")
+    judgments = [scored(v.index, row) for v, row in zip(VIDEOS, rows, strict=True)]
+    judged(tmp_path, one=judgments, two=judgments)
+    write_judgments(tmp_path / "runs/two/newer/judgments.jsonl", judgments)
+    labelled(tmp_path, {(v.index, system): "+0 +" for v in VIDEOS for system in ("one", "two")})
+    typed = ("--human", "human.csv", "--missing", missing)
+    done = correlate(tmp_path, *typed, "--json")
+    assert done.code == 0
+    assert "left out: newer: 4 of 8 rated captions have a value; complete it with `cap" in done.err
+    assert {r["metric"].partition(":")[0] for r in done.json["results"]} == {"judge"}
+    assert "newer" not in json.dumps(done.json["elements"])
+    chosen = correlate(tmp_path, *typed, "--judge", "jud", "--json")
+    assert (chosen.code, "left out" in chosen.err) == (0, False)
+    assert chosen.json["results"] == done.json["results"]
+    one = correlate(tmp_path, *typed, "--metric", "m=two", "--judge", "newer", "--json")
+    assert one.code == (2 if missing == "error" else 0)
+    wrong = correlate(tmp_path, *typed, "--judge", "gpt")
+    assert "runs: contains no run that was judged by gpt" in wrong.err
 
 
 def test_four_videos_have_no_interval_and_the_reason_is_printed_once(tmp_path: Path) -> None:
