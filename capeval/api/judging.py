@@ -32,8 +32,8 @@ from capeval.runs.sources import (
 from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
-from capeval.scoring.result import VideoScore
 from capeval.scoring.gates import CountOrShare
+from capeval.scoring.result import VideoScore
 from capeval.text import Loss, counted, listed
 
 

@@ -310,10 +310,15 @@ def _moved(found: Comparison, most: int, *, full: bool) -> list[Table]:
 def _matrix(found: Matrix) -> list[Table]:
     letters = [letter_of(place) for place in range(len(found.runs))]
     ranks = Table(
-        f"F1 of all elements, {counted(found.paired, 'video')}",
-        columns("", "Run", "F1", "rank", words=2),
+        f"Precision, recall and F1 of all elements, {counted(found.paired, 'video')}; rank by F1",
+        columns("", "Run", "P", "R", "F1", "rank", words=2),
         [
-            [letter, one_line(run.name), percent(run.f1), str(run.cluster)]
+            [
+                letter,
+                one_line(run.name),
+                *map(percent, (run.precision, run.recall, run.f1)),
+                str(run.cluster),
+            ]
             for letter, run in zip(letters, found.runs, strict=True)
         ],
     )

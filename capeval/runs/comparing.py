@@ -83,7 +83,7 @@ def compare_judged(
         list(runs), list(common.measured.values()), draws=draws, seed=seed
     )
     contenders = [
-        Contender(**dict(side), f1=mean, cluster=cluster)
+        Contender(**dict(side), **mean, cluster=cluster)
         for side, mean, cluster in zip(sides.values(), means, clusters, strict=True)
     ]
     return Matrix(**shared, runs=tuple(contenders), pairs=tuple(pairs_of))

@@ -264,6 +264,8 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
 
 def test_a_cap_that_allows_no_call_says_what_to_do(work: Workspace, endpoint: Endpoint) -> None:
     work.write("capeval.toml", PRICES.format(10))
+    dry = work.judge("--max-cost", "0.0001", "--dry-run")
+    assert re.match("Expected: 36 calls.*, more than --max-cost .0.0001 allows", dry.out)
     ran = work.judge("--max-cost", "0.0001")
     assert (ran.code, endpoint.calls()) == (3, 0)
     assert "the cost cap of $0.0001 leaves no room" in ran.err
@@ -300,7 +302,8 @@ def test_a_cap_below_the_cost_of_a_video_says_that_replies_are_cached(
 
 
 def test_a_cost_cap_wants_a_price(work: Workspace, endpoint: Endpoint) -> None:
-    assert "capeval.toml" in complaint(work.judge("--max-cost", "1"))
+    line = complaint(work.judge("--max-cost", "1"))
+    assert '--max-cost needs the price of judge-model; to add it, write [prices."judge-' in line
     assert endpoint.requests() == 0
 
 
@@ -309,9 +312,9 @@ def test_a_dry_run_calls_nothing_and_writes_nothing(work: Workspace, endpoint: E
     ran = work.judge("--dry-run", "--repeats", "2")
     assert ran.code == 0, ran.err
     assert (
-        "Expected: 72 calls and one short test call, no price is known for judge-model; "
-        "nothing was called"
-    ) in ran.out
+        "Expected: 72 calls and one short test call, no price is known for judge-model (to add it, "
+        'write [prices."judge-model"] with input = and output ='
+    ) in ran.out.splitlines()[0]
     assert re.findall("split|match|classify", ran.out) == ["split", "match", "classify"]
     as_json = work.judge("--dry-run", "--json", "--limit", "5").json
     assert (as_json["runs"], as_json["calls"], as_json["cost"]) == ({"captions": 5}, 15, None)
@@ -380,7 +383,9 @@ def test_a_busy_run_is_refused_and_an_interrupted_one_goes_on(tmp_path: Path) ->
         assert "run the same command to resume" in complaint(stopped, 130)
         done = work.judgments()
         assert 1 < len(done) < 12
-        assert f"{len(done)} of 12 captions of captions are judged and kept" in stopped.err
+        assert (
+            f"{len(done)} of 12 captions of captions are judged and kept, as are fin" in stopped.err
+        )
         assert stopped.out == ""
         resumed = work.judge("--json")
         assert (resumed.code, resumed.json["captions"]["counts"]["scored"]) == (0, 12)
