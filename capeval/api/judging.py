@@ -192,8 +192,8 @@ class JudgingSession:
         if others and not own.has_verdicts() and (alike or not is_named):
             why = f" ({self.opened.reasons[0]})" if self.opened.reasons else ""
             notice = (
-                f"{source.name}: its verdicts so far are by {listed(others)}; "
-                f"{self.opened.judge.title} is another judge and judges it again{why}; the "
+                f"{source.name}: already judged by {listed(others)}; "
+                f"{self.opened.judge.title} is a different judge and judges every caption{why}; the "
                 "verdicts of both are kept"
             )
             # The lexical baseline costs nothing.

@@ -58,7 +58,7 @@ def grade(
 ) -> None:
     """Turn replies into answers by a named strategy, and count them: grades.json.
 
-    A reply that yields no answer is wrong; a failed call counts nowhere. Every table shows how many
+    A reply that yields no answer is wrong; a failed call is not counted. Every table shows how many
     replies each rule decided, and how many were decided by chance.
 
     `--select all` compares the strategies.

@@ -159,12 +159,12 @@ def _is_steady(status: Status) -> bool:
 def next_step(stopped: CapevalError | None, left: str) -> str:
     """Return what to do about videos that are left, such as "unscored", by why the work stopped."""
     if isinstance(stopped, BudgetReached):
-        return f"Raise --max-cost and run the same command again to do the {left}."
+        return "Raise --max-cost and run the same command again to finish the rest."
     if isinstance(stopped, ModelDown):
-        return f"Run the same command again to do the {left}; those that failed come last."
+        return "Run the same command again to finish; those that failed come last."
     if stopped is not None:
-        return f"Run the same command again to do the {left}, once the endpoint answers."
-    return f"Run the same command again to try the {left} once more."
+        return "Run the same command again once the endpoint answers."
+    return f"Run the same command again to retry those that are {left}."
 
 
 def expected_cost(cost: float | None, model: str, max_cost: float | None) -> str:

@@ -227,7 +227,7 @@ def gather(
 
 
 def _measured(run: Judged, systems: Collection[str | None]) -> list[MetricScores]:
-    """Return the metrics that `capeval metrics` has computed of a run, by their own names."""
+    """Return the metrics that `capeval metrics` has computed for a run, by their own names."""
     if run.metrics is None:
         return []
     system = None if None in systems else _system_of(run.names, systems)

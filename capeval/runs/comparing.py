@@ -206,7 +206,7 @@ def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str,
         "interval": {
             "level": 0.95,
             "method": f"paired t intervals over {what}, with and without a correction for "
-            "skewness (Hall, 1992), the outer ends of both",
+            "skewness (Hall, 1992); at each end the wider of the two",
         },
         "test": {
             "method": "paired permutation test (sign flips), exact if there are no more "

@@ -186,7 +186,7 @@ def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
     (tmp_path / "human.csv").write_text(text, "utf-8")
     result = found(tmp_path, "--human", "human.csv", "--metric-columns", "m")
     assert result["warnings"] == [
-        "human score: 10 captions are few (below 30): intervals will be wide",
+        "human score: only 10 captions (fewer than 30): intervals will be wide",
         "human score: more than 30% of all pairs are tied: see --full --statistic acc_eq",
     ]
 
@@ -375,7 +375,7 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     assert (ceiling["human"], ceiling["grouping"]) == ("score", "pooled")
     assert ceiling["value"] == pytest.approx(np.mean(list(ceiling["each"].values())))
     # What differs by rater alone is said once.
-    few = "human score of x: 20 captions are few (below 30): intervals will be wide"
+    few = "human score of x: only 20 captions (fewer than 30): intervals will be wide"
     assert result["warnings"] == [f"{few} (also for 2 other raters)"]
     for how in ("mean", "median", "zmean"):
         assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}

@@ -217,7 +217,7 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         line["index"]: line["reason"] for line in lines(tmp_path / "runs/m/ungenerated.jsonl")
     }
     assert set(failed) == set(INDEXES[6:])
-    assert "holds no video sample_10" in failed["sample_10"]
+    assert "has no video sample_10" in failed["sample_10"]
     assert all(failed.values())
 
 
@@ -354,7 +354,7 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     assert "add --yes or --max-cost" in refused.err
     assert "capeval: the cost cap of $0.90 leaves no room" in capped.err
     assert "captioned 2/10" in capped.out
-    assert "Raise --max-cost and run the same command again to do the ungenerated" in capped.out
+    assert "Raise --max-cost and run the same command again to finish" in capped.out
     assert "8 of them now" in whole.out
 
 

@@ -106,7 +106,7 @@ def test_only_what_changed_is_judged_again(work: Workspace, endpoint: Endpoint) 
     text = "".join(json.dumps(line) + "\n" for line in lines)
     work.write("captions.jsonl", text)
     refused = work.judge()
-    assert "holds other captions than" in complaint(refused)
+    assert "has different captions from" in complaint(refused)
     assert "--run" in complaint(refused)
     assert (endpoint.calls(), work.judgments()) == (36, stored)
 
@@ -270,7 +270,7 @@ def test_a_cap_that_allows_no_call_says_what_to_do(work: Workspace, endpoint: En
     assert (ran.code, endpoint.calls()) == (3, 0)
     assert "the cost cap of $0.0001 leaves no room" in ran.err
     assert "Raise --max-cost and run the same command again" in ran.out
-    assert "once more" not in ran.out
+    assert "retry" not in ran.out
 
 
 def test_under_a_cost_cap_videos_are_finished_before_others_are_begun(
@@ -517,7 +517,7 @@ def test_a_storm_leaves_its_videos_unscored_until_it_is_over(
         assert "attempts at" in judgments[index]["reason"]
         assert "500: the model crashed" in judgments[index]["reason"]
         assert f"{index} is unscored: " in ran.err
-    assert "Run the same command again to try the unscored once more" in ran.err
+    assert "Run the same command again to retry those that are unscored" in ran.err
     assert "--max-cost" not in ran.err
     made = server.calls()
     server.mood()

@@ -231,7 +231,7 @@ def test_a_verdict_without_a_caption_does_not_count() -> None:
         ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
         ("[]", "has no records"),
         ("7\n", "7"),
-        ('{"index": "a"', "holds no judgments"),
+        ('{"index": "a"', "has no judgments"),
     ],
 )
 def test_damaged_or_foreign_judgments_are_refused(lines: str, message: str) -> None:
