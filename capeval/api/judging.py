@@ -193,8 +193,8 @@ class JudgingSession:
             why = f" ({self.opened.reasons[0]})" if self.opened.reasons else ""
             notice = (
                 f"{source.name}: already judged by {listed(others)}; "
-                f"{self.opened.judge.title} is a different judge and judges every caption{why}; the "
-                "verdicts of both are kept"
+                f"{self.opened.judge.title} is a different judge and judges every caption{why}; "
+                "the verdicts of both are kept"
             )
             # The lexical baseline costs nothing.
             self._on_notice(notice if self.opened.prompts is None else Loss(notice))

@@ -1,11 +1,11 @@
 """Correlations of the systems' means: intervals over other videos, p over other systems.
 
-There are few means, and leaving out one video rarely changes their order, so their errors are simulated:
-means are drawn from the normal distribution that the videos give them. What is estimated is the
-statistic of the means over very many videos. The means of n videos have errors, which attenuate a
-correlation, and drawn means have these errors twice. So the values of drawn means as they are lie
-too low, and they are taken again of means whose spread is reduced by that of the errors (errors in
-variables; Fuller, 1987, section 1.2).
+There are few means, and leaving out one video rarely changes their order, so their errors are
+simulated: means are drawn from the normal distribution that the videos give them. What is estimated
+is the statistic of the means over very many videos. The means of n videos have errors, which
+attenuate a correlation, and drawn means have these errors twice. So the values of drawn means as
+they are lie too low, and they are taken again of means whose spread is reduced by that of the
+errors (errors in variables; Fuller, 1987, section 1.2).
 """
 
 from __future__ import annotations
