@@ -47,7 +47,7 @@ FILES = ("metrics", "--candidates", "c.json", "--references", "r.json", "--metri
 
 def test_the_sample_gets_its_controls(tmp_path: Path) -> None:
     done = typed(tmp_path, "metrics", "sample")
-    assert (done.code, len(done.out.splitlines())) == (0, 15)
+    assert (done.code, len(done.out.splitlines())) == (0, 16)
     assert done.out.startswith(
         "unigram-f1 25.6 (sample-terse) to 60.2 (sample-thorough), length 19.7 (sample-terse) to "
         "152.7 (sample-thorough); all 30 captions scored."
