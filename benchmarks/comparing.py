@@ -40,7 +40,7 @@ def _judgments(videos: list[Annotation], *, repeats: int, seed: int) -> list[Sco
     rng = random.Random(seed)
 
     def verdict(video: Annotation) -> Verdict:
-        # Every event is told of: one that nothing matches may only be lacking.
+        # Every event is mentioned: one that nothing matches may only be lacking.
         matches = tuple(range(1, len(video.events) + 1))
         return Verdict(
             candidate_events=("Told.",) * len(matches),
@@ -128,8 +128,8 @@ def _alone(name: str) -> None:
         times.append(time.perf_counter() - began)
         busy.append(time.process_time() - spent)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    told = {"seconds": statistics.median(times), "cpu": statistics.median(busy), "peak": peak}
-    print(json.dumps(told))
+    result = {"seconds": statistics.median(times), "cpu": statistics.median(busy), "peak": peak}
+    print(json.dumps(result))
 
 
 def _command(folder: Path) -> Row:

@@ -64,10 +64,10 @@ def make_captions(annotations: list[dict[str, object]], path: Path, seed: int = 
     rng = random.Random(seed)
     with path.open("w", encoding="utf-8") as file:
         for annotation in annotations:
-            told = json.loads(json.dumps(annotation["events"]))
+            events = json.loads(json.dumps(annotation["events"]))
             sentences = [
                 element["content"]
-                for event in told
+                for event in events
                 for element in event["visual_elements"]
                 if rng.random() < 0.6
             ]

@@ -43,9 +43,9 @@ def measure(folder: Path, *, videos: int) -> Iterator[Row]:
     )
     with (place / "shorter.jsonl").open("w") as stream:
         for line in (place / "bench.jsonl").read_text().splitlines():
-            told = json.loads(line)
-            told["caption"] = told["caption"][: len(told["caption"]) // 2]
-            stream.write(json.dumps(told) + "\n")
+            record = json.loads(line)
+            record["caption"] = record["caption"][: len(record["caption"]) // 2]
+            stream.write(json.dumps(record) + "\n")
     _judge(place, "shorter.jsonl")
     seconds = _seconds(place, "bench", "shorter")
     yield Row(

@@ -46,7 +46,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
         for typed in [paths] if isinstance(paths, str | Path) else paths:
             path, metric = _split(typed, folder)
             if metric is None:
-                named.append((name, find_metric(path, folder)))
+                named.append((name, find_metric(path, folder, o.judge)))
             else:
                 named.append((name, Path(path)))
                 only[named[-1]] = metric
@@ -65,6 +65,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
         metric_columns=tuple(o.metric_columns),
         annotations=known,
         runs=folder,
+        judge=o.judge,
         missing=o.missing,
         published=o.published,
         columns=o.columns or {},

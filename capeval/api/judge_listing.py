@@ -1,4 +1,4 @@
-"""`capeval.judges`: which judges there are, and until when."""
+"""`capeval.judges`: which judges there are, and when they are retired."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.gates import CountOrShare
+from capeval.scoring.result import VideoScore
 from capeval.text import Loss, counted, listed
 
 
@@ -65,10 +66,11 @@ class Judged:
     not_reached: int = 0
 
     def without_videos(self) -> Judged:
-        """Return the same without the scores of single videos, if they are in the file."""
+        """Return the same with the names of the videos alone, if their scores are in the file."""
         if self.file is None:
             return self
-        return replace(self, scores=self.scores.model_copy(update={"videos": {}}))
+        names: dict[str, dict[str, VideoScore]] = {index: {} for index in self.scores.videos}
+        return replace(self, scores=self.scores.model_copy(update={"videos": names}))
 
 
 @takes(JudgeOptions)
@@ -190,9 +192,9 @@ class JudgingSession:
         if others and not own.has_verdicts() and (alike or not is_named):
             why = f" ({self.opened.reasons[0]})" if self.opened.reasons else ""
             notice = (
-                f"{source.name}: its verdicts so far are by {listed(others)}; "
-                f"{self.opened.judge.title} is another judge and judges it again{why}; the "
-                "verdicts of both are kept"
+                f"{source.name}: already judged by {listed(others)}; "
+                f"{self.opened.judge.title} is a different judge and judges every caption{why}; "
+                "the verdicts of both are kept"
             )
             # The lexical baseline costs nothing.
             self._on_notice(notice if self.opened.prompts is None else Loss(notice))

@@ -196,19 +196,14 @@ class InspectOptions:
 
     Parameters
     ----------
+    run : A judged run: its name under runs/, its folder, a judge's folder, or a judgments.jsonl.
     index : The video's index.
-    run : A run's name, its folder, a judge's folder, or a judgments.jsonl.
-    raw : Add the model's own replies, from the cache.
-    prompts : With --raw: the prompt set or folder that the video was judged with, if it is not
-        found by its name.
     """
 
-    index: str = required(positional=True, metavar="INDEX")
-    run: Sequence[FilePath] = option((), metavar="RUN")
+    run: FilePath = required(positional=True, metavar="RUN")
+    index: str = required(positional=True, metavar="VIDEO")
     _: KW_ONLY
     judge: str | None = judge_option()
-    raw: bool = False
-    prompts: FilePath | None = option(None, metavar="NAME")
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
     sheet: str | None = sheet_option()
@@ -305,6 +300,7 @@ class CorrelateOptions:
     )
     _: KW_ONLY
     metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
+    judge: str | None = judge_option()
     columns: Mapping[str, str] | None = columns_option()
     sheet: str | None = sheet_option()
     annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(

@@ -41,7 +41,7 @@ def caption_in(text: str) -> str:
     if caption is None:
         raise ReplyError("it is not clear where the reasoning ends and the caption begins")
     if text.strip() and not caption.strip():
-        raise ReplyError("the reply holds reasoning and no caption")
+        raise ReplyError("the reply has reasoning and no caption")
     caption = caption.strip()
     if answer := _ANSWER.fullmatch(caption):
         return str(answer["tag"] or answer["box"] or "").strip()

@@ -58,9 +58,10 @@ class AskingCommand:
             self._introduce(asking)
             expected = await asking.estimate()
             if dry_run:
-                self._show_estimate(asking, expected)
+                self._show_estimate(asking, expected, max_cost)
                 return DONE
-            ask(expected.cost, expected.usage.calls, yes=yes, max_cost=max_cost)
+            model = asking.opened.priced
+            ask(expected.cost, expected.usage.calls, model, yes=yes, max_cost=max_cost)
             with self.session.showing() as progress:
                 result = await asking.run(progress)
             self._show(asking, result)
@@ -75,7 +76,12 @@ class AskingCommand:
             run = asking.work.run.name
             self.session.notice(Loss(f"{run}: {item} will be {self.again}"))
 
-    def _show_estimate(self, asking: AskingSession[Any, Any], expected: GenerationEstimate) -> None:
+    def _show_estimate(
+        self,
+        asking: AskingSession[Any, Any],
+        expected: GenerationEstimate,
+        max_cost: float | None,
+    ) -> None:
         plan, opened, usage = asking.plan, asking.opened, expected.usage
         run, todo, missing = self.name(asking.work.run), len(plan.todo), plan.missing
         if self.as_json:
@@ -94,6 +100,12 @@ class AskingCommand:
             print_json(found)
             return
         show = self.session.print
+        if opened.base_url is not None:
+            cost = expected_cost(expected.cost, opened.priced, max_cost)
+            if expected.cost is not None:
+                cost += ", minus what is in the cache"
+            calls = counted(todo, "call") + (" and one short test call" if todo else "")
+            show(f"Expected: {calls}, {cost}; nothing was called")
         show(f"{run}: {counted(todo, asking.work.labels.item)} to {self.to_do}")
         if missing:
             index, reason = next(iter(missing.items()))
@@ -101,17 +113,11 @@ class AskingCommand:
             show(f"{run}: no video for {index}{more}: {reason}")
         if opened.base_url is None:
             show("Nothing was run")
-            return
-        if usage.calls:
+        elif usage.calls:
             show(
                 f"  about {expected.frames} frames each, {thousands(usage.input_tokens)} tokens "
                 f"in, {thousands(usage.output_tokens)} out"
             )
-        cost = expected_cost(expected.cost, opened.priced)
-        if expected.cost is not None:
-            cost += ", minus what is in the cache"
-        calls = counted(todo, "call") + (" and one short test call" if todo else "")
-        show(f"Expected: {calls}, {cost}; nothing was called")
 
     def _show(self, asking: AskingSession[Any, Any], result: StoredResult) -> None:
         work, run, left = asking.work, result.run.name, result.left

@@ -47,7 +47,7 @@ def correlate(
     names of columns are mapped with --columns.
 
     Without --metric and --metric-columns, the metrics are all judged runs under runs/, and what
-    `capeval metrics` has computed of them; if there is none of yours, the sample.
+    `capeval metrics` has computed for them; if there is none of yours, the sample.
     """
     from capeval.api import correlating
     from capeval.cli.session import Session

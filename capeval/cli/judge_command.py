@@ -99,7 +99,7 @@ async def judge_targets(
         session.notice(f"Judge: {opened.title}")
         if opened.thinks and expected.usage.calls:
             session.notice(unestimated_reasoning(opened.judge.name))
-        cost = expected_cost(expected.cost, opened.judge.name)
+        cost = expected_cost(expected.cost, opened.judge.name, options.max_cost)
         if dry_run:
             if as_json:
                 print_json(_estimate(expected, todo, opened))
@@ -107,7 +107,9 @@ async def judge_targets(
                 for line in _estimate_lines(expected, todo, cost):
                     session.print(line)
             return DONE
-        ask(expected.cost, expected.usage.calls, yes=yes, max_cost=options.max_cost)
+        calls, model = expected.usage.calls, opened.judge.name
+        ask(expected.cost, calls, model, yes=yes, max_cost=options.max_cost)
+        session.caches_replies = opened.offline is not None
         results: list[Judged] = []
         failure: CapevalError | None = None
         with session.showing() as progress:
@@ -184,15 +186,16 @@ def _estimate(
 def _estimate_lines(expected: JudgingEstimate, todo: Mapping[str, int], cost: str) -> list[str]:
     from capeval.reporting.numbers import thousands
 
-    lines = [f"{name}: {counted(count, 'caption')} to judge" for name, count in todo.items()]
+    calls = counted(expected.usage.calls, "call")
+    test = " and one short test call" if expected.usage.calls else ""
+    lines = [f"Expected: {calls}{test}, {cost}; nothing was called"]
+    lines += [f"{name}: {counted(count, 'caption')} to judge" for name, count in todo.items()]
     lines += [
         f"  {stage:<9} {thousands(part.calls):>9} calls, about "
         f"{thousands(part.input_tokens)} tokens in, {thousands(part.output_tokens)} out"
         for stage, part in expected.stages.items()
     ]
-    calls = counted(expected.usage.calls, "call")
-    test = " and one short test call" if expected.usage.calls else ""
-    return [*lines, f"Expected: {calls}{test}, {cost}; nothing was called"]
+    return lines
 
 
 def _print_json(results: list[Judged]) -> None:

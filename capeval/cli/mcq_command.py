@@ -58,7 +58,7 @@ def grade(
 ) -> None:
     """Turn replies into answers by a named strategy, and count them: grades.json.
 
-    A reply that yields no answer is wrong; a failed call counts nowhere. Every table shows how many
+    A reply that yields no answer is wrong; a failed call is not counted. Every table shows how many
     replies each rule decided, and how many were decided by chance.
 
     `--select all` compares the strategies.
@@ -82,14 +82,14 @@ def grade(
                 if dry_run and as_json:
                     print_json(_estimate(expected))
                     return DONE
-                cost = expected_cost(expected.cost, options.llm or "")
+                cost = expected_cost(expected.cost, options.llm or "", options.max_cost)
                 about = f"{expected.replies:,} to read by {options.llm or 'a model'}"
                 about = f"Replies that rules do not read: {about}, {counted(calls, 'call')}, {cost}"
                 if dry_run:
                     session.print(f"{about}; nothing was called")
                     return DONE
                 session.notice(about)
-                ask(expected.cost, calls, yes=yes, max_cost=options.max_cost)
+                ask(expected.cost, calls, options.llm or "", yes=yes, max_cost=options.max_cost)
             with session.showing() as progress:
                 found = await grading.grades(progress)
         if as_json:

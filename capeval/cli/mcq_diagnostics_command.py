@@ -16,7 +16,7 @@ from capeval.errors import UsageError
 def temporal(
     declared: dict[str, Any], *, as_json: Json = False, full: Full = False, quiet: Quiet = False
 ) -> None:
-    """Does it take several frames to answer, and their order?
+    """Check whether the questions need several frames, and these in order.
 
     It compares graded runs of the same model and questions: with many frames, with one random
     frame, with one hand-picked frame, and with the many frames shuffled.

@@ -83,9 +83,13 @@ def metrics(
                 if opened.thinks and expected.usage.calls:
                     session.notice(unestimated_reasoning(opened.chat.model))
             if dry_run:
-                _show_estimate(session, measuring, expected, as_json=as_json)
+                _show_estimate(
+                    session, measuring, expected, as_json=as_json, max_cost=options.max_cost
+                )
                 return DONE
-            ask(expected.cost, expected.usage.calls, yes=yes, max_cost=options.max_cost)
+            model = opened.chat.model if opened else ""
+            ask(expected.cost, expected.usage.calls, model, yes=yes, max_cost=options.max_cost)
+            session.caches_replies = opened is not None
             found: list[Measured] = []
             failure: CapevalError | None = None
             with session.showing() as progress:
@@ -168,7 +172,12 @@ def _show(
 
 
 def _show_estimate(
-    session: Session, measuring: MeasuringSession, expected: MetricsEstimate, *, as_json: bool
+    session: Session,
+    measuring: MeasuringSession,
+    expected: MetricsEstimate,
+    *,
+    as_json: bool,
+    max_cost: float | None,
 ) -> None:
     from capeval.cli.session import expected_cost
 
@@ -184,12 +193,12 @@ def _show_estimate(
             }
         )
         return
+    if measuring.opened:
+        cost = expected_cost(expected.cost, measuring.opened.chat.model, max_cost)
+        test = " and one short test call" if usage.calls else ""
+        session.print(f"Expected: {counted(usage.calls, 'call')}{test}, {cost}; nothing was called")
+    else:
+        session.print("Nothing was computed")
     for name, todo in expected.todo.items():
         for metric, count in todo.items():
             session.print(f"{name}: {counted(count, 'caption')} to measure with {metric}")
-    if not measuring.opened:
-        session.print("Nothing was computed")
-        return
-    cost = expected_cost(expected.cost, measuring.opened.chat.model)
-    test = " and one short test call" if usage.calls else ""
-    session.print(f"Expected: {counted(usage.calls, 'call')}{test}, {cost}; nothing was called")

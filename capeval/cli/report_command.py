@@ -60,17 +60,13 @@ def plot(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
 
 @declared_by(InspectOptions, columns=column_names)
 def inspect(declared: dict[str, Any], *, as_json: Json = False, full: Full = False) -> None:
-    """Show why one video has its score: its caption, events, verdicts and repairs.
-
-    Without --run, it shows every judged run under runs/ that has the video.
-    """
+    """Show why one video has its score: its caption, events, verdicts and repairs."""
     from capeval.api import inspecting
-    from capeval.reporting.viewer.terminal import print_cards, print_raw_replies
+    from capeval.reporting.viewer.terminal import print_card
 
     output = Output()
-    found = inspecting.inspect(**declared, on_notice=output.warning)
+    card = inspecting.inspect(**declared, on_notice=output.warning)
     if as_json:
-        output.json(found.to_json())
+        output.json(card.to_json())
     else:
-        print_cards(found.cards, output.console, full=full)
-        print_raw_replies(found.replies, output.console)
+        print_card(card, output.console, full=full)

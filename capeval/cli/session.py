@@ -42,6 +42,8 @@ class Session:
         self._bar: Progress | None = None
         self._status: Status | None = None
         self._last = 0.0
+        self.caches_replies = False
+        """Whether the work needs several replies of a model for an item, which are cached."""
 
     def until_stopped(self, run: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Run the command and return its exit code; on Ctrl-C print how to continue."""
@@ -52,7 +54,8 @@ class Session:
             if self._status:
                 status, labels = self._status, self._status.labels
                 of = f"{thousands(status.done)} of {thousands(status.total)}"
-                kept = f"{of} {labels.item}s of {status.name} are {labels.done} and kept; "
+                replies = ", as are finished replies" if self.caches_replies else ""
+                kept = f"{of} {labels.item}s of {status.name} are {labels.done} and kept{replies}; "
             sys.stderr.write(f"capeval: stopped; {kept}run the same command to resume\n")
             return 130
 
@@ -156,17 +159,31 @@ def _is_steady(status: Status) -> bool:
 def next_step(stopped: CapevalError | None, left: str) -> str:
     """Return what to do about videos that are left, such as "unscored", by why the work stopped."""
     if isinstance(stopped, BudgetReached):
-        return f"Raise --max-cost and run the same command again to do the {left}."
+        return "Raise --max-cost and run the same command again to finish the rest."
     if isinstance(stopped, ModelDown):
-        return f"Run the same command again to do the {left}; those that failed come last."
+        return "Run the same command again to finish; those that failed come last."
     if stopped is not None:
-        return f"Run the same command again to do the {left}, once the endpoint answers."
-    return f"Run the same command again to try the {left} once more."
+        return "Run the same command again once the endpoint answers."
+    return f"Run the same command again to retry those that are {left}."
 
 
-def expected_cost(cost: float | None, model: str) -> str:
-    """Return the expected cost of a model's calls in words."""
-    return f"no price is known for {model}" if cost is None else f"about {money(cost)}"
+def expected_cost(cost: float | None, model: str, max_cost: float | None) -> str:
+    """Return the expected cost of a model's calls in words, and whether a cap allows it."""
+    if cost is None:
+        return f"no price is known for {model} ({_add_price(model)})"
+    if max_cost is not None and cost > max_cost:
+        cap = money(max_cost)
+        return (
+            f"about {money(cost)}, more than --max-cost {cap} allows: it would stop before the end"
+        )
+    return f"about {money(cost)}"
+
+
+def _add_price(model: str) -> str:
+    return (
+        f'to add it, write [prices."{model}"] with input = and output =, in US dollars per million '
+        "tokens, into capeval.toml"
+    )
 
 
 def unestimated_reasoning(judge: str) -> Loss:
@@ -177,20 +194,16 @@ def unestimated_reasoning(judge: str) -> Loss:
     )
 
 
-def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) -> None:
-    """Ask before spending more than a dollar."""
+def ask(cost: float | None, calls: int, model: str, *, yes: bool, max_cost: float | None) -> None:
+    """Ask before spending more than a dollar on calls of a model."""
     if max_cost is not None and cost is None:
-        raise UsageError(
-            "--max-cost needs the model's price: add "
-            '[prices."MODEL"] with input and output (US dollars per million tokens) '
-            "to capeval.toml"
-        )
+        raise UsageError(f"--max-cost needs the price of {model}; {_add_price(model)}")
     if yes or max_cost is not None or not cost or cost <= _ASK_ABOVE:
         return
     about = f"about {money(cost)} for {counted(calls, 'call')}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
-    if not typer.confirm(f"This is expected to cost {about}. Go on?", err=True):
+    if not typer.confirm(f"This is expected to cost {about}. Continue?", err=True):
         raise UsageError("nothing was called")
 
 

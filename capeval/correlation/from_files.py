@@ -59,6 +59,7 @@ class CorrelateRequest:
     auto : (name, path) pairs of metrics; without them and without `metric_columns`, every judged
         run under `runs`, or the judged sample
     metric_columns : columns of the human file that have scores of metrics
+    judge : which of several judges of a run; by default all
     published : whether to add the TUNA paper's rows for reference
     columns : the files' columns by capeval's names; each must be in one of the files
     sheet : the sheet that is read of workbooks; by default the first
@@ -73,6 +74,7 @@ class CorrelateRequest:
     metric_columns: tuple[str, ...] = ()
     annotations: str | tuple[Annotation, ...] | None = None
     runs: Path = Path("runs")
+    judge: str | None = None
     missing: IfMissing = "error"
     published: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -107,7 +109,9 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
     runs: list[Judged] = []
     if not request.auto and not request.metric_columns:
         own = request.annotations is None
-        runs = judged_runs(request.runs, systems, request.on_notice, annotated=own)
+        runs = judged_runs(
+            request.runs, systems, request.on_notice, annotated=own, judge=request.judge
+        )
     annotations = _annotations(request, runs)
     # A column of the human file that other files have too is that of human scores.
     columns = {
@@ -177,9 +181,12 @@ def correlate_files(
     read = read_inputs(request, binary=settings.protocol.binary)
     table, annotations, sources = read.table, read.annotations, read.sources
     scores, warnings = read.scores, list(read.warnings)
-    if request.missing == "error":
-        known = without_incomplete([*sources.metrics.values()], scores, request.on_notice)
-        sources.metrics = {metric.name: metric for metric in known}
+    known = without_incomplete(
+        [*sources.metrics.values()], scores, request.on_notice, request.missing
+    )
+    sources.metrics = {metric.name: metric for metric in known}
+    judges = {metric.source_name for metric in known}
+    sources.judges = {name: of for name, of in sources.judges.items() if name in judges}
     elements = Elements()
     joined: list[Joined] = []
     for human in scores:

@@ -91,39 +91,59 @@ def _renamed(human: RatingTable, metric: MetricScores) -> MetricScores:
 
 
 def without_incomplete(
-    metrics: Sequence[MetricScores], human: Sequence[RatingTable], on_notice: Callable[[str], None]
+    metrics: Sequence[MetricScores],
+    human: Sequence[RatingTable],
+    on_notice: Callable[[str], None],
+    missing: IfMissing,
 ) -> list[MetricScores]:
-    """Return metrics without those that nobody named and that lack captions which others have.
+    """Return metrics without those that nobody named and that lack what others have.
 
-    One notice names all that lack the same number of captions.
+    That is captions; or if captions without a score are dropped (`missing`), systems: a judge that
+    has not judged one of two runs would cost every metric this run's captions. One notice names all
+    that lack the same number of captions.
     """
-    lacking: dict[str, int] = {}
+    lacking = {metric.name: _lacking(metric, human) for metric in metrics}
+    costs = {
+        name: len(keys) if missing == "error" else len(_systems_without(keys, human))
+        for name, keys in lacking.items()
+    }
+    fewest = min(costs.values(), default=0)
+    gone = [metric for metric in metrics if metric.found and costs[metric.name] > fewest]
     total = max((len(table.keys) for table in human), default=0)
-    for metric in metrics:
-        lacking[metric.name] = max(
-            (
-                sum(key not in scores for key in table.keys)
-                for table in human
-                if metric.name not in table.metrics
-                for scores in [_renamed(table, metric).scores]
-            ),
-            default=0,
-        )
-    fewest = min(lacking.values(), default=0)
-    lost: dict[int, list[MetricScores]] = {}
-    for metric in metrics:
-        if metric.found and lacking[metric.name] > fewest:
-            lost.setdefault(lacking[metric.name], []).append(metric)
-    for count, those in lost.items():
+    by_count: dict[int, list[MetricScores]] = {}
+    for metric in gone:
+        by_count.setdefault(len(lacking[metric.name]), []).append(metric)
+    for count, those in by_count.items():
+        names = dict.fromkeys(metric.source_name for metric in those)
         reason = next((one_line(why) for metric in those for why in metric.missing.values()), "")
+        advice = "complete it with `capeval judge` or `capeval metrics`"
+        if missing == "error":
+            advice += ", or compare only the captions that have every value with --missing drop"
         on_notice(
-            f"left out: {', '.join(metric.name for metric in those)}: {total - count:,} of "
+            f"left out: {', '.join(names)}: {total - count:,} of "
             f"{counted(total, 'rated caption')} have a value{f' ({reason})' if reason else ''}; "
-            "compute the rest with `capeval metrics`, or compare only the captions that have every "
-            "value with --missing drop"
+            f"{advice}"
         )
-    gone = {metric.name for those in lost.values() for metric in those}
-    return [metric for metric in metrics if metric.name not in gone]
+    left_out = {metric.name for metric in gone}
+    return [metric for metric in metrics if metric.name not in left_out]
+
+
+def _lacking(metric: MetricScores, human: Sequence[RatingTable]) -> set[Key]:
+    """Return the rated captions that have no score of a metric."""
+    return {
+        key
+        for table in human
+        if metric.name not in table.metrics
+        for scores in [_renamed(table, metric).scores]
+        for key in table.keys
+        if key not in scores
+    }
+
+
+def _systems_without(lacking: set[Key], human: Sequence[RatingTable]) -> set[str | None]:
+    """Return the systems all of whose rated captions are lacking."""
+    rated = {key for table in human for key in table.keys}
+    return {system for _, system in rated} - {system for _, system in rated - lacking}
 
 
 def join(
@@ -158,7 +178,11 @@ def join(
             kept &= there
         columns[metric.name] = values
     if not kept.any():
-        raise InputError("no caption has a score of every metric", file=human.file)
+        raise InputError(
+            "no caption has a score of every metric; choose one of several judges with --judge, or "
+            "name the metrics with --metric",
+            file=human.file,
+        )
     keys, ratings = human.keys, human.ratings
     if not kept.all():
         keys = keys.take(np.flatnonzero(kept).tolist())

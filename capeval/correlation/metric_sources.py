@@ -81,7 +81,7 @@ class Judged:
     metrics: Path | None = None
 
     @classmethod
-    def read(cls, run: RunFolder, *, annotated: bool) -> Self:
+    def read(cls, run: RunFolder, *, annotated: bool, judge: str | None) -> Self:
         """Read what is needed to choose a run, and its annotations if they are to be used.
 
         Raises
@@ -89,7 +89,7 @@ class Judged:
         InputError, UsageError
             They cannot be read.
         """
-        judges = run.judges()
+        judges = run.judges(judge)
         named = annotations_named_by(run.path) if judges and annotated else None
         if named is not None:
             annotations_of(named)
@@ -103,20 +103,23 @@ def judged_runs(
     on_notice: Callable[[str], None],
     *,
     annotated: bool = True,
+    judge: str | None = None,
 ) -> list[Judged]:
     """Return the judged or measured runs of the rated systems; if none is yours, the sample's.
 
     If the human file names no systems, return all runs of the user's own. A run that cannot be
     read, or whose annotations cannot if they are to be used (`annotated`), is left out with a
-    notice.
+    notice. `judge` is the only one of several judges of a run that counts.
 
     Raises
     ------
     InputError
-        No run is judged, or none is of these systems.
+        No run is judged (by `judge`), or none is of these systems.
     """
-    read = partial(Judged.read, annotated=annotated)
+    read = partial(Judged.read, annotated=annotated, judge=judge)
     every = attempt(read, RunFolder.all(runs), on_notice)
+    if judge is not None and not any(one.judges for one in every):
+        raise InputError(f"contains no run that was judged by {cut(judge)}", file=runs)
     judged = [one for one in every if one.judges or one.metrics]
     if not judged:
         raise InputError(
@@ -194,7 +197,15 @@ def gather(
     for judge, judgments in attempt(
         lambda judge: (judge, _scored(judge, annotations)), judges, on_notice
     ):
-        _judged(sources, judge.path.name, judge.judgments, judgments, annotations or (), systems)
+        _judged(
+            sources,
+            judge.path.name,
+            judge.judgments,
+            judgments,
+            annotations or (),
+            systems,
+            found=True,
+        )
         if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
     for metric in [metric for run in runs for metric in _measured(run, systems)]:
@@ -216,7 +227,7 @@ def gather(
 
 
 def _measured(run: Judged, systems: Collection[str | None]) -> list[MetricScores]:
-    """Return the metrics that `capeval metrics` has computed of a run, by their own names."""
+    """Return the metrics that `capeval metrics` has computed for a run, by their own names."""
     if run.metrics is None:
         return []
     system = None if None in systems else _system_of(run.names, systems)
@@ -267,6 +278,8 @@ def _judged(
     judgments: Sequence[Judgment],
     annotations: Sequence[Annotation],
     systems: Collection[str | None],
+    *,
+    found: bool = False,
 ) -> None:
     reference = AnnotationArrays(annotations)
     run = run_around(path)
@@ -275,9 +288,13 @@ def _judged(
         system = next(iter(systems))
     signature = signature_of(annotations, judgments)
     verdicts = sources.judges.setdefault(name, {})
-    found = {
+    metrics = {
         measure: MetricScores(
-            f"{name}:{measure}", sources=[str(path)], signatures=[signature], measure=measure
+            f"{name}:{measure}",
+            sources=[str(path)],
+            signatures=[signature],
+            measure=measure,
+            found=found,
         )
         for measure in MEASURES
     }
@@ -286,12 +303,12 @@ def _judged(
     values = measures(reference.counts(rows, [judgment.relations for judgment in scored]))[:, 0]
     for judgment in judgments:
         if not isinstance(judgment, Scored):
-            for metric in found.values():
+            for metric in metrics.values():
                 metric.missing[judgment.index, system] = f"unscored: {judgment.reason}"
     for judgment, of_video in zip(scored, values.tolist(), strict=True):
         key = (judgment.index, system)
-        for metric, value in zip(found.values(), of_video, strict=True):
+        for metric, value in zip(metrics.values(), of_video, strict=True):
             metric.scores[key] = value
         verdicts |= verdicts_on(key, judgment.relations)
-    for metric in found.values():
+    for metric in metrics.values():
         sources.add(metric)

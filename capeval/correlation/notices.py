@@ -59,7 +59,7 @@ def notice_lines(notices: Iterable[Notice], *, full: bool = True) -> list[str]:
 
     >>> few = {"count": 9, "unit": "video"}
     >>> notice_lines(Notice(kind="few", human=name, values=few) for name in ("f1", "recall"))
-    ['human F1, human recall: 9 videos are few (below 30): intervals will be wide']
+    ['human F1, human recall: only 9 videos (fewer than 30): intervals will be wide']
     """
     by_rater: dict[Hashable, list[Notice]] = {}
     for number, one in enumerate(notices):
@@ -102,8 +102,7 @@ PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "favours a judge: see --raters each"
     ),
     "few": lambda v: (
-        f"{counted(v['count'], v['unit'])} {'is' if v['count'] == 1 else 'are'} few (below 30): "
-        "intervals will be wide"
+        f"only {counted(v['count'], v['unit'])} (fewer than 30): intervals will be wide"
     ),
     "many": lambda v: (
         f"groups of more than {v['captions']:,} captions ({listed(v['groupings'])}) have intervals "

@@ -35,6 +35,11 @@ class MetricScores:
         """The captions that have a score, or a reason why there is none."""
         return {*self.scores, *self.missing}
 
+    @property
+    def source_name(self) -> str:
+        """The judge whose measure this is, or the metric's own name."""
+        return self.name if self.measure is None else self.name.removesuffix(f":{self.measure}")
+
     def leave_out_changed(self, now: Mapping[Key, str]) -> None:
         """Treat scores of captions whose text has another hash now as missing."""
         for key, measured in self.captions.items():

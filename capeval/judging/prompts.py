@@ -138,16 +138,3 @@ def load_prompts(
         doubled_braces=declared.doubled_braces,
         explain=explain,
     )
-
-
-def named_prompts(label: str, folder: str | Path | None = None) -> PromptSet | None:
-    """Return the set that a label names, packaged or in the working folder, or None.
-
-    `folder` is where the set is; whether its hash is that of the label is left to the caller.
-    """
-    name = label.rpartition("@")[0]
-    explain = name.endswith(_EXPLAIN)
-    name = name.removesuffix(_EXPLAIN)
-    if folder is None and (not name or Path(name).name != name):
-        return None
-    return load_prompts(folder or name, explain=explain)

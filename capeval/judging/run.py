@@ -64,7 +64,7 @@ async def judge_caption(
     repeats: int,
     before: Judgment | None = None,
 ) -> Judgment:
-    """Judge one caption `repeats` times, less the repeats that `before` has of the same text.
+    """Judge one caption `repeats` times, minus the repeats that `before` has of the same text.
 
     An empty caption lacks every element and costs nothing. If any repeat fails, the caption is
     unscored: a majority of fewer votes than requested would be a different measurement. The

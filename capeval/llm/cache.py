@@ -146,15 +146,13 @@ class ReplyCache:
 
     def get(self, key: str) -> tuple[ChatReply, State] | None:
         """Return the reply that may be served for a key and its state, validated or refused."""
-        found = self.look(key)
-        return None if found is None or found[1] == "exhausted" else found
-
-    def look(self, key: str) -> tuple[ChatReply, State] | None:
-        """Return the reply that is stored for a key, in any state, to be shown to the user."""
         if row := self._unwritten.get(key):
-            return _reply_in(row[-1]), row[1]  # type: ignore[return-value]
-        rows = self._run("SELECT reply, state FROM replies WHERE key = ?", key)
-        return (_reply_in(rows[0][0]), rows[0][1]) if rows else None
+            text, state = row[-1], row[1]
+        elif rows := self._run("SELECT reply, state FROM replies WHERE key = ?", key):
+            ((text, state),) = rows
+        else:
+            return None
+        return None if state == "exhausted" else (_reply_in(text), state)  # type: ignore[return-value]
 
     def put(self, asked: RequestIdentity, reply: ChatReply, state: State) -> None:
         """Keep a reply, in place of one that is stored for the same request."""

@@ -1,4 +1,4 @@
-"""The packaged table of models that can judge: until when, and how they reason."""
+"""The packaged table of models that can judge: when they are retired, and how they reason."""
 
 from __future__ import annotations
 

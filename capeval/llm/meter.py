@@ -86,7 +86,7 @@ class Meter:
         if price is None:
             raise UsageError(
                 f"a cost cap needs the price of {request.model}: "
-                f'add [prices."{request.model}"] with input and output to capeval.toml'
+                f'write [prices."{request.model}"] with input = and output = into capeval.toml'
             )
         output = min(request.max_tokens, GUESSED_OUTPUT_TOKENS)
         first = price.cost(Usage(input_tokens=_input_tokens(request), output_tokens=output))

@@ -54,7 +54,7 @@ class Counts(_Part):
     questions : different questions that should have been asked, where they are known
     responses : lines of the responses file
     missing : questions without a line
-    failed : responses that cannot be graded, such as failed calls; they count nowhere
+    failed : responses that cannot be graded, such as failed calls; they are not counted
     scored : the others
     empty : completed calls without a text; wrong
     answered, no_answer : replies that yield an answer, and those that do not
@@ -92,7 +92,7 @@ class Side(_Part):
 
 
 class GradedItem(TypedDict):
-    """One response and how it was graded; `correct` is None where it counts nowhere.
+    """One response and how it was graded; `correct` is None where it is not counted.
 
     `frames` and `tags` are those of the response: the temporal diagnostics compare runs by them.
     """

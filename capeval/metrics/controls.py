@@ -56,7 +56,7 @@ class CaptionLength(CaptionMetric):
     """The number of words of the caption."""
 
     name = "length"
-    outputs = (Output("length", unit="number", control=True),)
+    outputs = (Output("length", unit="words", control=True),)
     uses_references = False
     settings: Mapping[str, str] = {"version": "1", "words": "nfkc-casefold"}
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AllowInfNan, BaseModel, ConfigDict, Strict, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -122,13 +122,14 @@ class Output:
     Attributes
     ----------
     name : as in metrics.jsonl, such as "autodq-f1"
-    unit : "fraction" (0 to 1, shown as a percentage), or "number" (shown as it is)
+    unit : "fraction" (0 to 1, shown as a percentage); or "number", or what it counts, such as
+        "words" (shown as it is)
     control : whether it is no measure of quality, and only shows what a metric must exceed
     scale : the lowest and the highest value of a number, if it has them
     """
 
     name: str
-    unit: Literal["fraction", "number"] = "fraction"
+    unit: str = "fraction"
     control: bool = False
     scale: tuple[int, int] | None = None
 

@@ -320,10 +320,12 @@ def _moved(found: Comparison, most: int, *, full: bool) -> list[Table]:
 def _matrix(found: Matrix) -> list[Table]:
     letters = [letter_of(place) for place in range(len(found.runs))]
     ranks = Table(
-        f"F1 of all elements, {counted(found.paired, 'video')}",
-        columns("", "Run", ("F1", PERCENT), ("rank", COUNT), words=2),
+        f"Precision, recall and F1 of all elements, {counted(found.paired, 'video')}; rank by F1",
+        columns(
+            "", "Run", ("P", PERCENT), ("R", PERCENT), ("F1", PERCENT), ("rank", COUNT), words=2
+        ),
         [
-            [letter, one_line(run.name), run.f1, run.cluster]
+            [letter, one_line(run.name), run.precision, run.recall, run.f1, run.cluster]
             for letter, run in zip(letters, found.runs, strict=True)
         ],
     )

@@ -65,8 +65,8 @@ def judges_page(listed: JudgeList, *, full: bool, title: str = "") -> Page:
             "reported and compared as before."
         )
     notes.append(
-        "$: US dollars per million tokens. Temperature: whether it is accepted. "
-        "*: asked for without --reasoning."
+        "$: US dollars per million tokens. *: asked for without --reasoning."
+        + (" Temperature: whether it is accepted." if full else "")
     )
     if any(judge.entry and judge.entry.serve for judge in shown):
         notes.append("open: open weights, at the price of your own server.")
@@ -82,8 +82,8 @@ def judges_page(listed: JudgeList, *, full: bool, title: str = "") -> Page:
             Column("Judge", words=True),
             Column("$ in"),
             *([Column("$ cached")] if full else []),
-            *map(Column, ("$ out", "Ends", "Days")),
-            Column("Temperature", words=True),
+            *map(Column, ("$ out", "Ends")),
+            *([Column("Days"), Column("Temperature", words=True)] if full else []),
             Column("Reasoning", words=True),
         ],
         [_row(judge, full=full) for judge in shown],
@@ -104,13 +104,13 @@ def _row(judge: ListedJudge, *, full: bool) -> Sequence[str]:
     if judge.price is not None:
         prices = [UNKNOWN if each is None else plain_number(each) for each in _amounts(judge.price)]
     days = NOTHING if judge.days_left is None else thousands(judge.days_left)
-    temperature = {"accepted": "yes", "refused": "no", "unless reasoning": "if none"}
+    words = {"accepted": "yes", "refused": "no", "unless reasoning": "if none"}
+    temperature = words.get(entry.temperature or "", missing)
     return [
         one_line(judge.name),
         *(prices if full else prices[::2]),
         str(entry.shutdown or NOTHING),
-        "retired" if judge.is_retired else days,
-        temperature.get(entry.temperature or "", missing),
+        *(["retired" if judge.is_retired else days, temperature] if full else []),
         _efforts(entry, missing),
     ]
 

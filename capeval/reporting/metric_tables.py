@@ -23,6 +23,9 @@ from capeval.reporting.table import (
 )
 from capeval.text import counted, one_line
 
+# Metrics whose values are in the headline; the table has them all.
+_NAMED = 3
+
 
 class Named(Protocol):
     """A target's results."""
@@ -58,7 +61,11 @@ def metrics_headline(found: Sequence[Named]) -> str:
             for output in result.metric.outputs
         ]
         return f"{one_line(one.name, 60)}: {', '.join(parts)}."
-    names = [output.name for result in found[0].results for output in result.metric.outputs]
+    parts = [
+        f"{output.name} {_extremes(found, output)}"
+        for result in found[0].results
+        for output in result.metric.outputs
+    ]
     scored = sum(result.scored for one in found for result in one.results)
     captioned = sum(result.captioned for one in found for result in one.results)
     captions = sum(max(result.captioned for result in one.results) for one in found)
@@ -67,7 +74,23 @@ def metrics_headline(found: Sequence[Named]) -> str:
         if scored == captioned
         else f"scored {share(scored, captioned)} values of {counted(captions, 'caption')}"
     )
-    return f"{', '.join(names)} of {len(found)} systems: {how}."
+    more = [f"and {len(parts) - _NAMED} more"] if len(parts) > _NAMED else []
+    return f"{', '.join([*parts[:_NAMED], *more])}; {how}."
+
+
+def _extremes(found: Sequence[Named], output: Output) -> str:
+    """Return the lowest and the highest value of several systems, with their names."""
+    values = {
+        one_line(one.name, 60): summary
+        for one in found
+        for result in one.results
+        if (summary := result.summaries.get(output.name)) and summary.value is not None
+    }
+    if not values:
+        return NOTHING
+    ordered = sorted(values, key=lambda name: values[name].value or 0.0)
+    ends = [f"{value_of(output, values[name])} ({name})" for name in (ordered[0], ordered[-1])]
+    return " to ".join(dict.fromkeys(ends))
 
 
 def value_of(output: Output, summary: Summary) -> str:
@@ -77,6 +100,15 @@ def value_of(output: Output, summary: Summary) -> str:
     if output.unit == "fraction":
         return percent(summary.value)
     return tenths(summary.value) if output.scale is None else rating(summary.value)
+
+
+def _unit(output: Output) -> str:
+    """Return what a column of values is in, for its heading."""
+    if output.unit == "fraction":
+        return "%"
+    if output.scale is not None:
+        return "{} to {}".format(*output.scale)
+    return "" if output.unit == "number" else one_line(output.unit, 20)
 
 
 def metrics_page(found: Sequence[Named]) -> Page:
@@ -97,16 +129,12 @@ def metrics_page(found: Sequence[Named]) -> Page:
         rows.append([name, *(cells.get(output, NOTHING) for output in outputs), scored])
     columns = [
         Column("System", words=True),
-        *(Column(name) for name in outputs),
+        *(Column(name, under=_unit(output)) for name, output in outputs.items()),
         Column("scored"),
     ]
     notes = []
     if controls := [output.name for output in outputs.values() if output.control]:
         notes.append(f"Controls, which a metric must exceed: {', '.join(controls)}.")
-    for output in outputs.values():
-        if output.scale is not None:
-            low, high = output.scale
-            notes.append(f"{output.name} is a number from {low} to {high}.")
     for one in found:
         if len({(result.scored, result.captioned) for result in one.results}) > 1:
             counts = ", ".join(
@@ -122,7 +150,7 @@ def metrics_page(found: Sequence[Named]) -> Page:
                         "of the scored captions, which are left out."
                     )
     signatures = [*dict.fromkeys(result.metric.signature for result in results)]
-    table = Table("Metrics: fractions in %", columns, rows)
+    table = Table("Metrics", columns, rows)
     tables = [table, *_tables_of_groups(found[0].results if len(found) == 1 else ())]
     if len(found) > 1 and any(one.groups for each in results for one in each.summaries.values()):
         notes.append("Values of each group: --json, or measure one system.")

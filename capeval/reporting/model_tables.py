@@ -14,28 +14,40 @@ from capeval.reporting.numbers import NOTHING, billions, plain_number
 from capeval.reporting.table import Column, Page, Table, print_line, print_pages
 from capeval.text import counted, one_line
 
+_NOWHERE = "nowhere"
+_WAYS = {
+    "transformers": "run in this process (transformers)",
+    "endpoint": "by a provider's API (endpoint)",
+    "server": "on a server that you start (server)",
+    _NOWHERE: "cannot be run",
+}
+
 
 def print_models(entries: Sequence[ModelEntry], console: Console, *, full: bool = False) -> None:
-    """Print how the models are reached, and a line for each of the paper's and the user's own.
+    """Print how the models can be run, and a line for each newer one and the user's own.
 
-    Newer ones are only named, unless `full`.
+    Those of the paper are only named, unless `full` or there are no others.
     """
     ways = Counter(entry.reached for entry in entries)
-    reached = ", ".join(f"{way} {count}" for way, count in ways.most_common())
-    print_line(one_line(f"{counted(len(entries), 'model')}; reached by: {reached}"), console)
-    listed = [entry for entry in entries if full or entry.paper or entry.is_own]
-    named = [one_line(entry.name) for entry in entries if entry not in listed]
+    run = ", ".join(f"{count} {_WAYS.get(way, f'by {way}')}" for way, count in ways.most_common())
+    print_line(one_line(f"{counted(len(entries), 'model')}: {run}."), console)
+    listed = [entry for entry in entries if full or not entry.paper or entry.is_own] or entries
+    others = [entry for entry in entries if entry not in listed]
+    papers = {
+        "can be run": [one_line(entry.name) for entry in others if entry.reached != _NOWHERE],
+        "cannot be run": [one_line(entry.name) for entry in others if entry.reached == _NOWHERE],
+    }
     table = Table(
         "",
         [
             Column("Model", words=True),
-            Column("Reached by", words=True),
+            Column("Run by", words=True),
             *map(Column, ("Parameters", "Memory", "Frames")),
         ],
         [
             [
                 one_line(entry.name + (" *" if entry.paper else "")),
-                entry.reached,
+                NOTHING if entry.reached == _NOWHERE else entry.reached,
                 billions(entry.parameters),
                 _memory(entry),
                 one_line(entry.frames),
@@ -43,10 +55,18 @@ def print_models(entries: Sequence[ModelEntry], console: Console, *, full: bool 
             for entry in listed
         ],
     )
-    newer = f"And {counted(len(named), 'newer model')}; --full lists them: {', '.join(named)}."
     notes = [
-        *([newer] if named else []),
-        "* in the TUNA paper, with the frames of its table 7.",
+        *(
+            f"Of the TUNA paper, {what}: {', '.join(names)}."
+            for what, names in papers.items()
+            if names
+        ),
+        *(["--full lists the paper's models too."] if others else []),
+        *(
+            ["* in the TUNA paper, with the frames of its table 7."]
+            if any(entry.paper for entry in listed)
+            else []
+        ),
         "Memory is an estimate: the parameters in bf16, a fifth more, and 2 GiB.",
         "`capeval models NAME` shows how a model is run.",
     ]

@@ -56,7 +56,7 @@ from capeval.scoring import (
 )
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.comparison_result import Difference, PairDifference
-from capeval.scoring.result import Calibrated
+from capeval.scoring.result import Calibrated, Counts
 from capeval.scoring.signature import Signature, unlikeness
 from capeval.text import counted, cut, one_line
 
@@ -139,6 +139,7 @@ class ScoreRow:
     parameters: float | None = None
     calibrated: Calibrated | None = None
     path: Path | None = None
+    empty: int = 0
 
     @property
     def overall(self) -> TypeScores:
@@ -174,6 +175,7 @@ def print_scores(
             captioned=scores.counts.captioned,
             scored=scores.counts.scored,
             calibrated=scores.calibrated,
+            empty=scores.counts.empty,
         )
         for name, scores in results.items()
     ]
@@ -206,21 +208,33 @@ def print_scores(
 def scores_headline(results: Mapping[str, Scores]) -> str:
     """Return the F1 of a run, or of the best of several, in a sentence.
 
-    Of runs that were not measured in the same way, none is the best: it is about the first.
+    Of runs that were measured in different ways, or are scored on different videos, none is the
+    best: it is about the first.
     """
-    name, best = max(results.items(), key=lambda item: item[1].overall.all.f1.value or -1.0)
-    several = f", the highest of {thousands(len(results))} runs" if len(results) > 1 else ""
+
+    def value_of(item: tuple[str, Scores]) -> float:
+        value = item[1].overall.all.f1.value
+        return -1.0 if value is None else value
+
+    name, best = max(results.items(), key=value_of)
+    if not best.counts.scored:
+        return f"{one_line(name)}: none of {counted(best.counts.captioned, 'caption')} was scored."
+    runs = f"{thousands(len(results))} runs"
+    several = f", the highest of {runs}" if len(results) > 1 else ""
+    why = ""
     if unlikeness({name: scores.signature for name, scores in results.items()}):
-        name, best = next(iter(results.items()))
-        several = f", the first of {thousands(len(results))} runs measured in different ways"
+        why = "they were measured in different ways"
+    elif any(scores.videos.keys() != best.videos.keys() for scores in results.values()):
+        why = "they are scored on different videos"
+    if why:
+        name, best = next(item for item in results.items() if item[1].counts.scored)
+        several = f", the first of {runs} (not ranked: {why})"
     counts, f1 = best.counts, best.overall.all.f1
-    if not counts.scored:
-        return f"{one_line(name)}: none of {counted(counts.captioned, 'caption')} was scored."
     judge = one_line(Signature.parse(best.signature).get("judge") or "an unknown judge")
     if best.settings.get("baseline"):
         judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
-    over = over_videos(counts.scored, counts.annotated, counts.captioned)
+    over = over_videos(counts.scored, counts.annotated, counts.captioned) + empty_captions(counts)
     line = f"{one_line(name)}: {value} {over}{several}, judged by {judge}."
     return f"{line} {calibrated_sentence(best.calibrated)}" if best.calibrated else line
 
@@ -238,12 +252,19 @@ def over_videos(scored: int, annotated: int, captioned: int) -> str:
     return f"over {part} {counted(annotated, 'video')}{of_captioned}"
 
 
+def empty_captions(counts: Counts) -> str:
+    """Return how many scored captions are empty, to follow how many are scored."""
+    if not counts.empty:
+        return ""
+    return f", {counted(counts.empty, 'caption')} empty"
+
+
 def coverage(scores: Scores) -> str:
     """Return how many videos are behind the numbers, and what the method could not check."""
     counts, unmatched = scores.counts, scores.unmatched_events
     parts = [
         f"captioned {share(counts.captioned, counts.annotated)}",
-        f"scored {share(counts.scored, counts.captioned)}",
+        f"scored {share(counts.scored, counts.captioned)}{empty_captions(counts)}",
     ]
     if unmatched.share is not None:
         parts.append(f"unmatched events {percent(unmatched.share)}%")
@@ -352,6 +373,7 @@ def _overall(
         (Column("Params", kind=_PARAMETERS, key="parameters"), [row.parameters for row in rows]),
         (Column("Captioned", kind=SHARE, key="captioned"), _shares(rows, "captioned", "annotated")),
         (Column("Scored", kind=SHARE, key="scored"), _shares(rows, "scored", "captioned")),
+        (Column("Empty", kind=COUNT, key="empty"), [row.empty or None for row in rows]),
     ]
     if all(row.captioned in (None, row.annotated) for row in rows):
         del lead[4]

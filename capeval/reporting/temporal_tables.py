@@ -81,8 +81,8 @@ def temporal_headline(result: TemporalResult) -> str:
     parts = []
     for name in [name for name in _MAIN if name in found] or [*found][:1]:
         of = found[name]
-        ends = "" if of.low is None else f" [{points(of.low)}, {points(of.high)}]"
-        value = f"{points(of.value)}%{ends}"
+        ends = f"[{NOTHING}]" if of.low is None else f"[{points(of.low)}, {points(of.high)}]"
+        value = f"{points(of.value)}% {ends}"
         value = value if of.value is not None else f"has no value ({of.reason})"
         parts.append(f"{_NAMES[name].lower()} {value}")
     on = f" on {benchmark_name(result.benchmark)}" if result.benchmark else ""

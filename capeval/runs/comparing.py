@@ -83,7 +83,7 @@ def compare_judged(
         list(runs), list(common.measured.values()), draws=draws, seed=seed
     )
     contenders = [
-        Contender(**dict(side), f1=mean, cluster=cluster)
+        Contender(**dict(side), **mean, cluster=cluster)
         for side, mean, cluster in zip(sides.values(), means, clusters, strict=True)
     ]
     return Matrix(**shared, runs=tuple(contenders), pairs=tuple(pairs_of))
@@ -206,7 +206,7 @@ def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str,
         "interval": {
             "level": 0.95,
             "method": f"paired t intervals over {what}, with and without a correction for "
-            "skewness (Hall, 1992), the outer ends of both",
+            "skewness (Hall, 1992); at each end the wider of the two",
         },
         "test": {
             "method": "paired permutation test (sign flips), exact if there are no more "

@@ -39,7 +39,7 @@ def find_run(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder:
     """Return the run that a name or a path means."""
     path = locate(name_or_path, runs, _is_run, "a run's folder", files=False)
     if not RunFolder(path).exists():
-        raise InputError("is no run: it holds no captions.jsonl", file=path)
+        raise InputError("is no run: it has no captions.jsonl", file=path)
     return RunFolder(path)
 
 
@@ -51,7 +51,7 @@ def find_captions(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder | Pa
     path = locate(name_or_path, runs, _is_run, "a captions file")
     if path.is_dir():
         if not RunFolder(path).exists():
-            what = "is neither a captions file nor a run: it holds no captions.jsonl"
+            what = "is neither a captions file nor a run: it has no captions.jsonl"
             if "generation" in RunFolder(path).read_manifest():
                 what = "no video has a caption yet; repeat its `capeval generate` command"
             raise InputError(what, file=path)
@@ -75,11 +75,14 @@ def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | Non
     return _verdicts_in(path, judge)
 
 
-def find_metric(name_or_path: str | Path, runs: Path = RUNS) -> Path:
-    """Return the file of a metric, a judge's folder, or the verdicts of a run judged once."""
+def find_metric(name_or_path: str | Path, runs: Path = RUNS, judge: str | None = None) -> Path:
+    """Return the file of a metric, a judge's folder, or a run's verdicts by its only judge.
+
+    `judge` is which of several judges of a run.
+    """
     path = locate(name_or_path, runs, _is_judged, "a file")
     if path.is_dir() and not JudgeFolder(path).has_verdicts():
-        return _verdicts_in(path, None)
+        return _verdicts_in(path, judge)
     return path
 
 
@@ -224,7 +227,7 @@ def _verdicts_in(folder: Path, judge: str | None) -> Path:
 def _why_not_judged(folder: Path) -> str:
     if RunFolder(folder).exists():
         return f"is a run that is not judged; run `capeval judge {folder}` first"
-    return "is neither a judged run nor a judge's folder: it holds no verdicts (judgments.jsonl)"
+    return "is neither a judged run nor a judge's folder: it has no verdicts (judgments.jsonl)"
 
 
 def _is_run(folder: Path) -> bool:

@@ -52,7 +52,7 @@ class Source:
             return
         if not _are_alike(self.run.read_captions(), self.captions):
             raise InputError(
-                f"holds other captions than {self.origin}; choose another name with --run",
+                f"has different captions from {self.origin}; choose another name with --run",
                 file=self.run.path,
             )
 

@@ -79,7 +79,7 @@ def stored_judgments(
             if index in known
         ]
     if not judgments:
-        raise InputError("holds no judgments of these annotations", file=path)
+        raise InputError("has no judgments of these annotations", file=path)
     identities = {identity_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
     if len(identities) > 1:
         raise InputError(

@@ -73,6 +73,7 @@ def score_judgments(
             captioned=captioned,
             scored=len(rows),
             unscored=captioned - len(rows),
+            empty=sum(not judgment.candidate_events for judgment in scored.values()),
         ),
         overall=overall,
         by=by,

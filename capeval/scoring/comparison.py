@@ -255,7 +255,7 @@ def _verdicts(
 
 def ranked(
     names: Sequence[str], runs: Sequence[Measured], *, draws: int = DRAWS, seed: int = 0
-) -> tuple[list[float], list[int], list[PairDifference]]:
+) -> tuple[list[dict[str, float]], list[int], list[PairDifference]]:
     """Compare the overall F1 of every pair of runs.
 
     Parameters
@@ -264,11 +264,13 @@ def ranked(
 
     Returns
     -------
-    The mean F1 of each run, its rank cluster (by p adjusted by Holm over all pairs, at 5%), and
-    the pairs, each second − first in the order of the runs.
+    The means of each run by measure, its rank cluster (by p of F1 adjusted by Holm over all pairs,
+    at 5%), and the pairs, each second − first in the order of the runs.
     """
     values = [run.values[:, 0, _F1] for run in runs]
-    means = [float(value.mean()) for value in values]
+    means = [
+        dict(zip(MEASURES, run.values[:, 0].mean(axis=0).tolist(), strict=True)) for run in runs
+    ]
     pairs = list(combinations(range(len(runs)), 2))
     most = max(len(run.repeats) for run in runs)
     table = np.stack([_gaps_by_repeat(runs[i], runs[j], most)[:, 0, _F1] for i, j in pairs], axis=1)
@@ -279,7 +281,7 @@ def ranked(
     square: list[list[Value]] = [[1.0] * len(runs) for _ in runs]
     for (i, j), one in zip(pairs, adjusted, strict=True):
         square[i][j] = square[j][i] = one
-    clusters = [cluster or 0 for cluster in rank_clusters(means, square)]
+    clusters = [cluster or 0 for cluster in rank_clusters([mean["f1"] for mean in means], square)]
     found = [
         PairDifference(
             first=names[i],

@@ -204,8 +204,10 @@ class Comparison(_Compared):
 
 
 class Contender(Side):
-    """One of several runs: its mean F1 over the paired videos and its rank cluster, from 1."""
+    """One of several runs: its means over the paired videos and its rank cluster, from 1."""
 
+    precision: float
+    recall: float
     f1: float
     cluster: int
 

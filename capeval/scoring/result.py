@@ -68,12 +68,22 @@ class Breakdown(ByWay[Bucket]):
 
 
 class Counts(ResultModel):
-    """How many videos are behind the numbers; `unscored` = captioned - scored."""
+    """How many videos are behind the numbers; `unscored` = captioned - scored.
+
+    `empty` are the scored captions without any event, which score 0; left out of the file if there
+    are none.
+    """
 
     annotated: int
     captioned: int
     scored: int
     unscored: int
+    empty: int = 0
+
+    @model_serializer(mode="wrap")
+    def _without_zero(self, serialize: SerializerFunctionWrapHandler) -> dict[str, int]:
+        value: dict[str, int] = serialize(self)
+        return value if self.empty else {k: n for k, n in value.items() if k != "empty"}
 
 
 class VideoScore(ResultModel):

@@ -374,7 +374,7 @@ def _differences(one: Floats, other: Floats, values: Floats) -> Floats:
 
 
 def _centred(values: Floats) -> Floats:
-    """Return scores less their mean, of which the largest is 1, along the last axis.
+    """Return scores minus their mean, of which the largest is 1, along the last axis.
 
     Where all are equal, they are 0.
     """

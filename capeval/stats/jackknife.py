@@ -44,7 +44,7 @@ def too_few(videos: int) -> Missing:
 def jackknife(value: float, without: Floats, lowest: float = -1.0) -> Inference | Missing:
     """Return the interval of a value over other videos, and its p.
 
-    Its middle is the value less the jackknife's estimate of its bias.
+    Its middle is the value minus the jackknife's estimate of its bias.
 
     Parameters
     ----------

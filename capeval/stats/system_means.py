@@ -1,11 +1,11 @@
 """Correlations of the systems' means: intervals over other videos, p over other systems.
 
-Means are few, and leaving out one video rarely changes their order, so their errors are simulated:
-means are drawn from the normal distribution that the videos give them. What is estimated is the
-statistic of the means over very many videos. The means of n videos have errors, which attenuate a
-correlation, and drawn means have these errors twice. So the values of drawn means as they are lie
-too low, and they are taken again of means whose spread is reduced by that of the errors (errors in
-variables; Fuller, 1987, section 1.2).
+There are few means, and leaving out one video rarely changes their order, so their errors are
+simulated: means are drawn from the normal distribution that the videos give them. What is estimated
+is the statistic of the means over very many videos. The means of n videos have errors, which
+attenuate a correlation, and drawn means have these errors twice. So the values of drawn means as
+they are lie too low, and they are taken again of means whose spread is reduced by that of the
+errors (errors in variables; Fuller, 1987, section 1.2).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PERMUTATIONS = 2_000
 _SLACK = 1e-12
 
 Values = dict[str, Floats]
-"""By statistic the (2, draws) values of drawn means, as they are and less their errors."""
+"""By statistic the (2, draws) values of drawn means, as they are and minus their errors."""
 
 
 def drawn_values(
@@ -154,7 +154,7 @@ def interval_of(value: float, drawn: Floats, videos: int) -> Inference | Missing
 
 
 def permutation_p(metric: Floats, human: Floats, statistic: Statistic, seed: int) -> float:
-    """Return p of a correlation of systems' means over other orders of the systems, two-sided.
+    """Return p of a correlation of systems' means over permutations of the systems, two-sided.
 
     Up to 6 systems, all orders are taken; of more, 2,000 random ones and the observed one.
 

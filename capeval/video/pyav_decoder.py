@@ -292,7 +292,7 @@ def _main_stream(container: InputContainer, path: Path) -> VideoStream:
     streams = [stream for stream in container.streams.video if not stream.disposition & covers]
     if not streams:
         why = " (audio only)" if container.streams.audio else ", or its index is cut off"
-        raise VideoError(f"holds no video{why}", file=path)
+        raise VideoError(f"has no video{why}", file=path)
     for stream in streams:
         # Without a decoder there is no context.
         if stream.codec_context is None:
@@ -338,7 +338,7 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
             guard.check()
             damage.append(f"cannot be read to its end ({_reason(fault)})")
         if packets == 0:
-            raise VideoError("holds no frame that can be decoded", file=path)
+            raise VideoError("has no frame that can be decoded", file=path)
         promised = len(stream.index_entries)
         if last_is_cut:
             # Its frame would be half of one picture and half of another.
@@ -376,7 +376,7 @@ def _decode_all(path: Path, scan: _Scan, guard: Guard) -> _Scan:
             in_fields = in_fields or frame.interlaced_frame
     if not pts:
         why = f" ({faults[0]})" if faults else ""
-        raise VideoError(f"holds no frame that can be decoded{why}", file=path)
+        raise VideoError(f"has no frame that can be decoded{why}", file=path)
     warnings, damage = list(scan.warnings), list(scan.damage)
     announced = len(scan.pts) or scan.packets
     if len(pts) != announced:

@@ -79,15 +79,6 @@ def test_report_returns_its_file_and_size(notices: list[str]) -> None:
     assert "no frames" in notices[0]
 
 
-def test_inspect_gives_notice_of_runs_left_out(notices: list[str]) -> None:
-    found = capeval.inspect("a", ["old"], raw=True)
-    assert list(found.cards) == ["old"]
-    assert found.to_json()["old"]["raw"]["replies"] == []
-    Path("runs/new/judge/judgments.jsonl").write_text("{}\n")
-    assert list(capeval.inspect("a", on_notice=notices.append).cards) == ["old", "third"]
-    assert [line.startswith("left out: ") for line in notices] == [True]
-
-
 def test_leaderboard_ranks_and_writes() -> None:
     board = capeval.leaderboard(out="board.csv", format="csv")
     assert board.sections[0].entries[0].name == "new"

@@ -144,7 +144,7 @@ async def test_a_missing_video_is_ungenerated_and_the_rest_goes_on(
     generation = await go(run, wanted_of(INDEXES, files=["v1.mp4", "v2.webm"]))
     assert order(run.captions) == ["v1", "v2"]
     assert len(generation.ungenerated) == 8
-    assert "holds no video v0" in generation.ungenerated["v0"]
+    assert "has no video v0" in generation.ungenerated["v0"]
 
 
 async def test_no_video_at_all_is_the_users_mistake(run: RunFolder, wanted_of: Wanting) -> None:

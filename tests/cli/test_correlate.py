@@ -12,6 +12,7 @@ from scipy import stats
 
 import capeval
 from capeval.correlation.notices import Notice, notice_lines
+from capeval.files.judgments import write_judgments
 from capeval.files.packaged import sample_folder
 from capeval.schema import Unscored
 from tests.cli_runs import run
@@ -185,7 +186,7 @@ def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
     (tmp_path / "human.csv").write_text(text, "utf-8")
     result = found(tmp_path, "--human", "human.csv", "--metric-columns", "m")
     assert result["warnings"] == [
-        "human score: 10 captions are few (below 30): intervals will be wide",
+        "human score: only 10 captions (fewer than 30): intervals will be wide",
         "human score: more than 30% of all pairs are tied: see --full --statistic acc_eq",
     ]
 
@@ -374,7 +375,7 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     assert (ceiling["human"], ceiling["grouping"]) == ("score", "pooled")
     assert ceiling["value"] == pytest.approx(np.mean(list(ceiling["each"].values())))
     # What differs by rater alone is said once.
-    few = "human score of x: 20 captions are few (below 30): intervals will be wide"
+    few = "human score of x: only 20 captions (fewer than 30): intervals will be wide"
     assert result["warnings"] == [f"{few} (also for 2 other raters)"]
     for how in ("mean", "median", "zmean"):
         assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}
@@ -485,6 +486,28 @@ def test_a_run_without_a_score_is_left_out(tmp_path: Path) -> None:
     done = correlate(tmp_path, "--human", "human.csv", "--missing", "drop")
     assert done.code == 0
     assert f"left out: {Path('runs/two/judge')}: no caption is scored (no reply)" in done.err
+
+
+@pytest.mark.parametrize("missing", ["error", "drop"])
+def test_a_judge_of_one_run_of_two_is_left_out(tmp_path: Path, missing: str) -> None:
+    rows = ("++ +", "+0 0", "+- +", "00 +")
+    judgments = [scored(v.index, row) for v, row in zip(VIDEOS, rows, strict=True)]
+    judged(tmp_path, one=judgments, two=judgments)
+    write_judgments(tmp_path / "runs/two/newer/judgments.jsonl", judgments)
+    labelled(tmp_path, {(v.index, system): "+0 +" for v in VIDEOS for system in ("one", "two")})
+    typed = ("--human", "human.csv", "--missing", missing)
+    done = correlate(tmp_path, *typed, "--json")
+    assert done.code == 0
+    assert "left out: newer: 4 of 8 rated captions have a value; complete it with `cap" in done.err
+    assert {r["metric"].partition(":")[0] for r in done.json["results"]} == {"judge"}
+    assert "newer" not in json.dumps(done.json["elements"])
+    chosen = correlate(tmp_path, *typed, "--judge", "jud", "--json")
+    assert (chosen.code, "left out" in chosen.err) == (0, False)
+    assert chosen.json["results"] == done.json["results"]
+    one = correlate(tmp_path, *typed, "--metric", "m=two", "--judge", "newer", "--json")
+    assert one.code == (2 if missing == "error" else 0)
+    wrong = correlate(tmp_path, *typed, "--judge", "gpt")
+    assert "runs: contains no run that was judged by gpt" in wrong.err
 
 
 def test_four_videos_have_no_interval_and_the_reason_is_printed_once(tmp_path: Path) -> None:

@@ -98,7 +98,6 @@ COMMANDS = {
     "leaderboard": (3, "leaderboard"),
     "judge": (0, "judge --judge lexical --json"),
     "correlate": (0, "correlate --human human.csv --missing drop"),
-    "inspect": (0, "inspect v0"),
     "rate sheet": (0, "rate sheet --videos 3"),
 }
 
@@ -117,7 +116,7 @@ def test_a_faulty_run_is_left_out_with_one_notice(fault: str) -> None:
         assert why in notices[0], name
         assert "bad" in notices[0], name
         assert "Traceback" not in done.err
-        if name in ("leaderboard", "inspect"):
+        if name == "leaderboard":
             assert "one" in done.out, name
             assert "two" in done.out, name
     compared = capeval("compare", "one", "two")
@@ -128,7 +127,7 @@ def test_a_faulty_run_is_left_out_with_one_notice(fault: str) -> None:
 def test_a_faulty_run_that_was_named_is_an_error(fault: str) -> None:
     make, why = FAULTS[fault]
     make()
-    for arguments in ("leaderboard bad", "compare one bad", "inspect v0 --run bad"):
+    for arguments in ("leaderboard bad", "compare one bad", "inspect bad v0"):
         done = capeval(*arguments.split())
         said = [line for line in done.err.splitlines() if line.startswith("capeval: ")]
         assert (done.code, len(said)) == (2, 1), (arguments, done)
@@ -141,7 +140,6 @@ def test_where_every_run_is_faulty_the_first_fault_is_the_error() -> None:
     for arguments in (
         "judge --judge lexical",
         "correlate --human human.csv",
-        "inspect v0",
         "rate sheet",
     ):
         done = capeval(*arguments.split())

@@ -158,7 +158,7 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("score sample", "; `capeval judge sample` makes the runs of the sample"),
         ("score good.jsonl", "--annotations"),
         ("score good.jsonl --annotations good.json", "good.jsonl: has no judgments"),
-        ("score . --annotations good.json", "it holds no verdicts"),
+        ("score . --annotations good.json", "it has no verdicts"),
     ],
 )
 def test_bad_usage_ends_in_one_line(
@@ -176,7 +176,7 @@ def test_other_captions_under_the_name_of_a_run_are_refused(
     )
     assert done.stdout
     Path("good.jsonl").write_text(CAPTION.replace("dog", "cat"))
-    assert complaint(capsys, *arguments).startswith("runs/good: holds other captions than")
+    assert complaint(capsys, *arguments).startswith("runs/good: has different captions from")
 
 
 @pytest.mark.parametrize("module", [[sys.executable, "-m", "capeval"], ["capeval"]])

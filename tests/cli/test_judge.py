@@ -106,7 +106,7 @@ def test_only_what_changed_is_judged_again(work: Workspace, endpoint: Endpoint) 
     text = "".join(json.dumps(line) + "\n" for line in lines)
     work.write("captions.jsonl", text)
     refused = work.judge()
-    assert "holds other captions than" in complaint(refused)
+    assert "has different captions from" in complaint(refused)
     assert "--run" in complaint(refused)
     assert (endpoint.calls(), work.judgments()) == (36, stored)
 
@@ -264,11 +264,13 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
 
 def test_a_cap_that_allows_no_call_says_what_to_do(work: Workspace, endpoint: Endpoint) -> None:
     work.write("capeval.toml", PRICES.format(10))
+    dry = work.judge("--max-cost", "0.0001", "--dry-run")
+    assert re.match("Expected: 36 calls.*, more than --max-cost .0.0001 allows", dry.out)
     ran = work.judge("--max-cost", "0.0001")
     assert (ran.code, endpoint.calls()) == (3, 0)
     assert "the cost cap of $0.0001 leaves no room" in ran.err
     assert "Raise --max-cost and run the same command again" in ran.out
-    assert "once more" not in ran.out
+    assert "retry" not in ran.out
 
 
 def test_under_a_cost_cap_videos_are_finished_before_others_are_begun(
@@ -300,7 +302,8 @@ def test_a_cap_below_the_cost_of_a_video_says_that_replies_are_cached(
 
 
 def test_a_cost_cap_wants_a_price(work: Workspace, endpoint: Endpoint) -> None:
-    assert "capeval.toml" in complaint(work.judge("--max-cost", "1"))
+    line = complaint(work.judge("--max-cost", "1"))
+    assert '--max-cost needs the price of judge-model; to add it, write [prices."judge-' in line
     assert endpoint.requests() == 0
 
 
@@ -309,9 +312,9 @@ def test_a_dry_run_calls_nothing_and_writes_nothing(work: Workspace, endpoint: E
     ran = work.judge("--dry-run", "--repeats", "2")
     assert ran.code == 0, ran.err
     assert (
-        "Expected: 72 calls and one short test call, no price is known for judge-model; "
-        "nothing was called"
-    ) in ran.out
+        "Expected: 72 calls and one short test call, no price is known for judge-model (to add it, "
+        'write [prices."judge-model"] with input = and output ='
+    ) in ran.out.splitlines()[0]
     assert re.findall("split|match|classify", ran.out) == ["split", "match", "classify"]
     as_json = work.judge("--dry-run", "--json", "--limit", "5").json
     assert (as_json["runs"], as_json["calls"], as_json["cost"]) == ({"captions": 5}, 15, None)
@@ -380,7 +383,9 @@ def test_a_busy_run_is_refused_and_an_interrupted_one_goes_on(tmp_path: Path) ->
         assert "run the same command to resume" in complaint(stopped, 130)
         done = work.judgments()
         assert 1 < len(done) < 12
-        assert f"{len(done)} of 12 captions of captions are judged and kept" in stopped.err
+        assert (
+            f"{len(done)} of 12 captions of captions are judged and kept, as are fin" in stopped.err
+        )
         assert stopped.out == ""
         resumed = work.judge("--json")
         assert (resumed.code, resumed.json["captions"]["counts"]["scored"]) == (0, 12)
@@ -433,6 +438,22 @@ def test_lexical_needs_no_network_and_no_key(work: Workspace, endpoint: Endpoint
     assert "|judge:lexical" in ran.json["captions"]["signature"]
     assert endpoint.requests() == 0
     assert "--base-url" in complaint(work.run(*given, "--base-url", work.url))
+
+
+def test_runs_of_different_videos_are_not_ranked(work: Workspace) -> None:
+    given = ("--annotations", "annotations.json", "--judge", "lexical")
+    work.fill(8, "cherry.jsonl")
+    work.fill(12, "beta.jsonl")
+    both = ("judge", "cherry.jsonl", "beta.jsonl")
+    first = work.run(*both, *given).out.splitlines()[0]
+    assert "over 8 of 12 videos, the first of 2 runs (not ranked: they are scored on dif" in first
+    path = work.folder / "cherry.jsonl"
+    empty = [{"index": index, "caption": " "} for index in VIDEOS[8:]]
+    path.write_text(path.read_text() + "".join(json.dumps(line) + "\n" for line in empty))
+    Path(work.folder / "runs/cherry").rename(work.folder / "old")
+    ran = work.run(*both, *given)
+    assert "over all 12 videos, the highest of 2 runs" in ran.out.splitlines()[0]
+    assert "cherry: captioned 12/12, scored 12/12, 4 captions empty" in ran.out
 
 
 def test_every_run_is_judged_where_none_is_named(work: Workspace, endpoint: Endpoint) -> None:
@@ -496,7 +517,7 @@ def test_a_storm_leaves_its_videos_unscored_until_it_is_over(
         assert "attempts at" in judgments[index]["reason"]
         assert "500: the model crashed" in judgments[index]["reason"]
         assert f"{index} is unscored: " in ran.err
-    assert "Run the same command again to try the unscored once more" in ran.err
+    assert "Run the same command again to retry those that are unscored" in ran.err
     assert "--max-cost" not in ran.err
     made = server.calls()
     server.mood()

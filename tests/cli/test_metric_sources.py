@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 SOURCES = {
     "runs": "runs: is neither a judged run nor a judge's folder",
     "runs/bare": "runs/bare: is a run that is not judged; run `capeval judge runs/bare` first",
-    "empty": "empty: is neither a judged run nor a judge's folder: it holds no verdicts",
+    "empty": "empty: is neither a judged run nor a judge's folder: it has no verdicts",
     "list.json": "list.json: entry 2: score: Input should be a valid number",
     "numbers.json": "numbers.json: entry 1: must be a JSON object, not 1",
     "link": "link: is a link to gone, which does not exist",

@@ -62,7 +62,7 @@ def test_quiet_still_prints_a_failed_gate_and_json(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("score", "old"), COMPARE, CORRELATE, ("leaderboard",), ("inspect", "a")]
+    "command", [("score", "old"), COMPARE, CORRELATE, ("leaderboard",), ("inspect", "old", "a")]
 )
 def test_full_prints_at_least_as_much(folder: Path, command: tuple[str, ...]) -> None:
     short, full = typed(folder, *command), typed(folder, *command, "--full")
@@ -82,7 +82,7 @@ NASTY = "evil\x1b[2J\x9b31m\u202e\u2066\u200b\u2028 caf\u00e9 \u4e2d"
 @pytest.mark.parametrize(
     "command",
     [
-        ("inspect", "a", "--json", "--run", "old"),
+        ("inspect", "old", "a", "--json"),
         ("score", "old", "--out", "/dev/stdout", "-q"),
         ("leaderboard", "--json"),
         ("compare", "old", "new", "--json", "--resamples", "99"),

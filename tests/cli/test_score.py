@@ -231,7 +231,7 @@ def test_a_verdict_without_a_caption_does_not_count() -> None:
         ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
         ("[]", "has no records"),
         ("7\n", "7"),
-        ('{"index": "a"', "holds no judgments"),
+        ('{"index": "a"', "has no judgments"),
     ],
 )
 def test_damaged_or_foreign_judgments_are_refused(lines: str, message: str) -> None:
@@ -298,7 +298,11 @@ def test_tampered_provenance_is_one_line(case: str) -> None:
             known = isinstance(change, dict)
             line["provenance"] = line["provenance"] | change if known else change
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    for arguments in (("score", "mine"), ("report", "mine", "--frames", "0"), ("inspect", "a")):
+    for arguments in (
+        ("score", "mine"),
+        ("report", "mine", "--frames", "0"),
+        ("inspect", "mine", "a"),
+    ):
         done = typed(Path(), *arguments)
         if case == "all missing":
             assert done.code == 0

@@ -102,7 +102,7 @@ def test_mistakes_in_columns_are_one_line(tmp_path: Path, mapped: str, told: str
 def test_columns_need_a_human_file(tmp_path: Path) -> None:
     write_annotations(tmp_path, VIDEOS)
     make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
-    for command in (("report", "one"), ("inspect", "v1"), ("plot", "types", "one")):
+    for command in (("report", "one"), ("inspect", "one", "v1"), ("plot", "types", "one")):
         done = typed(tmp_path, *command, "--columns", "video_id=x")
         assert done.code == 2
         assert "--columns names columns of a human file; name the file with --human" in done.err

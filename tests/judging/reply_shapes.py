@@ -296,7 +296,7 @@ def honest() -> dict[str, str]:
         "role and end token": f"<|im_start|>assistant\n{RIGHT}</s>",
         "called JSON": f"json\n{RIGHT}",
         "lead": f"Here is the JSON:\n\n{RIGHT}",
-        "lead, fence, courtesy": "Sure! Based on the caption and the rules, here's the final "
+        "lead, fence, closing": "Sure! Based on the caption and the rules, here's the final "
         f"answer in the requested format:\n\n{fenced}\n\nLet me know if you need anything else!",
         "final answer": f"**Final answer:**\n\n{RIGHT}",
         "heading": f"### Answer\n\n{RIGHT}",

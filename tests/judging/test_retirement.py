@@ -126,7 +126,7 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
 
     (notice,) = await notices()
     assert isinstance(notice, Loss)
-    assert "its verdicts so far are by gpt-4.1@tuna-cap-v1; gpt-4o-2024-08-06" in notice
+    assert "already judged by gpt-4.1@tuna-cap-v1; gpt-4o-2024-08-06" in notice
     assert await notices(judge="gpt-4o-mini") == []
     assert await notices(judge="gpt-4.1") == []
     # In Python, too; once for each run.

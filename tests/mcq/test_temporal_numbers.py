@@ -106,6 +106,16 @@ def test_four_videos_have_no_interval() -> None:
     assert found["multi_frame_gain"].interval_reason == "fewer than 5 videos"
 
 
+@pytest.mark.parametrize(("questions", "has_interval"), [(18, False), (21, True)])
+def test_a_change_of_few_questions_has_no_interval(questions: int, has_interval: bool) -> None:
+    found = one({"multi": [1, 1, 0] * (questions // 3), "single": [1, 0, 0] * (questions // 3)})
+    gain = found["multi_frame_gain"]
+    assert (gain.value, gain.low is not None) == (1.0, has_interval)
+    assert found["needs_frames"].low is not None
+    if not has_interval:
+        assert gain.interval_reason == "no interval from fewer than 20 questions"
+
+
 def test_empty_runs_have_no_value() -> None:
     found = one({"multi": [], "single": []})
     assert found["multi_frame_gain"].value is None

@@ -47,8 +47,16 @@ FILES = ("metrics", "--candidates", "c.json", "--references", "r.json", "--metri
 
 def test_the_sample_gets_its_controls(tmp_path: Path) -> None:
     done = typed(tmp_path, "metrics", "sample")
-    assert (done.code, len(done.out.splitlines())) == (0, 15)
-    assert done.out.startswith("unigram-f1, length of 3 systems: all 30 captions scored.")
+    assert (done.code, len(done.out.splitlines())) == (0, 16)
+    assert done.out.startswith(
+        "unigram-f1 25.6 (sample-terse) to 60.2 (sample-thorough), length 19.7 (sample-terse) to "
+        "152.7 (sample-thorough); all 30 captions scored."
+    )
+    heading = done.out.splitlines()[3:5]
+    assert [line.split() for line in heading] == [
+        ["System", "unigram-f1", "length", "scored"],
+        ["%", "words"],
+    ]
     found = values(tmp_path / "runs" / "sample-terse" / "metrics.jsonl")
     assert found["sample_01", "length"] == 23
     assert found["sample_01", "unigram-f1"] == 22 / 69
@@ -231,7 +239,7 @@ def test_files_of_lines_have_a_system_each(tmp_path: Path) -> None:
     command = ("metrics", "--candidates", "lines:systems", "--references", "lines:refs")
     done = typed(tmp_path, *command, "--out", "out.jsonl")
     assert done.code == 0
-    assert done.out.startswith("unigram-f1, length of 2 systems: all 4 captions scored.")
+    assert "; all 4 captions scored." in done.out.splitlines()[0]
     found = rows(tmp_path / "out.jsonl")
     got = {(r["system"], r["index"]): r["value"] for r in found if r["metric"] == "unigram-f1"}
     assert got == {("A", "1"): 0.8, ("A", "2"): 0.0, ("b", "1"): 1.0, ("b", "2"): 0.0}

@@ -83,7 +83,7 @@ def matrix(*names: str) -> Matrix:
         paired=8,
         settings=_SETTINGS,
         runs=tuple(
-            Contender(**dict(_side(name)), f1=mean, cluster=cluster)
+            Contender(**dict(_side(name)), **mean, cluster=cluster)
             for name, mean, cluster in zip(names, means, clusters, strict=True)
         ),
         pairs=tuple(pairs),

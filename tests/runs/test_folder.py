@@ -52,7 +52,7 @@ def test_same_captions_in_another_order_are_the_same_run(run: RunFolder) -> None
 def test_other_captions_are_refused(run: RunFolder, others: list[Caption]) -> None:
     before = {path: path.read_bytes() for path in run.path.iterdir()}
     for work in (source(run, others).check, source(run, others).store):
-        with pytest.raises(InputError, match=r"holds other captions than c\.jsonl; .* --run"):
+        with pytest.raises(InputError, match=r"has different captions from c\.jsonl; .* --run"):
             work()
     assert {path: path.read_bytes() for path in run.path.iterdir()} == before
 

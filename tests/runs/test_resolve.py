@@ -60,7 +60,7 @@ MINE = {
     "judges": f"runs/mine/{JUDGE}",
 }
 OF_JUDGE = {
-    "run": "is no run: it holds no captions.jsonl",
+    "run": "is no run: it has no captions.jsonl",
     "captions": "is neither a captions file nor a run",
     "judgments": MINE["judgments"],
     "metric": MINE["judges"],
@@ -84,7 +84,7 @@ MEANT: dict[str, dict[str, str]] = {
         "judges": "is a run that is not judged",
     },
     "runs": {
-        "captions": "is neither a captions file nor a run: it holds no captions.jsonl",
+        "captions": "is neither a captions file nor a run: it has no captions.jsonl",
         "judgments": "is neither a judged run nor a judge's folder",
         "metric": "is neither a judged run nor a judge's folder",
         "judges": "is neither a judged run nor a judge's folder",
@@ -236,7 +236,7 @@ def test_a_folder_without_verdicts_belongs_to_no_judge(content: bytes | None) ->
 COMMANDS = {
     "judge": ("judge", "NAME", "--judge", "lexical", "--quiet"),
     "score": ("score", "NAME"),
-    "inspect": ("inspect", "a", "--run", "NAME"),
+    "inspect": ("inspect", "NAME", "a"),
     "compare": ("compare", "NAME", "gpt-4.1"),
     "report": ("report", "NAME", "--frames", "0", "--out", "out.html"),
     "leaderboard": ("leaderboard", "NAME"),

@@ -45,7 +45,14 @@ def test_fields_are_those_of_the_design() -> None:
         "usage",
         "settings",
     }
-    assert set(value["counts"]) == {"annotated", "captioned", "scored", "unscored"}
+    # "b" has no event: its caption is empty.
+    assert value["counts"] == {
+        "annotated": 2,
+        "captioned": 2,
+        "scored": 2,
+        "unscored": 0,
+        "empty": 1,
+    }
     check(value["overall"])
     assert set(value["by"]) == {"visual_characteristic", "domain", "events", "elements"}
     for buckets in value["by"].values():

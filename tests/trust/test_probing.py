@@ -164,7 +164,7 @@ def test_what_is_built_is_judged_and_compared_as_any_run() -> None:
 
 def test_other_probes_need_another_run() -> None:
     capeval.probe(judge="lexical", videos=3)
-    with pytest.raises(InputError, match="holds other captions than the probes of 4 videos"):
+    with pytest.raises(InputError, match="has different captions from the probes of 4 videos"):
         capeval.probe(judge="lexical", videos=4)
     assert capeval.probe(judge="lexical", videos=4, run="four").videos == 4
 

@@ -86,8 +86,8 @@ def with_interval(heading: str, there: bool) -> str:
 
 
 _OTHER_SYSTEMS = (
-    "The interval of systems is about these systems and other videos, p about other systems: the "
-    "interval can exclude 0 although p is above 0.05."
+    "By system, the interval covers the choice of videos, and p that of systems: the interval can "
+    "exclude 0 although p is above 0.05."
 )
 _ALPHA = 0.05
 

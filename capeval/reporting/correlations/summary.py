@@ -125,9 +125,9 @@ def _ranked(result: Correlation) -> str:
         return f"{text}; a constant gets {coefficient(result.constant)}"
     means = result.grouping == "system"
     if result.low is not None and result.high is not None:
-        about = " (other videos)" if means else ""
+        about = " (over videos)" if means else ""
         where = "above" if result.low > 0 else "below" if result.high < 0 else "includes"
         text += f"; interval {where} 0{about}"
     elif result.interval_reason is not None:
         text += "; no interval"
-    return text + (f"; p {p_value(result.p)} (other systems; n {result.n})" if means else "")
+    return text + (f"; p {p_value(result.p)} (over systems, n {result.n})" if means else "")

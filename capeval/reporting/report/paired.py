@@ -115,7 +115,7 @@ def _measured(one: Shown, common: AnnotationArrays) -> Measured:
 def _of_many(shown: Sequence[Shown], runs: Sequence[Measured], videos: int, seed: int) -> Paired:
     means, clusters, pairs = ranked([one.letter for one in shown], runs, seed=seed)
     ranks = [
-        Rank(cluster, one.letter, one.name, mean)
+        Rank(cluster, one.letter, one.name, mean["f1"])
         for one, mean, cluster in zip(shown, means, clusters, strict=True)
     ]
     # A stable sort: of equals, the one named first.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
+
+from pydantic import TypeAdapter
 
 from capeval.errors import UsageError
 from capeval.files.ratings import LabelTable, load_human
@@ -117,6 +119,7 @@ class VideoCard:
     event, from 1, of `candidate_events[i]`, or None. `scores` are by "all" and by type.
     """
 
+    run: str
     index: str
     video: str | None
     characteristics: tuple[str, ...]
@@ -137,6 +140,11 @@ class VideoCard:
         """The elements of all events."""
         return tuple(element for event in self.events for element in event.elements)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the card as JSON values."""
+        card: dict[str, Any] = TypeAdapter(VideoCard).dump_python(self, mode="json")
+        return card
+
 
 def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = None) -> VideoCard:
     """Return the card of one annotated video."""
@@ -149,6 +157,7 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
     for system in (run.name, run.model, None):
         labels = labels or (human or {}).get((index, system), {})
     return VideoCard(
+        run=run.name,
         index=index,
         video=annotation.video,
         characteristics=annotation.visual_characteristic,

@@ -1,4 +1,4 @@
-"""One video in a terminal, with all that explains its score in one run or in several.
+"""One video of a judged run in a terminal, with all that explains its score.
 
 A verdict is a sign and a word, so that it can be read without colours. Captions, names and replies
 are text, whatever they contain.
@@ -6,14 +6,13 @@ are text, whatever they contain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from capeval.llm.cache import STATE_NAMES
-from capeval.reporting.numbers import NOTHING, letter_of, percent, thousands
+from capeval.reporting.numbers import NOTHING, percent, thousands
 from capeval.reporting.table import (
     Cell,
     Column,
@@ -32,9 +31,8 @@ from capeval.reporting.viewer.cards import (
     label_legend,
     named_label,
 )
-from capeval.reporting.viewer.raw_replies import RawReplies
 from capeval.schema import ELEMENT_TYPES, Provenance, Relation
-from capeval.text import both_ends, counted, one_line
+from capeval.text import counted, one_line
 
 _STYLES: Mapping[Relation, str] = {"entailment": "green", "lack": "dim", "contradiction": "red"}
 # Before a human label that differs from the verdict.
@@ -46,46 +44,34 @@ _STATES = {
     "unjudged": "not judged yet",
 }
 _LEGEND = "precision: entailed of entailed and contradicted; recall: entailed of all"
-# The name of a run heads a column of verdicts: longer, it keeps both its ends.
-_LONGEST_NAME = 40
 # A caption's sentence or an annotated text in a table; longer ones come from broken files.
 _LONGEST_TEXT = 2000
 
 
-def print_cards(cards: Mapping[str, VideoCard], console: Console, *, full: bool = False) -> None:
-    """Print one video as several runs have it, their verdicts side by side.
+def print_card(card: VideoCard, console: Console, *, full: bool = False) -> None:
+    """Print one video of a run.
 
     Parameters
     ----------
-    cards : by the name of the run; all of the same video
-    full : everything; otherwise the caption, unless there are several runs, and the elements
-        that a run has not entailed or that a human rater labels otherwise; several runs are
-        letters then, and verdicts signs
+    full : everything; otherwise the score, the caption, and the elements that are not entailed or
+        that a human rater labels otherwise
     """
-    if not cards:
-        return
-    for number, (name, card) in enumerate(cards.items()):
-        letter = f"{letter_of(number)} " if len(cards) > 1 and not full else ""
-        print_line(letter + _headline(name, card), console)
-        if human := _human_line(card):
-            print_line(" " * len(letter) + human, console)
+    print_line(_headline(card), console)
+    if human := _human_line(card):
+        print_line(human, console)
     console.print()
-    _print_facts(next(iter(cards.values())), console, full=full)
-    several = len(cards) > 1
-    together = (
-        several
-        and _same_reference(list(cards.values()))
-        and _events(cards, full=full).fit(console.width - 2, 1) is not None
-    )
-    for name, card in cards.items():
-        _print_run(name if several else "", card, console, full=full, caption=full or not several)
-        if not together:
-            _print_events({name: card}, console, full=full)
-    if together:
-        _print_events(cards, console, full=full)
-    elements = [element for card in cards.values() for element in card.elements]
-    legend = label_legend(label for element in elements for label in element.human.values())
-    if any(element.disputed_by for element in elements):
+    _print_facts(card, console, full=full)
+    if full:
+        _print_judging(card, console)
+    if card.caption is not None:
+        print_line("  Caption", console, style="bold")
+        _block(card.caption if card.caption.strip() else "(empty)", console, indent=4)
+        console.print()
+    if full:
+        _print_caption_events(card, console)
+    _print_events(card, console, full=full)
+    legend = label_legend(label for one in card.elements for label in one.human.values())
+    if any(element.disputed_by for element in card.elements):
         legend += f"  {_DIFFERS} a human label that differs from the verdict"
     print_line(legend, console, style="dim")
     if not full:
@@ -93,37 +79,9 @@ def print_cards(cards: Mapping[str, VideoCard], console: Console, *, full: bool 
         print_sentence(more, console, style="dim")
 
 
-def print_raw_replies(raw: Mapping[str, RawReplies], console: Console) -> None:
-    """Print the model's own replies, stage by stage and repeat by repeat.
-
-    Parameters
-    ----------
-    raw : by the name of the run
-    """
-    for run, found in raw.items():
-        print_line(f"Raw replies  {one_line(run)}", console, style="bold")
-        several = any(reply.repeat > 1 for reply in found.replies)
-        for reply in found.replies:
-            where = [f"repeat {reply.repeat}"] if several else []
-            where.append(reply.stage)
-            if reply.attempt > 1:
-                where.append(f"asked again ({reply.attempt})")
-            end = STATE_NAMES[reply.state]
-            if reply.finish_reason not in (None, "stop"):
-                end += f"; finish reason {one_line(str(reply.finish_reason), 40)}"
-            head = f"{', '.join(where)}, {one_line(reply.model)}: {end}"
-            _block(head, console, indent=2, style="bold")
-            _block(reply.text or "(empty)", console, indent=4)
-            if reply.complaint is not None:
-                _block(f"complaint: {reply.complaint}", console, indent=4, style="yellow")
-        for notice in found.notices:
-            _block(notice, console, indent=2, style="yellow")
-        console.print()
-
-
-def _headline(name: str, card: VideoCard) -> str:
+def _headline(card: VideoCard) -> str:
     """Return the score of a video in a run, or why it has none, in a sentence."""
-    where = f"{one_line(card.index)} in {one_line(name)}"
+    where = f"{one_line(card.index)} in {one_line(card.run)}"
     if card.status != "scored" or "all" not in card.scores:
         reason = f": {one_line(card.reason)}" if card.reason else ""
         return f"{where}: {_STATES[card.status]}{reason}"
@@ -172,24 +130,22 @@ def _print_facts(card: VideoCard, console: Console, *, full: bool) -> None:
     console.print()
 
 
-def _print_run(name: str, card: VideoCard, console: Console, *, full: bool, caption: bool) -> None:
-    """Print what one run has: its judge, weights, caption, the caption's events, and notes."""
-    if name and full:
-        print_line(f"Run  {one_line(name)}", console, style="bold")
-    if full and card.provenance is not None:
+def _print_judging(card: VideoCard, console: Console) -> None:
+    """Print which judge it was, and the weights that make the score."""
+    if card.provenance is not None:
         _block(f"judged by {_judge(card.provenance)}", console, indent=2, style="dim")
         console.print()
-    if full and card.scores:
+    if card.scores:
         print_table(_weights(card), console, indent=2)
         console.print()
-    if caption and card.caption is not None:
-        print_line("  Caption", console, style="bold")
-        _block(card.caption if card.caption.strip() else "(empty)", console, indent=4)
-        console.print()
-    if full and card.candidate_events:
+
+
+def _print_caption_events(card: VideoCard, console: Console) -> None:
+    """Print the events that the caption was split into, and what was repaired."""
+    if card.candidate_events:
         print_table(_candidates(card), console, indent=2)
         console.print()
-    if full and card.notes:
+    if card.notes:
         print_line("  Notes on repaired replies", console, style="bold")
         for note in card.notes:
             _block(f"- {note}", console, indent=4)
@@ -253,87 +209,60 @@ def _candidates(card: VideoCard) -> Table:
     )
 
 
-def _events(cards: Mapping[str, VideoCard], *, full: bool) -> Table:
-    """Return the reference events with their elements, and a column of verdicts for each run."""
-    several = len(cards) > 1
-    first = next(iter(cards.values()))
-    # One run has the labels of humans in a column; of several they are below each run's verdict.
-    human = not several and any(e.human for e in first.elements)
-    names = ["Verdict"]
-    if several:
-        named = {letter_of(n): card for n, card in enumerate(cards.values())}
-        cards = cards if full else named
-        names = [both_ends(name, _LONGEST_NAME) for name in cards]
+def _print_events(card: VideoCard, console: Console, *, full: bool) -> None:
+    """Print the reference events and their elements."""
+    listed = {
+        event.number: [
+            element
+            for element in event.elements
+            if full or element.relation != "entailment" or element.disputed_by
+        ]
+        for event in card.events
+    }
+    if not any(listed.values()):
+        count = len(card.elements)
+        all_of = "The only element is" if count == 1 else f"All {thousands(count)} elements are"
+        print_line(f"  {all_of} entailed.", console)
+        console.print()
+        return
+    human = any(element.human for element in card.elements)
     title = "Reference events"
     if not full:
-        disputed = any(element.disputed_by for card in cards.values() for element in card.elements)
-        title += ", and elements that are not entailed" + (
-            " or that human raters label otherwise" if disputed else ""
-        )
+        title += ", and elements that are not entailed"
+        if any(element.disputed_by for element in card.elements):
+            title += " or that human raters label otherwise"
     table = Table(
         title,
         [
-            *(Column(name, words=True) for name in names),
+            Column("Verdict", words=True),
             *([Column("Human", words=True)] if human else []),
             *(Column(name, words=True) for name in ("Id", "Type")),
             Column("Weight"),
             Column("Element", words=True),
         ],
     )
-    for place, event in enumerate(first.events):
-        rows = [
-            _element(elements, list(cards.values()), human=human, short=several and not full)
-            for elements in zip(*(c.events[place].elements for c in cards.values()), strict=True)
-            if full or any(e.relation != "entailment" or e.disputed_by for e in elements)
-        ]
-        table.rows += [[_event(event, cards, place, several, entailed=not rows)], *rows]
-    return table
-
-
-def _print_events(cards: Mapping[str, VideoCard], console: Console, *, full: bool) -> None:
-    """Print the reference events and their elements; nothing to show is said in a sentence."""
-    table = _events(cards, full=full)
-    if all(len(row) == 1 for row in table.rows):
-        count = len(next(iter(cards.values())).elements)
-        all_of = "The only element is" if count == 1 else f"All {thousands(count)} elements are"
-        runs = "" if len(cards) == 1 else f" in all {len(cards)} runs"
-        print_line(f"  {all_of} entailed{runs}.", console)
-    else:
-        print_table(table, console, indent=2)
+    for event in card.events:
+        rows = [_element(one, card.status, human=human) for one in listed[event.number]]
+        table.rows += [[_event(event, card, entailed=not rows)], *rows]
+    print_table(table, console, indent=2)
     console.print()
 
 
-def _event(
-    event: EventView,
-    cards: Mapping[str, VideoCard],
-    place: int,
-    several: bool,
-    *,
-    entailed: bool,
-) -> str:
-    """Return the sentence of a reference event, and which events of the captions match it.
+def _event(event: EventView, card: VideoCard, *, entailed: bool) -> str:
+    """Return the sentence of a reference event, and which events of the caption match it.
 
     `entailed` says that all its elements are, and none is listed.
     """
-    matched = []
-    for name, card in cards.items():
-        if card.status == "scored":
-            numbers = ", ".join(map(str, card.events[place].matched)) or "none"
-            matched.append(f"{one_line(name)} {numbers}" if several else numbers)
-    text = f"{event.number}. {one_line(event.text, _LONGEST_TEXT)}"
-    facts = [f"matched by events: {'; '.join(matched)}"] if matched else []
+    facts = []
+    if card.status == "scored":
+        facts.append(f"matched by events: {', '.join(map(str, event.matched)) or 'none'}")
     facts += ["every element entailed"] if entailed else []
+    text = f"{event.number}. {one_line(event.text, _LONGEST_TEXT)}"
     return f"{text} ({', '.join(facts)})" if facts else text
 
 
-def _element(
-    elements: Sequence[ElementView], cards: Sequence[VideoCard], *, human: bool, short: bool
-) -> list[Cell | str]:
-    one = elements[0]
-    cells: list[Cell | str] = [
-        _verdict(element, card.status, human=len(cards) > 1, short=short)
-        for element, card in zip(elements, cards, strict=True)
-    ]
+def _element(one: ElementView, status: str, *, human: bool) -> Row:
+    cells: list[Cell | str] = [_verdict(one, status)]
     if human:
         raters = len(one.human) > 1
         labels = (
@@ -343,40 +272,18 @@ def _element(
         )
         cells.append("\n".join(labels))
     content = one_line(one.content, _LONGEST_TEXT)
-    if len(cards) == 1 and one.explanation:
+    if one.explanation:
         content += f"\n→ {one_line(one.explanation, _LONGEST_TEXT)}"
     return [*cells, one.id, one.type, str(one.weight), content]
 
 
-def _verdict(element: ElementView, status: str, *, human: bool, short: bool) -> Cell:
+def _verdict(element: ElementView, status: str) -> Cell:
     if element.relation is None:
         # Not a dash, which is the sign of an element that the caption lacks.
         return Cell(f"({status})", style="yellow")
-    style = _STYLES[element.relation]
-    if short:
-        differing = dict.fromkeys(LABEL_SIGNS[element.human[r]] for r in element.disputed_by)
-        after = f"{_DIFFERS}{''.join(differing)}" if differing else ""
-        return Cell(LABEL_SIGNS[element.relation], after=after, style=style)
     votes = " ".join(LABEL_SIGNS[vote] for vote in element.votes)
     after = f"\nvotes {votes}" if votes else ""
-    if human and element.human:
-        labels = (
-            (_DIFFERS if rater in element.disputed_by else "") + LABEL_SIGNS[label]
-            for rater, label in element.human.items()
-        )
-        after += f"\nhuman {' '.join(labels)}"
-    if human and element.explanation:
-        after += f"\n→ {one_line(element.explanation, _LONGEST_TEXT)}"
-    return Cell(named_label(element.relation), after=after, style=style)
-
-
-def _same_reference(cards: Sequence[VideoCard]) -> bool:
-    """Return whether all were judged against the same texts and weights."""
-    references = [
-        [(e.text, [(v.content, v.type, v.weight) for v in e.elements]) for e in card.events]
-        for card in cards
-    ]
-    return all(one == references[0] for one in references)
+    return Cell(named_label(element.relation), after=after, style=_STYLES[element.relation])
 
 
 def _block(text: str, console: Console, *, indent: int, style: str = "") -> None:

@@ -357,7 +357,7 @@ def of_systems(*, statistic: str = "kendall_b", p: float = 0.333) -> Correlation
 
 def test_an_interval_and_p_of_systems_that_differ_are_explained() -> None:
     assert summary(of_systems())[-1].endswith(
-        "; interval above 0 (other videos); p 0.333 (other systems; n 3)"
+        "; interval above 0 (over videos); p 0.333 (over systems, n 3)"
     )
     note = "interval can exclude 0 although p is above 0.05"
     assert note in " ".join(shown(of_systems(), "table").split())
