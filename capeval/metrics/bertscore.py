@@ -205,7 +205,8 @@ class BERTScore(Metric):
         if cuts:
             longer = " and ".join(counted(n, name) for name, n in sorted(cuts.items()))
             self.context.on_notice(
-                f"bertscore: the end of {longer} was ignored: longer than {self.chosen.model} reads"
+                f"bertscore: the end of {longer} was ignored: longer than the input of "
+                f"{self.chosen.model}"
             )
         return super().summarise(scored)
 
