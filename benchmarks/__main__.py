@@ -10,7 +10,6 @@ from pathlib import Path
 from benchmarks import (
     against,
     answering,
-    bertscore,
     comparing,
     correlation,
     decoding,
@@ -32,7 +31,7 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "reporting"),
-            *("mcq", "answering", "temporal", "metrics", "bertscore", "nli"),
+            *("mcq", "answering", "temporal", "metrics", "nli"),
         ],
         help="this part alone",
     )
@@ -56,7 +55,6 @@ def main() -> None:
             "temporal": answering.measure_temporal(Path(folder)),
             "metrics": metrics.measure(),
             "nli": nli.measure(Path(folder)),
-            "bertscore": bertscore.measure(Path(folder)),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

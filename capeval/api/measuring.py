@@ -107,7 +107,7 @@ class MeasuringSession:
         """The meter of the chat model's calls."""
         return self.opened.meter if self.opened else Meter()
 
-    async def estimate(self) -> MetricsEstimate:
+    def estimate(self) -> MetricsEstimate:
         """Check every target and return what is to do, and its expected cost.
 
         Nothing is called or written.
@@ -126,7 +126,7 @@ class MeasuringSession:
                     )
                 found.todo.setdefault(target.name, {})[metric.name] = len(plan.todo)
                 if metric.uses_chat and plan.todo:
-                    usage = await metric.expected(plan.todo)
+                    usage = metric.expected(plan.todo)
                     self._count(found, metric, usage, len(plan.todo))
         return found
 
@@ -154,7 +154,7 @@ class MeasuringSession:
                 if metric.uses_chat and self.meter.cap is not None:
                     # Only as many captions are begun as can be finished.
                     todo = work.plan().todo
-                    usage = await metric.expected(todo)
+                    usage = metric.expected(todo)
                     self._count(MetricsEstimate(), metric, usage, len(todo))
                     work = self._work(target, metric)
                 finished = await execute(work, progress)

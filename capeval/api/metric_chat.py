@@ -70,7 +70,6 @@ async def open_chat(
     async with open_chat_model(settings, model, offline=offline, on_notice=on_notice) as found:
         chat = Chat(
             asker=found.asker,
-            offline=found.offline,
             model=found.name,
             reasoning=found.effort,
             identity="@".join(filter(None, (found.name, found.endpoint, found.effort))),

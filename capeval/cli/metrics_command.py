@@ -76,7 +76,7 @@ def metrics(
     async def run() -> int:
         async with open_measuring(options, offline=dry_run, on_notice=session.notice) as measuring:
             # Everything is read and checked before anything is called or written.
-            expected = await measuring.estimate()
+            expected = measuring.estimate()
             opened = measuring.opened
             if opened:
                 session.notice(f"Chat model: {opened.title}")

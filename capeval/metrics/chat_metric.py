@@ -1,4 +1,4 @@
-"""A metric that asks a chat model: a request, the form of its reply, and what is kept of both."""
+"""Metrics that ask a chat model: their questions, the replies, and what is stored of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from capeval.errors import (
-    CacheMiss,
-    CapevalError,
     ReplyError,
     RequestRefused,
     RetriesExhausted,
@@ -34,8 +32,8 @@ FormT = TypeVar("FormT", bound=ReplyForm)
 # Characters per token of an English prompt.
 _CHARACTERS = 4
 
-OF_ONE_QUESTION = (ReplyError, RequestRefused, RetriesExhausted)
-"""Failures that say nothing about other questions."""
+QUESTION_FAILURES = (ReplyError, RequestRefused, RetriesExhausted)
+"""Errors that concern one question; the others can still be answered."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,7 @@ class Question(Generic[FormT]):
     stage : what begins its notes
     prompts, name : the packaged set and its template
     values : what fills the template, already quoted
-    guess : a reply of the usual length, which an estimate goes on with
-    guess_tokens : what such a reply takes
+    form : what the reply must be
     max_tokens : the most that a reply may take
     material : the texts as they are; a reply that only repeats an answer from one is none
     """
@@ -57,8 +54,7 @@ class Question(Generic[FormT]):
     prompts: str
     name: str
     values: Mapping[str, str]
-    guess: FormT
-    guess_tokens: int
+    form: type[FormT]
     max_tokens: int
     material: tuple[str, ...] = ()
 
@@ -69,37 +65,9 @@ class Question(Generic[FormT]):
 
 
 @dataclass
-class Estimate:
-    """The calls that are not in the cache; equal prompts are one call.
-
-    Attributes
-    ----------
-    certain : prompts that will be sent
-    guessed : those with guesses in them, which are as good as equal only within a caption
-    """
-
-    certain: set[str] = field(default_factory=set)
-    guessed: set[str] = field(default_factory=set)
-    usage: Usage = field(default_factory=Usage)
-
-    def add(self, question: Question[Any], *, is_guessed: bool) -> None:
-        """Count a question that will be asked."""
-        prompt, known = question.prompt, self.guessed if is_guessed else self.certain
-        if prompt not in known:
-            known.add(prompt)
-            asked = len(prompt) // _CHARACTERS
-            self.usage += Usage(calls=1, input_tokens=asked, output_tokens=question.guess_tokens)
-
-
-@dataclass
 class Asked:
-    """What the questions about one caption took, and what was noted about the replies.
+    """What the questions about one caption took, and what was noted about the replies."""
 
-    With an `estimate`, nothing is asked: what is not in the cache is counted and guessed.
-    """
-
-    estimate: Estimate | None = None
-    has_guessed: bool = False
     usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list)
     models: set[str] = field(default_factory=set)
@@ -136,6 +104,10 @@ class ChatMetric(CaptionMetric):
     """A metric that scores each caption by asking a chat model about it."""
 
     uses_chat = True
+    usual: Usage
+    """About the most that one caption takes, without the tokens of its texts; for estimates."""
+    times_sent: int = 1
+    """How often the caption, and its references, are part of a prompt."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -152,23 +124,25 @@ class ChatMetric(CaptionMetric):
         asked = Asked()
         try:
             found = await self.ask_about(item, asked)
-        except OF_ONE_QUESTION as failure:
+        except QUESTION_FAILURES as failure:
             found = Unscored(str(failure))
         details = {**found.details, **asked.details}
         if isinstance(found, Unscored):
             return Unscored(found.reason, details, asked.usage)
         return Scored(found.values, found.undefined, details, asked.usage)
 
-    async def expected(self, items: Sequence[Item]) -> Usage:
-        """Go through the questions with what is in the cache, and guess the other replies."""
-        estimate = Estimate()
+    def expected(self, items: Sequence[Item]) -> Usage:
+        """Return about the most that captions take, as if no reply were in the cache."""
+        each, found = self.usual, Usage()
         for item in items:
-            estimate.guessed.clear()
-            try:
-                await self.ask_about(item, Asked(estimate))
-            except CapevalError:
-                continue  # a stored failure: what asking again will take is unknown
-        return estimate.usage
+            texts = [item.caption, *(item.references if self.uses_references else ())]
+            sent = self.times_sent * sum(map(len, texts)) // _CHARACTERS
+            found += Usage(
+                calls=each.calls,
+                input_tokens=each.input_tokens + sent,
+                output_tokens=each.output_tokens,
+            )
+        return found
 
     async def ask(
         self,
@@ -185,7 +159,7 @@ class ChatMetric(CaptionMetric):
         ReplyBroken
             The last reply was not in the form either, or `read` refused it with `ReplyError`.
         """
-        chat, prompt, form = self.chat, question.prompt, type(question.guess)
+        chat, prompt, form = self.chat, question.prompt, question.form
         request = ChatRequest(
             chat.model,
             ({"role": "user", "content": prompt},),
@@ -200,13 +174,6 @@ class ChatMetric(CaptionMetric):
             )
             return found
 
-        if asked.estimate is not None:
-            try:
-                return (await chat.offline.ask(request, check)).value
-            except CacheMiss:
-                asked.estimate.add(question, is_guessed=asked.has_guessed)
-                asked.has_guessed = True
-                return read(question.guess)
         if prompt in self._failed:
             raise self._failed[prompt]
         try:

@@ -14,6 +14,7 @@ from capeval.files.packaged import prompts_label, tag_free_json
 from capeval.llm.replies import ReplyForm
 from capeval.metrics.chat_metric import Asked, ChatMetric, Question
 from capeval.metrics.protocol import Context, Item, Output, Scored, Settings
+from capeval.schema import Usage
 from capeval.text import storable
 
 PROMPTS = "clair-v1"
@@ -42,9 +43,6 @@ class Rating(ReplyForm):
     reason: str
 
 
-_GUESS, _GUESS_TOKENS = Rating(score=50, reason=""), 60
-
-
 class ClairSettings(Settings):
     """What the prompt says that the captions are about; the authors' says an image."""
 
@@ -59,6 +57,8 @@ class Clair(ChatMetric):
 
     name = "clair"
     outputs = (Output("clair"),)
+    # The prompt has 143 tokens, and a reply one or two sentences.
+    usual = Usage(calls=1, input_tokens=150, output_tokens=60)
     form = ClairSettings
     chosen: ClairSettings
 
@@ -86,8 +86,7 @@ class Clair(ChatMetric):
             PROMPTS,
             self.chosen.wording,
             {"captions": tag_free_json(captions)},
-            _GUESS,
-            _GUESS_TOKENS,
+            Rating,
             _MAX_TOKENS,
             (item.caption, *item.references),
         )

@@ -108,8 +108,8 @@ def of_candidates(
     for label, name, captions in _systems(candidates, system):
         if name in taken:
             raise UsageError(
-                f"{taken[name]} and {label} are both of the system {shown(name)}; name files after "
-                "their systems"
+                f"{taken[name]} and {label} both have captions of the system {shown(name)}; rename "
+                "one of the files"
             )
         taken[name] = label
         items += _items(captions, name, known, Path(label), place, ignore_unknown=ignore_unknown)

@@ -91,21 +91,23 @@ class Program:
         except OSError:
             answers = [""]
         if not answers[-1]:
-            raise ValueError(self._last_words())
+            raise ValueError(self._end_reason())
         try:
             return [[float(number) for number in answer.split()] for answer in answers]
         except ValueError:
             raise ValueError(f"it answered {shown(answers[0].strip())}") from None
 
-    def _last_words(self) -> str:
-        """Return what the ended program said: the exception of a stack trace, else the end."""
+    def _end_reason(self) -> str:
+        """Return why the program ended: the exception that it printed, or else its last line."""
         self._process.kill()
-        said = self._process.stderr.read() if self._process.stderr else ""
-        lines = [line for line in said.splitlines() if line.strip() and not line.startswith("\t")]
+        printed = self._process.stderr.read() if self._process.stderr else ""
+        lines = [
+            line for line in printed.splitlines() if line.strip() and not line.startswith("\t")
+        ]
         return f"the program ended: {one_line(lines[-1])}" if lines else "the program ended"
 
     def close(self) -> None:
-        """End it at once."""
+        """End the process at once."""
         self._process.kill()
         self._process.communicate()
 
@@ -167,7 +169,7 @@ class Meteor(Metric):
             statistics = program.statistics(item.references, item.caption)
             score = program.scores([statistics])[0]
         except (OSError, ValueError) as error:
-            # The next caption gets another program: this one may have ended, or be out of step.
+            # The next caption gets a new program: this one may have ended, or still be answering.
             self.close()
             return Unscored(f"METEOR: {error}")
         return Scored({NAME: score}, details={"statistics": statistics})
@@ -191,7 +193,7 @@ class Meteor(Metric):
         try:
             return {NAME: Summary(self._program().scores(statistics)[-1], len(scored))}
         except (OSError, ValueError) as error:
-            raise UsageError(f"METEOR cannot sum up: {error}") from None
+            raise UsageError(f"METEOR cannot compute the score of all captions: {error}") from None
 
     def close(self) -> None:
         """End the program."""

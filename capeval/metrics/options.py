@@ -58,7 +58,7 @@ class MetricsOptions(ModelOptions):
         the command exits with 3.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every caption.
-    on_notice : Called with one line for everything that is no error.
+    on_notice : Called with each notice, which is one line.
     """
 
     captions: Sequence[str | Path] = option((), typed=False)

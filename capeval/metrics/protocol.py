@@ -69,7 +69,7 @@ class Item:
 
     @property
     def key(self) -> str:
-        """What names the caption among others."""
+        """The caption's identifier; see `key_of`."""
         return key_of(self.index, self.system)
 
     @cached_property
@@ -160,14 +160,12 @@ class Chat:
     Attributes
     ----------
     asker : asks with retries, through the cache, within the cost cap; see `Asker.ask`
-    offline : the same without the model: it only knows what is in the cache, for estimates
     reasoning : the effort to put into each `ChatRequest`
     identity : what names the model in a signature
     concurrency : how many captions to work on at the same time
     """
 
     asker: Asker
-    offline: Asker
     model: str
     reasoning: str | None
     identity: str
@@ -255,8 +253,8 @@ class Metric(ABC):
             No caption can be scored any more.
         """
 
-    async def expected(self, items: Sequence[Item]) -> Usage:
-        """Return the calls and tokens that captions are expected to take beside the cache."""
+    def expected(self, items: Sequence[Item]) -> Usage:
+        """Return about how many calls and tokens captions take, rather too many than too few."""
         del items
         return Usage()
 
@@ -318,7 +316,7 @@ class CaptionMetric(Metric):
 
 
 def key_of(index: str, system: str | None) -> str:
-    """Return what names a caption among others: the index, with the system if there is one."""
+    """Return a caption's identifier: the index, with the system if there is one."""
     return index if system is None else json.dumps([system, index])
 
 

@@ -49,12 +49,12 @@ def make_metric(name: str, context: Context) -> Metric:
 
 
 def check_configuration() -> None:
-    """Raise `InputError` where `[metrics]` of `capeval.toml` names no metric."""
+    """Raise `InputError` where `[metrics]` of `capeval.toml` has another name than a metric's."""
     for name in read_config(CONFIG, "metrics"):
         if name not in METRICS:
             known = METRICS.names()
             raise InputError(
-                f"is no metric{nearest(name, known)}", file=CONFIG, field=f"metrics.{name}"
+                f"is not a metric{nearest(name, known)}", file=CONFIG, field=f"metrics.{name}"
             )
 
 

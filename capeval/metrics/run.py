@@ -125,7 +125,7 @@ class MetricWork:
             target.source.check()
         stored: list[Line] = []
         if self._file is not None and target.out is not None:
-            # They are written at the end: what is wrong with them is said before.
+            # They are written at the end; a file that cannot be read is refused before any work.
             read_rows(target.out)
             stored = read_lines(self._file)
         items = {item.key: item for item in target.items}
@@ -137,7 +137,7 @@ class MetricWork:
                 continue
             expected = {"item": item.hash, "metric": metric.identity}
             if (line.inputs, line.outputs) == (expected, self._outputs):
-                # Of several, a scored one counts, else the last.
+                # A caption may have several lines: a scored one is used, else the last.
                 if line.reason is None or line.key not in kept or kept[line.key].reason:
                     kept[line.key] = Said(line.key, line, line.reason)
             elif line.reason is None:
@@ -173,12 +173,12 @@ class MetricWork:
             return
 
         def scored(item: Item, outcome: Outcome) -> None:
-            # The object that the metric gives back may be another one, with other texts.
+            # A metric may pass a copy of the item, with other texts.
             own = left.pop(item.key, None)
             if own is None:
                 raise UsageError(
-                    f"the metric {metric.name} scored {shown(item.index)} twice, or without being "
-                    "asked to"
+                    f"the metric {metric.name} recorded {shown(item.index)} more often than it "
+                    "was asked to score it"
                 )
             line = line_of(metric, own, outcome)
             if line.reason is None and {*line.values, *line.undefined} != {*self._outputs}:

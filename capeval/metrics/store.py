@@ -49,7 +49,7 @@ class Line(BaseModel):
 
     @property
     def key(self) -> str:
-        """What names the caption."""
+        """The caption's identifier."""
         return key_of(self.index, self.system)
 
     def as_json(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Line(BaseModel):
 
 
 def line_of(metric: Metric, item: Item, outcome: Outcome) -> Line:
-    """Return the line that keeps an outcome."""
+    """Return the line that stores an outcome."""
     fields = dict(vars(outcome))
     if isinstance(outcome, Unscored):
         fields["reason"] = storable(outcome.reason)
@@ -111,7 +111,7 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
             and isinstance(row.get("metric"), str)
         ):
             raise InputError(
-                "is no metrics.jsonl, in which each line has index, metric and value; choose "
+                "is not a metrics.jsonl: each line must have index, metric and value; choose "
                 "another --out",
                 file=file,
                 where=f"line {number}",

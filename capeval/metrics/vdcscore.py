@@ -17,7 +17,13 @@ from capeval.files.captions import check_known
 from capeval.files.packaged import prompts_label, tag_free_json
 from capeval.files.question_answers import Numbered, load_questions
 from capeval.llm.replies import ReplyForm
-from capeval.metrics.chat_metric import OF_ONE_QUESTION, Asked, ChatMetric, FormT, Question
+from capeval.metrics.chat_metric import (
+    QUESTION_FAILURES,
+    Asked,
+    ChatMetric,
+    FormT,
+    Question,
+)
 from capeval.metrics.protocol import (
     Context,
     Item,
@@ -29,6 +35,7 @@ from capeval.metrics.protocol import (
     mean_of,
     means_by_group,
 )
+from capeval.schema import Usage
 from capeval.schema.question_answer import QuestionAnswer
 from capeval.text import storable
 
@@ -40,8 +47,6 @@ TOP = 5
 _NO_QUESTIONS = "the video has no questions"
 # The authors' limit for both; what is cut off is asked for again, with more.
 _MAX_TOKENS = 256
-# What the replies are expected to take: a phrase, and two words, each with its keys.
-_ANSWER_TOKENS, _COMPARISON_TOKENS = 20, 12
 
 
 def _with_characters(answer: str) -> str:
@@ -98,8 +103,12 @@ class VDCscore(ChatMetric):
         }
         # As many as it takes for a question to be ready whenever the model is.
         videos = self._questions.videos
-        each = max(1, sum(map(len, videos.values())) // len(videos))
+        each = -(-sum(map(len, videos.values())) // len(videos))
         self.concurrency = 1 + -(-self.chat.concurrency // each)
+        # Of each question: two prompts of 99 and 129 tokens, the question in both, and the answers;
+        # the replies are a sentence, and two words with their keys.
+        self.usual = Usage(calls=2 * each, input_tokens=310 * each, output_tokens=45 * each)
+        self.times_sent = each
 
     def check(self, items: Sequence[Item]) -> None:
         """Check that there are questions about every video; raises `InputError`."""
@@ -115,7 +124,7 @@ class VDCscore(ChatMetric):
             return Scored({}, {ACCURACY: _NO_QUESTIONS, SCORE: _NO_QUESTIONS})
         if item.is_empty:
             return Scored({ACCURACY: 0.0, SCORE: 0.0}, details={"reason": "the caption is empty"})
-        each = [Asked(asked.estimate) for _ in questions]
+        each = [Asked() for _ in questions]
         # None is cancelled where another fails: its calls are paid for, and go into the cache.
         ended = await asyncio.gather(
             *(
@@ -132,7 +141,7 @@ class VDCscore(ChatMetric):
             if isinstance(one, BaseException)
         }
         for one in failed.values():
-            if not isinstance(one, OF_ONE_QUESTION):
+            if not isinstance(one, QUESTION_FAILURES):
                 raise one
         for number, one in failed.items():
             others = f" (and {len(failed) - 1} more failed)" if len(failed) > 1 else ""
@@ -151,17 +160,14 @@ class VDCscore(ChatMetric):
             f"question {number}: answer",
             "answer",
             {"description": caption, "question": one.question},
-            # Of the length of the correct one, which the next request has beside it.
-            Answer.model_construct(answer=one.answer),
-            _ANSWER_TOKENS,
+            Answer,
         )
         predicted = await self.ask(question, asked, lambda reply: reply.answer)
         comparison = _request(
             f"question {number}: comparison",
             "compare",
             {"question": one.question, "right_answer": one.answer, "answer_to_check": predicted},
-            Comparison(match="no", score=0),
-            _COMPARISON_TOKENS,
+            Comparison,
         )
         found = await self.ask(comparison, asked, lambda reply: reply)
         return {**_kept(number, one), "predicted": predicted, **found.model_dump()}
@@ -176,12 +182,10 @@ class VDCscore(ChatMetric):
         return found
 
 
-def _request(
-    stage: str, name: str, data: dict[str, str], guess: FormT, guess_tokens: int
-) -> Question[FormT]:
+def _request(stage: str, name: str, data: dict[str, str], form: type[FormT]) -> Question[FormT]:
     values = {"data": tag_free_json(data)}
     material = tuple(data.values())
-    return Question(stage, PROMPTS, name, values, guess, guess_tokens, _MAX_TOKENS, material)
+    return Question(stage, PROMPTS, name, values, form, _MAX_TOKENS, material)
 
 
 def _kept(number: int, one: QuestionAnswer) -> dict[str, Any]:

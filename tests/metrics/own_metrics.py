@@ -146,7 +146,7 @@ class Asking(CaptionMetric):
         self.settings = {"version": "1", "judge": self._chat.identity}
         self.concurrency = self._chat.concurrency
 
-    async def expected(self, items: Sequence[Item]) -> Usage:
+    def expected(self, items: Sequence[Item]) -> Usage:
         return Usage(calls=len(items), input_tokens=1000 * len(items), output_tokens=10)
 
     async def score_caption(self, item: Item) -> Outcome:

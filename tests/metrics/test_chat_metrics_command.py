@@ -147,26 +147,26 @@ async def test_what_failed_is_unscored_and_asked_again(tmp_path: Path) -> None:
         assert all(f"number{n}" not in one for one in again for n in range(4))
 
 
-async def test_the_estimate_is_what_is_called(tmp_path: Path) -> None:
+async def test_the_estimate_is_more_than_what_is_called(tmp_path: Path) -> None:
     folder = write(tmp_path)
     async with LoopbackServer(answer) as server:
         dry = (*options(server.url), "--dry-run", "--json")
         expected = (await command(folder, *dry)).json
-        cap = f"{expected['cost'] / 2:.6f}"
+        cap = f"{expected['cost'] / 5:.6f}"
         out = await finished(folder, server.url, 3, "--max-cost", cap)
         assert "not measured" in out
         some = prompts(server)
         assert 0 < some.total() < expected["calls"]
-        # The replies that are there already are not counted again.
+        # Captions that are scored already are not counted again.
         rest = (await command(folder, *dry)).json
         assert "all 12 captions scored" in await finished(folder, server.url)
         asked = prompts(server)
         assert max(asked.values()) == 1
-    # The guess is that every caption has events; here all have.
-    assert expected["calls"] == asked.total()
-    assert rest["calls"] == asked.total() - some.total()
+    # Equal questions, about the reference of both systems for example, are one call.
+    assert asked.total() < expected["calls"] < 1.5 * asked.total()
+    assert rest["calls"] < expected["calls"]
     tokens = sum(map(len, asked)) // 4
-    assert tokens / 2 < expected["input_tokens"] < 2 * tokens
+    assert tokens < expected["input_tokens"] < 2.5 * tokens
     assert (await command(folder, *dry)).json["calls"] == 0
 
 

@@ -165,7 +165,7 @@ BROKEN = {
     "raising": "the metric \"raising\" failed: KeyError: 'no\\nsuch key'",
     "other": "the metric other returned another, not one value for each of other",
     "silent": "the metric silent did not score 1 captions",
-    "twice": 'the metric twice scored "1" twice',
+    "twice": 'the metric twice recorded "1" more often than',
     "misnamed": 'the metric "misnamed" cannot be used: its class has the name "length"',
     "unmade": 'the metric "unmade" cannot be used: RuntimeError: no weights',
     "letter": 'no metric is called "letter"',
@@ -188,7 +188,7 @@ FAULTS: list[tuple[list[str], str]] = [
     (["sample", "--out", "x.jsonl"], "--out is for one run"),
     (["sample", "--system", "s"], "--system names the system of --candidates"),
     ([*FILES[1:5], "--out", "r.json"], "--out: r.json is one of the files to be read"),
-    ([*FILES[1:5], "--out", "text.jsonl"], "text.jsonl: line 1: is no metrics.jsonl"),
+    ([*FILES[1:5], "--out", "text.jsonl"], "text.jsonl: line 1: is not a metrics.jsonl"),
     (
         ["--candidates", "c.json", "--references", "other.json"],
         "no caption is known to the",
@@ -207,7 +207,10 @@ FAULTS: list[tuple[list[str], str]] = [
     (["c.json"], "c.json: name its annotations with --annotations"),
     ([*FILES[1:5], "--only", "9"], 'no caption has the index "9"'),
     ([*FILES[1:5], "--max-unscored", "x"], "--max-unscored"),
-    ([*FILES[1:5], "--metric", "meteor"], 'metrics.metoer: is no metric; did you mean "meteor"?'),
+    (
+        [*FILES[1:5], "--metric", "meteor"],
+        'metrics.metoer: is not a metric; did you mean "meteor"?',
+    ),
     ([*FILES[1:], "length"], "capeval.toml: metrics.length: java: Extra inputs are not permitted"),
 ]
 
@@ -406,9 +409,9 @@ def test_the_list_has_every_metric(tmp_path: Path) -> None:
 
 
 FOREIGN = {
-    '{"x": 1}': "line 5: is no metrics.jsonl",
-    '{"index": [1], "metric": {"a": 1}, "value": "x"}': "line 5: is no metrics.jsonl",
-    '{"index": "1", "metric": 1, "value": 1}': "line 5: is no metrics.jsonl",
+    '{"x": 1}': "line 5: is not a metrics.jsonl",
+    '{"index": [1], "metric": {"a": 1}, "value": "x"}': "line 5: is not a metrics.jsonl",
+    '{"index": "1", "metric": 1, "value": 1}': "line 5: is not a metrics.jsonl",
     "[1,\n": "line 5: broken JSON",
 }
 

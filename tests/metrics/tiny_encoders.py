@@ -10,18 +10,12 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import (
-    AlbertConfig,
-    AlbertModel,
-    BartConfig,
-    BartModel,
     BertConfig,
     BertForMaskedLM,
     BertTokenizer,
     DebertaV2Config,
     DebertaV2Model,
     DebertaV2Tokenizer,
-    DistilBertConfig,
-    DistilBertModel,
     RobertaConfig,
     RobertaModel,
     T5Config,
@@ -124,53 +118,8 @@ def deberta(folder: Path, **tokenizer: Any) -> None:
     ).save_pretrained(folder)
 
 
-def albert(folder: Path, **tokenizer: Any) -> None:
-    """One layer's weights, applied several times."""
-    size = _wordpieces(folder, **{"model_max_length": LENGTH, **tokenizer})
-    AlbertModel(
-        AlbertConfig(vocab_size=size, embedding_size=16, max_position_embeddings=LENGTH, **_sizes())
-    ).save_pretrained(folder)
-
-
-def distilbert(folder: Path, **tokenizer: Any) -> None:
-    """Its layers are in another place."""
-    size = _wordpieces(folder, **{"model_max_length": LENGTH, **tokenizer})
-    DistilBertModel(
-        DistilBertConfig(
-            vocab_size=size,
-            max_position_embeddings=LENGTH,
-            dim=32,
-            n_layers=LAYERS,
-            n_heads=4,
-            hidden_dim=64,
-            initializer_range=_SPREAD,
-        )
-    ).save_pretrained(folder)
-
-
-def bart(folder: Path, **tokenizer: Any) -> None:
-    """An encoder with a decoder, of which BERTScore uses the encoder."""
-    size = _bytes(folder, **{"model_max_length": LENGTH, **tokenizer})
-    sides = {
-        f"{side}_{name}": value
-        for side in ("encoder", "decoder")
-        for name, value in (("layers", LAYERS), ("attention_heads", 4), ("ffn_dim", 64))
-    }
-    ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
-    BartModel(
-        BartConfig(
-            vocab_size=size,
-            d_model=32,
-            max_position_embeddings=LENGTH,
-            init_std=_SPREAD,
-            **sides,
-            **ids,
-        )
-    ).save_pretrained(folder)
-
-
 def t5(folder: Path, **tokenizer: Any) -> None:
-    """It has no [CLS], and one last normalisation after its layers."""
+    """An encoder with a decoder; it has no [CLS], and one last normalisation after its layers."""
     vocabulary = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *_unigrams()]
     given = {"model_max_length": LENGTH, "extra_ids": 0, **tokenizer}
     T5Tokenizer(vocab=vocabulary, **given).save_pretrained(folder)
@@ -188,7 +137,7 @@ def t5(folder: Path, **tokenizer: Any) -> None:
 
 
 FAMILIES: dict[str, Callable[..., None]] = {
-    one.__name__: one for one in (bert, roberta, deberta, albert, distilbert, bart, t5)
+    one.__name__: one for one in (bert, roberta, deberta, t5)
 }
 
 
