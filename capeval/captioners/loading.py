@@ -32,7 +32,6 @@ from capeval.local_models.checkpoint import (
     quantisation,
 )
 from capeval.local_models.devices import Placement, check_spread, place
-from capeval.local_models.weights_identity import folder_state
 
 _MAX_NEW_TOKENS = 1024
 _ATTENTION = "sdpa"
@@ -82,16 +81,9 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
         transformers.logging.disable_progress_bar()
     with one_line_errors(model):
         source = find_checkpoint(model, options.get("revision"))
-        before = folder_state(source.folder) if source.is_local else None
         is_llava_video = llava_video.ARCHITECTURE in (source.published.get("architectures") or ())
         load = _load_llava_video if is_llava_video else _load_native
-        loaded = load(source, name, options)
-        if before is not None and folder_state(source.folder) != before:
-            # Its hash may then be that of other weights.
-            raise UsageError(
-                f"{model}: was changed while it was loaded; run the same command again"
-            )
-    return loaded
+        return load(source, name, options)
 
 
 def _load_llava_video(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:

@@ -6,7 +6,6 @@ whole, and the last shard to finish, write one file of each name, in order, and 
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -92,17 +91,9 @@ class StoredResult(ABC):
 
     @property
     def warnings(self) -> dict[str, int]:
-        """How many replies have each warning; those that differ only in numbers are merged."""
-        counts = Counter(text for record in self.records for text in record.get("warnings") or ())
-        kinds: dict[str, list[str]] = {}
-        for text in counts:
-            kinds.setdefault(re.sub(r"\d+", "N", text), []).append(text)
-        # A kind with one text keeps its numbers.
-        merged = {
-            alike[0] if len(alike) == 1 else kind: sum(counts[text] for text in alike)
-            for kind, alike in kinds.items()
-        }
-        return dict(sorted(merged.items()))
+        """How many replies have each warning, the most common first."""
+        found = (text for record in self.records for text in record.get("warnings") or ())
+        return dict(Counter(found).most_common())
 
     @property
     def revisions(self) -> list[str]:

@@ -54,16 +54,6 @@ def folder_hash(folder: Path, *, on_notice: Callable[[str], None] = lambda _: No
     return hashlib.sha256(os.fsencode(listed)).hexdigest()
 
 
-def folder_state(folder: Path) -> list[tuple[str, int, int, int, int]]:
-    """Return what changes when a file of a model, or what a link leads to, is replaced."""
-    states = [(file.name, file.stat()) for file in model_files(folder)]
-    # The time of the last change of an inode moves even where a copy was given the old file's
-    # modification time.
-    return [
-        (name, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for name, one in states
-    ]
-
-
 def model_files(folder: Path) -> list[Path]:
     """Return the files of `folder` from which a model, its tokenizer or processor is loaded."""
     inside = [path for path in folder.iterdir() if _is_used(path)]

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from capeval.errors import UsageError, VideoError
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet
-from capeval.video.sampling import Policy, Shuffled, read_policy
+from capeval.video.sampling import Policy, read_policy
 
 
 class Decoder(Protocol):
@@ -78,10 +78,9 @@ def open_reader(
     policy: str | Policy,
     decoder: str = "pyav",
     *,
-    shuffle: int | None = None,
     allow_damaged: bool = False,
 ) -> FrameReader:
-    """Return the reader for a policy, or one in the syntax of `--frames`; `shuffle` is a seed.
+    """Return the reader for a policy, or one in the syntax of `--frames`.
 
     It raises `VideoError` for a video that does not decode cleanly, unless `allow_damaged` is set.
 
@@ -91,8 +90,6 @@ def open_reader(
         The policy or the decoder is unknown, or the decoder is not installed.
     """
     chosen = read_policy(policy) if isinstance(policy, str) else policy
-    if shuffle is not None:
-        chosen = Shuffled(chosen, shuffle)
     return _PolicyReader(chosen, decoder, decoder_named(decoder), allow_damaged)
 
 

@@ -183,7 +183,6 @@ class _Taken:
     faults: list[str] = field(default_factory=list)
     hdr: str | None = None
     _count: int = 0
-    _odd_angle: bool = False
 
     def wants(self, number: int) -> bool:
         return self.wanted[self._count] == number
@@ -213,12 +212,9 @@ class _Taken:
         a, b, c, d = _matrix(frame)
         if a == d == 0 and b and c:
             pixels, right, down = pixels.transpose(1, 0, 2), c, b
-        elif b == c == 0 and a and d:
-            right, down = a, d
         else:
-            self._odd_angle = True
-            return pixels
-        return pixels[:: 1 if down > 0 else -1, :: 1 if right > 0 else -1]
+            right, down = a, d
+        return pixels[:: -1 if down < 0 else 1, :: -1 if right < 0 else 1]
 
     def damage(self, scan: _Scan) -> Iterator[str]:
         # The second time, decoding ends at the last frame and may not come to all of them.
@@ -230,8 +226,6 @@ class _Taken:
             yield f"damaged frames: {some}{more}"
 
     def warnings(self) -> Iterator[str]:
-        if self._odd_angle:
-            yield "is to be shown at an angle that is no quarter turn; left as it is"
         if self.hdr is not None:
             yield _NOT_MAPPED.format(self.hdr)
 
@@ -260,17 +254,14 @@ def opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStre
     import av
 
     left = max(guard.left, 0.001)
-    # Version 19 has dropped the option, and never fails at a title that is not UTF-8.
-    tolerant: dict[str, Any] = (
-        {} if int(av.__version__.split(".")[0]) >= 19 else {"metadata_errors": "replace"}
-    )
     try:
         container = av.open(
             f"file:{path}",
             "r",
             container_options=_OPTIONS,
+            # Of a title that is not UTF-8.
+            metadata_errors="replace",
             timeout=(left, left),
-            **tolerant,
         )
     except av.ArgumentError:
         # Of a format that is not in our list.

@@ -18,8 +18,6 @@ Checkpoint = Callable[[str], Path]
 DAMAGED = {
     "no weights": ("model.safetensors", b""),
     "half of the weights": ("model.safetensors", b"\x10\0\0\0\0\0\0\0{"),
-    "list of generation": ("generation_config.json", b"[]"),
-    "half of generation": ("generation_config.json", b'{"eos_token_id": 1,'),
     "half of the tokens": ("tokenizer.json", b'{"version": '),
 }
 

@@ -257,7 +257,9 @@ async def test_a_reached_budget_lets_what_is_under_way_come_in() -> None:
 
 async def test_videos_that_all_fail_alike_from_the_first_are_hopeless() -> None:
     captioner = FakeCaptioner(answer=lambda r: Uncaptioned(r.index, "400: no images, please"))
-    with pytest.raises(UsageError, match="the first 20 videos all failed alike: 400: no images"):
+    with pytest.raises(
+        UsageError, match="the first 20 videos all failed for the same reason: 400: no images"
+    ):
         await run(100, captioner=captioner)
 
 

@@ -167,7 +167,7 @@ async def test_settings_are_not_mixed_in_one_run(tmp_path: Path) -> None:
     assert (made.code, other.code) == (2, 0)
     said = made.err.splitlines()[-1]
     assert said.startswith("capeval: runs/m: was generated with other settings")
-    assert 'frames "4" (now "8"), images.quality 90 (now 50)' in said
+    assert 'frames "4" (now "8"), generation.images.quality 90 (now 50)' in said
     assert (tmp_path / "runs" / "m" / "captions.jsonl").read_bytes() == before
 
 

@@ -17,7 +17,7 @@ import pytest
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.video import FrameSet, Given, Middle, Uniform, decoder_named, read_policy
 from capeval.video.frames import Timeline
-from capeval.video.sampling import Choice, Policy, Shuffled
+from capeval.video.sampling import Choice, Policy
 from tests.video.clips import make_clip, numbers
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "TUNA_0348.mp4"
@@ -137,13 +137,6 @@ def test_the_record_holds_all_but_the_pixels(tmp_path: Path) -> None:
         "decoder": "pyav",
         "warnings": [],
     }
-
-
-def test_shuffled_frames_carry_their_own_indices_and_times(tmp_path: Path) -> None:
-    frames = read(make_clip(tmp_path / "s.mp4"), Shuffled(Uniform(8), 3))
-    assert numbers(frames.frames) == list(frames.indices)
-    assert frames.indices != tuple(sorted(frames.indices))
-    assert frames.times == pytest.approx([index / 24 for index in frames.indices], abs=1e-5)
 
 
 def test_the_frames_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
