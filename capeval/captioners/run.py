@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -98,44 +97,26 @@ class GenerationWork(StoredWork[Line, Generation]):
 
     wanted: Wanted = field(kw_only=True)
 
-    @property
-    def shard(self) -> Shard | None:
-        """The shard of the annotations."""
-        return self.wanted.shard
-
-    @property
-    def videos(self) -> Path:
-        """The folder of the videos."""
-        return self.wanted.videos
-
-    def whole(self) -> GenerationWork:
-        """Return the work on all annotations."""
-        return replace(self, wanted=replace(self.wanted, shard=None, only=(), limit=None))
-
-    @cached_property
-    def items(self) -> dict[str, Item]:
-        """The annotated videos."""
-        annotations = enumerate(self.wanted.annotations)
-        return {one.index: Item(one.video or one.index, n) for n, one in annotations}
-
-    def chosen(self) -> list[str]:
-        """Return the videos that the filters leave."""
-        return [annotation.index for annotation in self.wanted.chosen()]
-
-    def settings(self) -> dict[str, Any]:
-        """Return what affects captions."""
-        prompt = self.wanted.prompts.settings(self.wanted.annotations)
-        return generation_settings(prompt, self.captioner, self.reader)
-
-    def about(self) -> dict[str, Any]:
-        """Return the annotations and the folder of the videos."""
+    def __post_init__(self) -> None:
+        """Set what is asked."""
         wanted = self.wanted
+        self.shard, self.videos = wanted.shard, wanted.videos
+        self.items = {
+            one.index: Item(one.video or one.index, n) for n, one in enumerate(wanted.annotations)
+        }
+        self.chosen = [annotation.index for annotation in wanted.chosen()]
+        prompt = wanted.prompts.settings(wanted.annotations)
+        self.settings = generation_settings(prompt, self.captioner, self.reader)
         annotations = {
             "path": wanted.annotations_path,
             "sha256": annotations_hash(wanted.annotations),
             "count": len(wanted.annotations),
         }
-        return {"annotations": annotations, "videos": str(wanted.videos)}
+        self.about = {"annotations": annotations, "videos": str(wanted.videos)}
+
+    def whole(self) -> GenerationWork:
+        """Return the work on all annotations."""
+        return replace(self, wanted=replace(self.wanted, shard=None, only=(), limit=None))
 
     def read(self, value: Any, expected: str) -> Said[Line]:
         """Return a caption, or why there is none."""

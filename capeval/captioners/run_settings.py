@@ -76,7 +76,7 @@ def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> Mapping[str, A
 
 def _short(value: Any) -> str:
     # The message is cut at 300 characters.
-    return cut(shown(value), 20)
+    return cut(shown(value), 26)
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:

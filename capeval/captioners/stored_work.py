@@ -108,11 +108,25 @@ ResultT = TypeVar("ResultT", bound=StoredResult)
 class StoredWork(ABC, Generic[ValueT, ResultT]):
     """Asks a model what a run lacks; a `ResumableTask`.
 
-    `readers` videos are decoded at a time; `dollars` returns what calls have cost so far.
+    A subclass sets the fields that the constructor does not take.
+
+    Attributes
+    ----------
+    labels : how messages name what is asked
+    names : the files, without their endings
+    not_reached : why an item has nothing where the run was stopped before it
+    dollars : returns what calls have cost so far
+    readers : how many videos are decoded at a time
+    shard : the part that this process does, if not all
+    videos : the folder of the videos; None if the model sees none
+    items : all items in order
+    chosen : the items that are wanted now
+    settings : what affects the replies; a run has one set of them
+    about : what the manifest records of the items
     """
 
+    labels: ClassVar[Labels]
     names: ClassVar[tuple[str, ...]]
-    """The files, without their endings."""
     not_reached: ClassVar[str]
 
     run: RunFolder
@@ -121,42 +135,16 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     dollars: Callable[[], float] = lambda: 0.0
     readers: int = DEFAULT_READERS
     usage: Usage = field(default_factory=Usage)
-
-    @property
-    @abstractmethod
-    def labels(self) -> Labels:
-        """How messages name what is asked."""
-
-    @property
-    @abstractmethod
-    def shard(self) -> Shard | None:
-        """The shard that this process does, if not all."""
-
-    @property
-    @abstractmethod
-    def videos(self) -> Path | None:
-        """The folder of the videos; None if the model sees none."""
+    shard: Shard | None = field(init=False)
+    videos: Path | None = field(init=False)
+    items: Mapping[str, Item] = field(init=False)
+    chosen: Sequence[str] = field(init=False)
+    settings: Mapping[str, Any] = field(init=False)
+    about: Mapping[str, Any] = field(init=False)
 
     @abstractmethod
     def whole(self) -> Self:
         """Return the work on all items."""
-
-    @property
-    @abstractmethod
-    def items(self) -> Mapping[str, Item]:
-        """All items in order."""
-
-    @abstractmethod
-    def chosen(self) -> Sequence[str]:
-        """Return the items that are wanted now."""
-
-    @abstractmethod
-    def settings(self) -> Mapping[str, Any]:
-        """Return the settings that affect what the model says; a run has one set of them."""
-
-    @abstractmethod
-    def about(self) -> dict[str, Any]:
-        """Return what the manifest says of the items."""
 
     @abstractmethod
     def read(self, value: Any, expected: str) -> Said[ValueT]:
@@ -224,7 +212,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
 
     def kept(self) -> StoredPlan[ValueT]:
         """Read what is stored; raises `InputError`."""
-        settings = same_settings(self.run, self.settings())
+        settings = same_settings(self.run, self.settings)
         expected = settings_id(settings)
         stored: list[Said[ValueT]] = []
         for name in self.names:
@@ -254,7 +242,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             todo=(),
             settings=settings,
             outdated={index: said for index, said in outdated.items() if index not in made},
-            asked=len(self.chosen()),
+            asked=len(self.chosen),
         )
 
     def _found(self, index: str, videos: VideoFolder | None) -> Mapping[str, Any] | None:
@@ -271,7 +259,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         missing: dict[str, str] = {}
         absent: dict[str, str] = {}  # the same by video
         videos = None if self.videos is None else VideoFolder(self.videos)
-        for index in self.chosen():
+        for index in self.chosen:
             if index in kept and kept[index].reason is None:
                 continue
             try:
@@ -296,7 +284,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             if self.shard:  # shards start together, and each writes the same
                 stack.enter_context(self.run.locked(wait=_WAIT_FOR_OTHERS))
                 same_settings(self.run, plan.settings)
-            manifest = self.run.read_manifest() | self.about()
+            manifest = self.run.read_manifest() | dict(self.about)
             manifest["generation"] = dict(plan.settings)
             manifest["capeval"] = __version__
             self.run.write_manifest(manifest)
@@ -380,7 +368,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             "asked": finished.plan.asked,
             "left": {
                 index: (done[index].reason if index in done else None) or self.not_reached
-                for index in self.chosen()
+                for index in self.chosen
                 if index not in made
             },
             "new": len(finished.new & made.keys()),

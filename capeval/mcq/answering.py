@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_job import ASKED, QuestionJob
 from capeval.mcq.questions import questions_hash
 from capeval.runs.engine import Finished, Labels, Said
-from capeval.runs.shards import Shard
 from capeval.schema.question import Question, Response
 from capeval.text import complaint, shown
 from capeval.video import FrameSet
@@ -77,50 +75,23 @@ class QuestionItem(Item):
 class AnswerWork(StoredWork[Response, Answers]):
     """Answers the questions of a run with one model."""
 
+    labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
     names = ("responses",)
     not_reached = "not asked: the run was stopped"
 
     asking: Asking = field(kw_only=True)
+    items: Mapping[str, QuestionItem] = field(init=False)
 
-    @property
-    def labels(self) -> Labels:
-        """How messages name what is asked."""
-        return Labels(doing="asking", item="question", done="answered", failed="unanswered")
-
-    @property
-    def shard(self) -> Shard | None:
-        """The shard of the questions."""
-        return self.asking.shard
-
-    @property
-    def videos(self) -> Path | None:
-        """The folder of the videos."""
-        return self.asking.videos
-
-    def whole(self) -> AnswerWork:
-        """Return the work on all questions of the file."""
-        asking = replace(self.asking, shard=None, chosen=self.asking.questions)
-        return replace(self, asking=asking)
-
-    @cached_property
-    def items(self) -> dict[str, QuestionItem]:
-        """The questions in order."""
-        return {
-            question.id: QuestionItem(question.video, n, question)
-            for n, question in enumerate(self.asking.questions)
-        }
-
-    def chosen(self) -> list[str]:
-        """Return the questions that the filters leave."""
-        return [question.id for question in self.asking.chosen]
-
-    def settings(self) -> dict[str, Any]:
-        """Return what affects replies."""
-        return self.asking.settings(self.captioner)
-
-    def about(self) -> dict[str, Any]:
-        """Return the questions, and where the videos and subtitles are."""
+    def __post_init__(self) -> None:
+        """Set what is asked."""
         asking = self.asking
+        self.shard, self.videos = asking.shard, asking.videos
+        self.items = {
+            question.id: QuestionItem(question.video, n, question)
+            for n, question in enumerate(asking.questions)
+        }
+        self.chosen = [question.id for question in asking.chosen]
+        self.settings = asking.settings(self.captioner)
         questions = {
             "path": asking.path,
             "sha256": questions_hash(asking.questions),
@@ -128,7 +99,13 @@ class AnswerWork(StoredWork[Response, Answers]):
         }
         subtitles = None if asking.subtitles is None else asking.subtitles.path
         places = {"videos": asking.videos, "subtitles": subtitles}
-        return {"questions": questions} | {k: str(v) for k, v in places.items() if v is not None}
+        known = {name: str(path) for name, path in places.items() if path is not None}
+        self.about = {"questions": questions} | known
+
+    def whole(self) -> AnswerWork:
+        """Return the work on all questions of the file."""
+        asking = replace(self.asking, shard=None, chosen=self.asking.questions)
+        return replace(self, asking=asking)
 
     def read(self, value: Any, expected: str) -> Said[Response]:
         """Return a response, with the answer and the tags that the question has now."""
