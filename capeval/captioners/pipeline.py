@@ -340,7 +340,7 @@ def _checked(
         return Uncaptioned(index, f"the model returned a {type(outcome).__name__}, not a caption")
     if outcome.index != index:
         other = shown(outcome.index)
-        return Uncaptioned(index, f"the model returned the outcome of {other} in its place")
+        return Uncaptioned(index, f"the model returned the outcome of {other} instead")
     if isinstance(outcome, Uncaptioned):
         return Uncaptioned(index, one_line(str(outcome.reason)))
     text, found = outcome.text.strip(), [*frame_warnings, *outcome.warnings]

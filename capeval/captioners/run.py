@@ -15,7 +15,7 @@ from capeval.captioners.run_settings import generation_settings, settings_id
 from capeval.captioners.stored_work import Item, StoredPlan, StoredResult, StoredWork
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
-from capeval.runs.engine import Finished, Labels, Said, select
+from capeval.runs.engine import Finished, Labels, Stored, select
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
 from capeval.schema import Annotation
@@ -118,7 +118,7 @@ class GenerationWork(StoredWork[Line, Generation]):
         """Return the work on all annotations."""
         return replace(self, wanted=replace(self.wanted, shard=None, only=(), limit=None))
 
-    def read(self, value: Any, expected: str) -> Said[Line]:
+    def read(self, value: Any, expected: str) -> Stored[Line]:
         """Return a caption, or why there is none."""
         index = value.get("index") if isinstance(value, dict) else None
         if not isinstance(index, str):
@@ -135,20 +135,20 @@ class GenerationWork(StoredWork[Line, Generation]):
                 f"is a caption of {shown(index)}, which {self.wanted.annotations_path} does not "
                 "know; choose another --run"
             )
-        return Said(index, value)
+        return Stored(index, value)
 
-    def fits(self, said: Said[Line], video: Mapping[str, Any] | None) -> bool:
+    def fits(self, stored: Stored[Line], video: Mapping[str, Any] | None) -> bool:
         """Return whether a caption has a text, and its prompt and video are the same."""
-        line = said.value
-        return said.reason is not None or (
-            line.get("prompt") == prompt_hash(self._prompt(said.index))
+        line = stored.value
+        return stored.reason is not None or (
+            line.get("prompt") == prompt_hash(self._prompt(stored.index))
             and not is_empty(line["caption"])
             and (video is None or line.get("video") == video)
         )
 
-    def remains(self, said: Said[Line]) -> bool:
+    def remains(self, stored: Stored[Line]) -> bool:
         """Return whether an outdated caption has a text."""
-        return not is_empty(said.value["caption"])
+        return not is_empty(stored.value["caption"])
 
     def _prompt(self, index: str) -> str:
         return self.wanted.prompts.of(self.wanted.annotations[self.items[index].place])
@@ -157,13 +157,13 @@ class GenerationWork(StoredWork[Line, Generation]):
         """Return how a video is captioned."""
         return Job(index, path, self._prompt(index), video)
 
-    def said(
+    def stored(
         self,
         job: Job,
         outcome: Captioned | Uncaptioned,
         frames: Mapping[str, Any],
         settings: Mapping[str, Any],
-    ) -> Said[Line]:
+    ) -> Stored[Line]:
         """Return the line of a caption, or of the reason for its absence."""
         if isinstance(outcome, Uncaptioned):
             return self.failed(job.index, outcome.reason)
@@ -182,17 +182,17 @@ class GenerationWork(StoredWork[Line, Generation]):
             "seconds": round(outcome.seconds, 3),
             "warnings": list(outcome.warnings),
         }
-        return Said(job.index, line)
+        return Stored(job.index, line)
 
-    def failed(self, index: str, reason: str) -> Said[Line]:
+    def failed(self, index: str, reason: str) -> Stored[Line]:
         """Return why a video has no caption."""
-        return Said(index, {"index": index, "reason": reason}, reason)
+        return Stored(index, {"index": index, "reason": reason}, reason)
 
     def json(self, value: Line) -> Line:
         """Return the line itself."""
         return value
 
-    def result(self, finished: Finished[StoredPlan[Line], Said[Line]]) -> Generation:
+    def result(self, finished: Finished[StoredPlan[Line], Stored[Line]]) -> Generation:
         """Return the captions."""
         done = finished.done
         return Generation(

@@ -66,7 +66,7 @@ class VideoFolder:
             raise VideoError(f"{len(found)} files could be meant ({named})", file=self.path)
         other = self._by_stem.get(asked.stem, []) if asked.suffix.lower() in SUFFIXES else []
         hint = f"; there is {other[0]}" if other else ""
-        raise VideoError(f"holds no video {name}{hint}", file=self.path)
+        raise VideoError(f"has no video {name}{hint}", file=self.path)
 
     @cached_property
     def _by_stem(self) -> dict[str, list[PurePosixPath]]:

@@ -99,21 +99,20 @@ class Checkpoint:
         else:
             info = model_info(self.model, revision=self.revision, files_metadata=True)
             files = {one.rfilename: one.size or 0 for one in info.siblings or ()}
-        # Where the same weights are there in both formats, transformers loads the first.
+        # Of a checkpoint that has its weights in both formats, transformers loads the first.
         sums = (
             sum(size for name, size in files.items() if name.endswith(suffix))
             for suffix in (".safetensors", ".bin")
         )
         return next((size for size in sums if size), 0)
 
-    def identity(self, on_notice: Callable[[str], None] | None = None) -> dict[str, str] | str:
+    def identity(self, on_notice: Callable[[str], None]) -> dict[str, str] | str:
         """Return what identifies the weights: a hash, or the hub's id, whose commit is known."""
         if not self.is_local:
             return self.model
-        notice = on_notice or (lambda _: None)
         return {
             "folder": self.folder.resolve().name,
-            "sha256": folder_hash(self.folder, on_notice=notice),
+            "sha256": folder_hash(self.folder, on_notice=on_notice),
         }
 
 
@@ -176,7 +175,7 @@ def one_line_errors(model: str) -> Iterator[None]:
     except pickle.UnpicklingError as error:
         # torch's message advises to run the code in the file.
         raise UsageError(
-            f"{model}: cannot be loaded: its weights are damaged, or hold code, which is never run"
+            f"{model}: cannot be loaded: its weights are damaged, or contain code, which is not run"
         ) from error
     except Exception as error:
         # A damaged file or a malformed field can raise anything.

@@ -21,7 +21,7 @@ _UNUSED = frozenset(
     {"trainer_state.json", "training_args.bin", "all_results.json", "train_results.json"}
     | {"optimizer.pt", "scheduler.pt", "eval_results.json", "requirements.txt", "LICENSE.txt"}
 )
-# Without a graphics card's worth of weights nobody notices the time.
+# Less is read in a few seconds.
 _WORTH_A_NOTICE = 2 << 30
 # Hashing is limited by the disk; more threads would only compete for it.
 _THREADS = 4
@@ -58,7 +58,7 @@ def model_files(folder: Path) -> list[Path]:
     """Return the files of `folder` from which a model, its tokenizer or processor is loaded."""
     inside = [path for path in folder.iterdir() if _is_used(path)]
     if any(path.name in _PREFERRED for path in inside):
-        # The same weights may be there in another format as well.
+        # Many checkpoints have the same weights in another format as well.
         inside = [path for path in inside if path.suffix not in _WEIGHTS[1:]]
     # Further chat templates have a folder of their own.
     return sorted([*inside, *(folder / "additional_chat_templates").glob("*.jinja")])

@@ -18,7 +18,7 @@ from capeval.mcq.asking import Asking
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_job import ASKED, QuestionJob
 from capeval.mcq.questions import questions_hash
-from capeval.runs.engine import Finished, Labels, Said
+from capeval.runs.engine import Finished, Labels, Stored
 from capeval.schema.question import Question, Response
 from capeval.text import complaint, shown
 from capeval.video import FrameSet
@@ -107,7 +107,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         asking = replace(self.asking, shard=None, chosen=self.asking.questions)
         return replace(self, asking=asking)
 
-    def read(self, value: Any, expected: str) -> Said[Response]:
+    def read(self, value: Any, expected: str) -> Stored[Response]:
         """Return a response, with the answer and the tags that the question has now."""
         try:
             stored = Response.model_validate(value)
@@ -126,9 +126,9 @@ class AnswerWork(StoredWork[Response, Answers]):
                 "be mixed in one run"
             )
         now = {"answer": item.question.answer, "tags": item.question.tags}
-        return _said(stored.model_copy(update=now))
+        return _stored(stored.model_copy(update=now))
 
-    def check(self, stored: Sequence[Said[Response]]) -> None:
+    def check(self, stored: Sequence[Stored[Response]]) -> None:
         """Refuse a run about other questions with the same ids: its replies would be replaced."""
         if not stored or any(_is_same(one.value, self.items[one.index].question) for one in stored):
             return
@@ -141,12 +141,12 @@ class AnswerWork(StoredWork[Response, Answers]):
                 file=self.run.path,
             )
 
-    def fits(self, said: Said[Response], video: Mapping[str, Any] | None) -> bool:
+    def fits(self, stored: Stored[Response], video: Mapping[str, Any] | None) -> bool:
         """Return whether the question and its prompt, frames and video are the same."""
-        item = self.items[said.index]
+        item = self.items[stored.index]
         job = self.asking.job(item.question, video or {})
-        return _is_same(said.value, item.question) and (
-            said.reason is not None or job.is_answered_by(said.value)
+        return _is_same(stored.value, item.question) and (
+            stored.reason is not None or job.is_answered_by(stored.value)
         )
 
     def job(self, index: str, path: Path, video: Mapping[str, Any]) -> QuestionJob:
@@ -169,27 +169,27 @@ class AnswerWork(StoredWork[Response, Answers]):
         if self.file(self.names[0]).exists():
             self.write(plan, {i: one for i, one in plan.kept.items() if i not in again})
 
-    def said(
+    def stored(
         self,
         job: Job,
         outcome: Captioned | Uncaptioned,
         frames: Mapping[str, Any],
         settings: Mapping[str, Any],
-    ) -> Said[Response]:
+    ) -> Stored[Response]:
         """Return a response."""
         assert isinstance(job, QuestionJob)  # noqa: S101 - the plan has no others
-        return _said(_response(job, outcome, frames, settings))
+        return _stored(_response(job, outcome, frames, settings))
 
-    def failed(self, index: str, reason: str) -> Said[Response]:
+    def failed(self, index: str, reason: str) -> Stored[Response]:
         """Return a response without a reply."""
         response = Response.to(self.items[index].question, None, reason=reason)
-        return _said(response.model_copy(update={"symbols": self.asking.symbols}))
+        return _stored(response.model_copy(update={"symbols": self.asking.symbols}))
 
     def json(self, value: Response) -> dict[str, Any]:
         """Return the line of a response."""
         return value.model_dump(mode="json")
 
-    def result(self, finished: Finished[StoredPlan[Response], Said[Response]]) -> Answers:
+    def result(self, finished: Finished[StoredPlan[Response], Stored[Response]]) -> Answers:
         """Return the responses."""
         done = finished.done
         return Answers(
@@ -199,9 +199,9 @@ class AnswerWork(StoredWork[Response, Answers]):
         )
 
 
-def _said(response: Response) -> Said[Response]:
+def _stored(response: Response) -> Stored[Response]:
     reason = None if response.reply is not None else response.reason or "no reply"
-    return Said(response.id, response, reason)
+    return Stored(response.id, response, reason)
 
 
 def _is_same(stored: Response, question: Question) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from capeval.errors import UsageError, VideoError
-from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet
+from capeval.video.frames import FrameSet
 from capeval.video.sampling import Policy, read_policy
 
 
@@ -33,10 +33,8 @@ class Decoder(Protocol):
 DECODERS = ("pyav", "decord")
 
 
-def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEOUT) -> Decoder:
-    """Return the decoder of that name; `threads` 0 leaves their number to it (decord has one).
-
-    `timeout` is the number of seconds between two packets after which PyAV gives the video up.
+def decoder_named(name: str) -> Decoder:
+    """Return the decoder of that name.
 
     Raises
     ------
@@ -50,10 +48,10 @@ def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEO
     if name == "decord":
         from capeval.video.decord_decoder import DecordDecoder
 
-        return DecordDecoder(timeout=timeout)
+        return DecordDecoder()
     from capeval.video.pyav_decoder import PyAVDecoder
 
-    return PyAVDecoder(threads=threads, timeout=timeout)
+    return PyAVDecoder()
 
 
 class FrameReader(Protocol):

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
 from capeval.video.frames import (
-    DEFAULT_TIMEOUT,
     FrameSet,
     Guard,
     Timeline,
@@ -47,6 +46,7 @@ _FORMATS = (
     "rm,wtv,dv,yuv4mpegpipe,wav,mp3,flac,aac,amr,ac3,w64,aiff,caf"
 )
 _OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
+_ALL_CORES = 0
 _DRAINS = 64
 _NAMED = 10
 # Seconds that a file may end early: muxers round the durations that they state.
@@ -58,16 +58,15 @@ _NOT_MAPPED = "is HDR ({}), shown without tone mapping: its colours look pale"
 
 
 class PyAVDecoder:
-    """Decodes with PyAV (FFmpeg); `threads` 0 is one for every core."""
+    """Decodes with PyAV (FFmpeg), with a thread for every core."""
 
     name = "pyav"
 
-    def __init__(self, *, threads: int = 0, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(self) -> None:
         try:
             import av
         except ImportError:
             raise MissingExtra("decoding needs PyAV", "frames") from None
-        self._threads, self._timeout = threads, timeout
         self._version = f"PyAV {av.__version__}, FFmpeg {av.ffmpeg_version_info}"
 
     def read(
@@ -76,11 +75,11 @@ class PyAVDecoder:
         """Return the frames that `policy` chooses; see `Decoder.read`."""
         if (size := file_size(path)) == 0:
             raise VideoError("is empty (0 bytes)", file=path)
-        guard = Guard(path, self._timeout, cancel)
+        guard = Guard(path, cancel)
         scan = _scan(path, size, guard)
         if scan.pts:
             try:
-                return self._take(path, scan, policy, guard, self._threads)
+                return self._take(path, scan, policy, guard, _ALL_CORES)
             except _Disagreement:
                 pass
         # One thread: with several, what survives of a damaged stream depends on their timing.
@@ -254,14 +253,17 @@ def opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStre
     import av
 
     left = max(guard.left, 0.001)
+    # For a title that is not UTF-8. Version 19, for Python 3.12 and newer, has dropped the option.
+    tolerant: dict[str, Any] = (
+        {} if int(av.__version__.split(".")[0]) >= 19 else {"metadata_errors": "replace"}
+    )
     try:
         container = av.open(
             f"file:{path}",
             "r",
             container_options=_OPTIONS,
-            # Of a title that is not UTF-8.
-            metadata_errors="replace",
             timeout=(left, left),
+            **tolerant,
         )
     except av.ArgumentError:
         # Of a format that is not in our list.
@@ -283,7 +285,7 @@ def _main_stream(container: InputContainer, path: Path) -> VideoStream:
     streams = [stream for stream in container.streams.video if not stream.disposition & covers]
     if not streams:
         why = " (audio only)" if container.streams.audio else ", or its index is cut off"
-        raise VideoError(f"holds no video{why}", file=path)
+        raise VideoError(f"has no video{why}", file=path)
     for stream in streams:
         # Without a decoder there is no context.
         if stream.codec_context is None:
@@ -329,8 +331,8 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
             guard.check()
             damage.append(f"cannot be read to its end ({_reason(fault)})")
         if packets == 0:
-            raise VideoError("holds no frame that can be decoded", file=path)
-        promised = len(stream.index_entries)
+            raise VideoError("has no frame that can be decoded", file=path)
+        indexed = len(stream.index_entries)
         if last_is_cut:
             # Its frame would be half of one picture and half of another.
             packets -= 1
@@ -338,8 +340,8 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
                 pts.pop()
         stamps = sorted(stamp for stamp in pts if stamp is not None)
         stated = (container.duration or 0) / av.time_base
-        if packets < promised:
-            damage.append(f"is cut off: {packets} of {promised} packets are there")
+        if packets < indexed:
+            damage.append(f"is cut off: {packets} of {indexed} packets are there")
         elif last_is_cut or ("mpegts" in container.format.name and size % 188 and size % 192):
             damage.append("is cut off in its last packet")
         elif stamps and reached < stated - _EARLY:
@@ -367,13 +369,13 @@ def _decode_all(path: Path, scan: _Scan, guard: Guard) -> _Scan:
             in_fields = in_fields or frame.interlaced_frame
     if not pts:
         why = f" ({faults[0]})" if faults else ""
-        raise VideoError(f"holds no frame that can be decoded{why}", file=path)
+        raise VideoError(f"has no frame that can be decoded{why}", file=path)
     warnings, damage = list(scan.warnings), list(scan.damage)
     announced = len(scan.pts) or scan.packets
     if len(pts) != announced:
         # Two packets may hold the two fields of one interlaced frame; else frames are missing.
         found = warnings if in_fields or len(pts) > announced else damage
-        found.append(f"shows {len(pts)} frames where its packets promise {announced}")
+        found.append(f"shows {len(pts)} frames where its packets announce {announced}")
     if None in pts or pts != sorted(stamp for stamp in pts if stamp is not None):
         warnings.append("has no usable time stamps; times follow from the frame rate")
         pts = [None] * len(pts)

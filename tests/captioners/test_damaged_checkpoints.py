@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.captioners.loading import load_model
 from capeval.errors import UsageError
+from tests.captioners import tiny
 
 Checkpoint = Callable[[str], Path]
 
@@ -24,7 +24,7 @@ DAMAGED = {
 
 def _refusal(folder: Path) -> str:
     with pytest.raises(UsageError) as refused:
-        load_model(str(folder), name="m", device="cpu")
+        tiny.load(folder)
     message = str(refused.value)
     assert "\n" not in message
     return message

@@ -204,7 +204,7 @@ async def test_reasoning_in_front_of_any_models_caption_is_taken_off() -> None:
     outcome = notes.outcomes["v0"]
     assert isinstance(outcome, Captioned)
     assert outcome.text == "A dog runs."
-    assert outcome.warnings == ("the model's reasoning in front of the caption was taken off",)
+    assert outcome.warnings == ("the model's reasoning in front of the caption was removed",)
     assert notes.reasons == {
         "v1": "it is not clear where the reasoning ends and the caption begins"
     }

@@ -144,7 +144,7 @@ async def test_a_missing_video_is_ungenerated_and_the_rest_goes_on(
     generation = await go(run, wanted_of(INDEXES, files=["v1.mp4", "v2.webm"]))
     assert order(run.captions) == ["v1", "v2"]
     assert len(generation.ungenerated) == 8
-    assert "holds no video v0" in generation.ungenerated["v0"]
+    assert "has no video v0" in generation.ungenerated["v0"]
 
 
 async def test_no_video_at_all_is_the_users_mistake(run: RunFolder, wanted_of: Wanting) -> None:
@@ -480,7 +480,7 @@ async def test_a_run_at_work_is_locked(run: RunFolder, wanted_of: Wanting) -> No
     with run.locked(part="1-of-2"):
         with pytest.raises(RunLocked):
             await go(run, replace(wanted, shard=Shard(1, 2)))
-        with pytest.raises(RunLocked, match="shard 1/2 is still at work"):
+        with pytest.raises(RunLocked, match="shard 1/2 is still running"):
             await go(run, wanted)
         # The other shard ends, and leaves the rest to the one at work.
         assert (await go(run, replace(wanted, shard=Shard(2, 2)))).shard == Shard(2, 2)

@@ -217,7 +217,7 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         line["index"]: line["reason"] for line in lines(tmp_path / "runs/m/ungenerated.jsonl")
     }
     assert set(failed) == set(INDEXES[6:])
-    assert "holds no video sample_10" in failed["sample_10"]
+    assert "has no video sample_10" in failed["sample_10"]
     assert all(failed.values())
 
 
@@ -243,7 +243,7 @@ def test_without_a_model_or_a_caption_the_message_is_about_that(
     [
         ((), "name a model with --model"),
         (("--model", "llava-vido-7b"), 'did you mean "llava-video-7b"?'),
-        (("--model", "kangaroo"), "cannot be run from here"),
+        (("--model", "kangaroo"), "cannot be run by capeval"),
         (("--model", "gpt-4o-2024-08-06"), "no key: set OPENAI_API_KEY"),
         (("--model", "gemini-3.5-flash"), "no key: set GEMINI_API_KEY"),
         (("--model", "m", "--base-url", "http://127.0.0.1:9/v1"), "is the server running?"),

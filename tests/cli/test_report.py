@@ -78,13 +78,13 @@ def test_one_runs_report_lies_in_its_judges_folder() -> None:
         f"report: {file} ({file.stat().st_size / 1e3:.0f} kB)\n"
     )
     assert (
-        "no frames are shown for 2 of 3 videos, such as absent (holds no video absent); the folder "
+        "no frames are shown for 2 of 3 videos, such as absent (has no video absent); the folder "
         "of the videos is videos: name another with --videos"
     ) in ended.err
     first, broken, absent = data_of(str(file))["videos"]
     assert len(first["frames"]) == 8
     assert str(broken["frames"])
-    assert absent["frames"] == "holds no video absent"
+    assert absent["frames"] == "has no video absent"
     assert str(Path.cwd()) not in file.read_text(encoding="utf-8")
 
 

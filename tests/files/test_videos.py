@@ -56,12 +56,12 @@ def test_a_video_is_found_with_or_without_its_suffix(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nothing", "holds no video nothing"),
-        ("a.webm", "holds no video a.webm; there is a.mp4"),
+        ("nothing", "has no video nothing"),
+        ("a.webm", "has no video a.webm; there is a.mp4"),
         ("d", "2 files could be meant (d.mov, d.mp4)"),
         ("f", "2 files could be meant (film/f.avi, sport/f.avi)"),
-        ("other/a", "holds no video other/a"),
-        (".h", "holds no video .h"),
+        ("other/a", "has no video other/a"),
+        (".h", "has no video .h"),
         ("../a.mp4", "leads out of the folder"),
         ("/etc/passwd", "leads out of the folder"),
         ("a\0b", "leads out of the folder"),

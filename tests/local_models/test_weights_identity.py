@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from capeval.captioners.loading import load_model
 from capeval.local_models import weights_identity
 from capeval.local_models.weights_identity import folder_hash, model_files
+from tests.captioners import tiny
 
 Checkpoint = Callable[[str], Path]
 
@@ -61,7 +61,7 @@ def test_a_folders_weights_are_a_hash(checkpoint: Checkpoint, tmp_path: Path) ->
     folder.mkdir()
     for file in checkpoint("llava-video").iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
-    loaded = load_model(str(folder), name="m", device="cpu")
+    loaded = tiny.load(folder)
     weights = loaded.settings["weights"]
     assert weights == {"sha256": folder_hash(folder)}
     assert loaded.revision is None
@@ -69,7 +69,7 @@ def test_a_folders_weights_are_a_hash(checkpoint: Checkpoint, tmp_path: Path) ->
     data[-5] ^= 1
     time.sleep(0.01)
     (folder / "model.safetensors").write_bytes(data)
-    again = load_model(str(folder), name="m", device="cpu").settings["weights"]
+    again = tiny.load(folder).settings["weights"]
     assert again["sha256"] != weights["sha256"]
 
 
@@ -89,9 +89,9 @@ def test_a_hub_models_weights_are_its_commit(
     refs.mkdir()
     for commit in commits:
         (refs / "main").write_text(commit)
-        loaded = load_model("org/m", name="m", device="cpu")
+        loaded = tiny.load("org/m")
         assert (loaded.settings["weights"], loaded.revision) == ("org/m", commit)
-    pinned = load_model("org/m", name="m", device="cpu", revision=commits[0])
+    pinned = tiny.load("org/m", revision=commits[0])
     assert pinned.revision == commits[0]
     assert json.dumps(dict(pinned.settings))
 

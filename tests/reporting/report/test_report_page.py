@@ -264,10 +264,10 @@ def test_votes_of_repeats_and_labels_of_human_raters_are_included() -> None:
 
 
 def test_frames_are_embedded_and_what_is_not_there_is_told() -> None:
-    strips = {"V1": Strip((Frame(0.5, "/9j/"),)), "V2": Strip(note=f"holds no video {ATTACK}")}
+    strips = {"V1": Strip((Frame(0.5, "/9j/"),)), "V2": Strip(note=f"has no video {ATTACK}")}
     first, second, *_ = data_of(report_html({"mine": run()}, strips=strips))["videos"]
     assert first["frames"] == [["0.5", "/9j/"]]
-    assert second["frames"] == f"holds no video {ATTACK}"
+    assert second["frames"] == f"has no video {ATTACK}"
     assert "No frames of the videos are in this report." in report_html({"mine": run()})
 
 
