@@ -56,5 +56,5 @@ class FailFast:
             return None
         return ModelDown(
             f"the model failed on {self._calls} calls in a row ({counted(self._videos, 'video')})"
-            f", the last time with: {failure.removeprefix('the model failed: ')}"
+            f", the last time with: {failure}"
         )
