@@ -24,7 +24,6 @@ from capeval.captioners.llava_video import (
     LlavaVideoInputs,
     build_config,
 )
-from capeval.captioners.loading import load_model
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
@@ -109,13 +108,8 @@ def device() -> str:
 
 
 def _tiny(folder: Path, batch: int, new_tokens: int, rounds: int) -> Iterator[Row]:
-    loaded = load_model(
-        str(tiny.make("llava-video", folder)),
-        name="tiny",
-        device="cpu",
-        max_new_tokens=new_tokens,
-        generation={"min_new_tokens": new_tokens},
-    )
+    loaded = tiny.load(tiny.make("llava-video", folder), "tiny", max_new_tokens=new_tokens)
+    loaded.generation.min_new_tokens = new_tokens
     requests = [tiny.request(f"V{at}", seed=at) for at in range(batch)]
     alone = _captions(loaded, requests[:1], rounds)
     together = _captions(loaded, requests, rounds)
@@ -127,13 +121,8 @@ def _tiny(folder: Path, batch: int, new_tokens: int, rounds: int) -> Iterator[Ro
         True,
     )
     # Its frames have few tokens, so that the steps of writing, which a batch shares, count.
-    qwen = load_model(
-        str(tiny.make("qwen2-vl", folder)),
-        name="tiny",
-        device="cpu",
-        max_new_tokens=new_tokens,
-        generation={"min_new_tokens": new_tokens},
-    )
+    qwen = tiny.load(tiny.make("qwen2-vl", folder), "tiny", max_new_tokens=new_tokens)
+    qwen.generation.min_new_tokens = new_tokens
     yield _mixed_row(qwen, batch, "a tiny model of Qwen2-VL's kind on the processor", 16)
 
 

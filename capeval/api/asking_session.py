@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from capeval.captioners.selection import GenerationEstimate, OpenCaptioner, estimate_generation
+from capeval.captioners.protocol import OpenCaptioner
+from capeval.captioners.selection import GenerationEstimate, estimate_generation
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, complete
 from capeval.runs.engine import Progress
 
@@ -31,5 +32,5 @@ class AskingSession(Generic[ValueT, ResultT]):
         return await estimate_generation(todo, self.work.reader, self.opened, self._written)
 
     async def run(self, progress: Progress | None = None) -> ResultT:
-        """Ask what is left; the last shard to finish takes in all."""
+        """Ask what is left; the last shard to finish merges all."""
         return await complete(self.work, progress)

@@ -95,12 +95,5 @@ def _reader(options: GenerateOptions, default: str) -> FrameReader:
     frames = options.frames
     if frames is not None and not isinstance(frames, str | int):
         return frames
-    seed = options.seed if options.shuffle is True else options.shuffle
     policy = default if frames is None else str(frames)
-    # False is no seed, but 0 is one.
-    return open_reader(
-        policy,
-        options.decoder,
-        shuffle=None if seed is False else seed,
-        allow_damaged=options.allow_damaged,
-    )
+    return open_reader(policy, options.decoder, allow_damaged=options.allow_damaged)

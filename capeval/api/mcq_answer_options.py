@@ -32,9 +32,9 @@ class AnswerOptions(CaptionerOptions):
     symbols : What options are called: letters or numbers.
     likelihood : Also store how likely each option is, for models in this process.
     max_new_tokens : Tokens a reply may have. By default the catalogue's, 1024 for most.
-    temperature : Above 0, replies are drawn at random. By default the catalogue's, 0 for most.
+    temperature : Above 0, replies are sampled. By default the catalogue's, 0 for most.
     batch_size : Questions at a time on a device: a number or auto.
-    seed : The seed of --order, --single random, and replies drawn at random in this process.
+    seed : The seed of --order, --single random, and replies that are sampled in this process.
     allow_damaged : Ask about what is left of videos that do not decode cleanly.
     shard : Do part I of N; the last part to finish writes the run.
     """

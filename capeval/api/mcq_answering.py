@@ -16,7 +16,7 @@ from capeval.files.videos import VideoFolder
 from capeval.mcq.answering import Answers, AnswerWork, NoReader
 from capeval.mcq.asking import Asking, chosen_questions
 from capeval.mcq.find_run import MCQ
-from capeval.mcq.frames import ReaderFor, RecentReads, SharedReader, Shown
+from capeval.mcq.frames import ReaderFor, SharedReader, Shown, recent_reads
 from capeval.mcq.prompting import takes_subtitles
 from capeval.mcq.questions import FORMATS, load_questions, select
 from capeval.mcq.subtitles import SubtitleFiles
@@ -150,7 +150,7 @@ def _readers(
         )
 
     # Questions on one video follow each other, but each reader may be at another video.
-    recent = RecentReads(max(2, options.readers))
+    recent = recent_reads(max(2, options.readers))
     if view.single:
         taken = {question.id: view.single_frame(question) for question in chosen}
         single = {policy: SharedReader(opened(policy), recent) for policy in {*taken.values()}}

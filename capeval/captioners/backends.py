@@ -55,7 +55,7 @@ def as_captioner(
     name: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Captioner:
-    """Return a whole `Captioner` from an object with a method `caption`; raises `UsageError`.
+    """Return a complete `Captioner` from an object with a method `caption`; raises `UsageError`.
 
     `name` is the model's, by default the object's own; `settings` are recorded before its own.
     """

@@ -10,7 +10,7 @@ from capeval.errors import ReplyError
 from capeval.llm.thinking import after_thinking
 
 CUT_OFF = "cut off at {} tokens"
-REASONING_REMOVED = "the model's reasoning in front of the caption was taken off"
+REASONING_REMOVED = "the model's reasoning in front of the caption was removed"
 
 # GLM's models put their answer between these.
 _ANSWER = re.compile(
@@ -49,7 +49,7 @@ def caption_in(text: str) -> str:
 
 
 def has_reasoning(text: str) -> bool:
-    """Return whether `caption_in` takes reasoning off a reply; an empty thought counts."""
+    """Return whether `caption_in` removes reasoning, even if empty, from a reply."""
     return after_thinking(text) != text.lstrip()
 
 

@@ -17,17 +17,17 @@ from capeval.config import read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.validation import validated
 from capeval.llm.redact import parse_endpoint, public_url
+from capeval.local_models.devices import MEMORY_PER_WEIGHT
 from capeval.text import nearest, shown
 
 TABLE = Path(__file__).with_name("catalogue.toml")
 HUB_PREFIX = "hf:"
 
-_REACHED = ("transformers", "endpoint", "server", "nowhere")
+_REACHED = ("transformers", "endpoint", "server", "none")
 _OPTIONS = {"preset", "dtype", "template"}
 
 _GIB = 2**30
 _BYTES_A_WEIGHT = 2  # bf16
-_MARGIN, _FIXED_GIB = 1.2, 2.0
 
 
 class ModelEntry(BaseModel):
@@ -36,7 +36,7 @@ class ModelEntry(BaseModel):
     `parameters` is in billions; `frames` is a sampling policy as in `--frames`; `prompt` is a
     packaged prompt set or a file; `options` go to the backend. `reached` is the backend that runs
     it: `transformers` in this process, `endpoint`, or a captioner of another package; or `server`
-    for a model behind a server that `serve` starts; or `nowhere`, and `note` says why. `key` names
+    for a model behind a server that `serve` starts; or `none`, and `note` says why. `key` names
     the environment variable whose value is sent to `base_url`.
     """
 
@@ -70,7 +70,7 @@ class ModelEntry(BaseModel):
             known = [*_REACHED, *BACKENDS.names()[len(BACKENDS.packaged) :]]
             problem = f"{shown(self.reached)} is unknown; one of {', '.join(known)}"
             return "reached", problem + nearest(self.reached, known)
-        needed = {"transformers": "hub", "server": "serve", "nowhere": "note"}.get(self.reached)
+        needed = {"transformers": "hub", "server": "serve", "none": "note"}.get(self.reached)
         if needed and not getattr(self, needed):
             return "reached", f"a model reached by {self.reached!r} needs {needed!r}"
         if self.base_url is not None:
@@ -95,15 +95,15 @@ class ModelEntry(BaseModel):
 
     @property
     def memory(self) -> int | None:
-        """Estimated memory in GiB: bf16 weights plus a fifth, plus 2 GiB.
+        """Estimated memory in GiB: bf16 weights and what one video needs in addition.
 
         >>> ModelEntry(name="m", reached="endpoint", parameters=8.0).memory
-        20
+        18
         """
         if self.parameters is None:
             return None
         weights = self.parameters * 1e9 * _BYTES_A_WEIGHT / _GIB
-        return math.ceil(weights * _MARGIN + _FIXED_GIB)
+        return math.ceil(weights * MEMORY_PER_WEIGHT)
 
 
 def read_catalogue(user_file: Path | None = None) -> dict[str, ModelEntry]:

@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 
 from capeval.captioners.caption_cleanup import CUT_OFF, caption_in
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
-from capeval.captioners.images import KEPT_UNASKED, ImageForm, SharedEncoder
+from capeval.captioners.images import KEPT_BY_DEFAULT, ImageForm, SharedEncoder
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
-from capeval.captioners.selection import OpenCaptioner
+from capeval.captioners.protocol import Captioned, CaptionRequest, OpenCaptioner, Uncaptioned
 from capeval.config import CONFIG
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
 from capeval.llm.asker import Asker, listed, open_asker
@@ -26,8 +25,8 @@ from capeval.runs.folder import RunFolder
 from capeval.tracing import about
 
 _TOO_MANY = {
-    "media_io_kwargs": f"without it a server keeps the first {KEPT_UNASKED} frames of a video; "
-    f"take at most {KEPT_UNASKED}, or send images with --images jpeg"
+    "media_io_kwargs": f"without it a server keeps the first {KEPT_BY_DEFAULT} frames of a video; "
+    f"take at most {KEPT_BY_DEFAULT}, or send images with --images jpeg"
 }
 
 
@@ -94,7 +93,7 @@ class EndpointCaptioner:
             max_tokens=self.max_new_tokens,
             temperature=self.temperature,
             media=media,
-            required=_TOO_MANY if is_video and count > KEPT_UNASKED else {},
+            required=_TOO_MANY if is_video and count > KEPT_BY_DEFAULT else {},
         )
         started = time.perf_counter()
         try:

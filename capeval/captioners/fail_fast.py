@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import re
-
 from capeval.captioners.protocol import Captioned, Uncaptioned
 from capeval.errors import CapevalError, ModelDown, UsageError
 from capeval.text import counted
 
-# High enough that a few broken files at the beginning do not stop the run.
+# So many requests that are refused for one reason are no fault of the videos. Files that cannot be
+# decoded do not count.
 FAILURES_BEFORE_STOPPING = 20
-# A GPU whose context is lost fails every call from then on. A bad video fails its own; three calls
-# with eight videos that fail alike are no coincidence, and few videos are decoded in vain.
+# A GPU whose context is lost fails every call from then on. A bad video fails its own; three in a
+# row, with eight videos, are no coincidence, and few videos are decoded in vain.
 _CALLS_IN_A_ROW = 3
 _VIDEOS_IN_A_ROW = 8
 
 
 class FailFast:
-    """Stops a run whose first videos all fail alike, or whose model fails again and again."""
+    """Stops a run whose first videos fail for one reason, or whose model fails again and again."""
 
     def __init__(self) -> None:
         self._reason: str | None = None
         self._failures = 0
         self._is_over = False
-        self._raised: str | None = None
         self._calls = self._videos = 0
 
     def record(self, outcome: Captioned | Uncaptioned) -> CapevalError | None:
-        """Count an outcome; return the error to stop with once the first ones all failed alike."""
+        """Count an outcome; return the error to stop with where the first share one reason."""
         if isinstance(outcome, Captioned) or (self._failures and outcome.reason != self._reason):
             self._is_over = True
         if self._is_over or isinstance(outcome, Captioned):
@@ -35,30 +33,28 @@ class FailFast:
         self._failures, self._reason = self._failures + 1, outcome.reason
         if self._failures < FAILURES_BEFORE_STOPPING:
             return None
-        return UsageError(f"the first {self._failures} videos all failed alike: {outcome.reason}")
+        return UsageError(
+            f"the first {self._failures} videos all failed for the same reason: {outcome.reason}"
+        )
 
     def called(self, failure: str | None, videos: int) -> CapevalError | None:
         """Count a call with so many videos; `failure` is what the model raised, if it did.
 
-        Returns the error to stop with after several calls in a row that failed alike; messages
-        that differ only in numbers, such as addresses, are alike.
+        Returns the error to stop with after several calls in a row that raised.
 
         >>> watch = FailFast()
-        >>> [watch.called("CUDA error at 0x7f", 4) for _ in range(2)]
+        >>> [watch.called("CUDA error", 4) for _ in range(2)]
         [None, None]
-        >>> print(watch.called("CUDA error at 0x8f", 4))
-        the model failed on 3 calls in a row (12 videos) in the same way: CUDA error at 0x8f
+        >>> print(watch.called("CUDA error", 4))
+        the model failed on 3 calls in a row (12 videos), the last time with: CUDA error
         """
-        alike = None if failure is None else re.sub(r"(0x)?[0-9a-f]*\d[0-9a-f]*", "N", failure)
-        if alike is None or alike != self._raised:
-            self._calls = self._videos = 0
-        self._raised = alike
         if failure is None:
+            self._calls = self._videos = 0
             return None
         self._calls, self._videos = self._calls + 1, self._videos + videos
         if self._calls < _CALLS_IN_A_ROW or self._videos < _VIDEOS_IN_A_ROW:
             return None
         return ModelDown(
-            f"the model failed on {self._calls} calls in a row ({counted(self._videos, 'video')}) "
-            f"in the same way: {failure.removeprefix('the model failed: ')}"
+            f"the model failed on {self._calls} calls in a row ({counted(self._videos, 'video')})"
+            f", the last time with: {failure}"
         )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
-import threading
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +14,9 @@ from numpy.typing import NDArray
 
 from capeval.captioners.options import ImageKind
 from capeval.errors import MissingExtra
+from capeval.runs.concurrency import Recent
 
-KEPT_UNASKED = 32
+KEPT_BY_DEFAULT = 32
 """Frames of a list of JPEGs that vLLM (since 0.19) keeps where a request does not say how many."""
 
 
@@ -81,27 +80,26 @@ class SharedEncoder:
     """
 
     def __init__(self, form: ImageForm, keep: int = 4) -> None:
-        self._form, self._keep = form, keep
-        self._lock = threading.Lock()
-        self._recent: dict[int, tuple[weakref.ref[Any], Future[EncodedFrames]]] = {}
+        self._form = form
+        self._recent = Recent[EncodedFrames](keep)
 
     def encode(self, frames: NDArray[np.uint8]) -> EncodedFrames:
         """Return what `encode` returns."""
-        with self._lock:
-            found = self._recent.pop(id(frames), None)
-            # The id of an array that is gone can be another's by now.
-            known = found if found and found[0]() is frames else None
-            entry = known or (weakref.ref(frames), Future())
-            self._recent[id(frames)] = entry
-            while len(self._recent) > self._keep:
-                del self._recent[next(iter(self._recent))]
-        if known is None:
-            try:
-                entry[1].set_result(encode(frames, self._form))
-            except BaseException as error:
-                entry[1].set_exception(error)
-                raise
-        return entry[1].result()
+        return self._recent.get(_Array(frames), lambda: encode(frames, self._form))
+
+
+class _Array:
+    """A key that is equal for the same array alone, and for none once that is gone."""
+
+    def __init__(self, frames: NDArray[np.uint8]) -> None:
+        self._id, self._frames = id(frames), weakref.ref(frames)
+
+    def __hash__(self) -> int:
+        return self._id
+
+    def __eq__(self, other: object) -> bool:
+        frames = self._frames()
+        return isinstance(other, _Array) and frames is not None and frames is other._frames()
 
 
 def _size(width: int, height: int, max_side: int | None) -> tuple[int, int]:

@@ -7,7 +7,8 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypedDict, Unpack, cast
+from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -20,7 +21,9 @@ from transformers import (
 )
 
 from capeval.captioners import llava_video
+from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.native_inputs import JOINED, NativeInputs, mixes_frame_counts
+from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pixel_bounds import preset_bounds
 from capeval.captioners.protocol import BatchMaker, LoadedModel
 from capeval.errors import UsageError
@@ -32,9 +35,8 @@ from capeval.local_models.checkpoint import (
     quantisation,
 )
 from capeval.local_models.devices import Placement, check_spread, place
-from capeval.local_models.weights_identity import folder_state
+from capeval.text import shown
 
-_MAX_NEW_TOKENS = 1024
 _ATTENTION = "sdpa"
 _DEFAULT_SYSTEM = "You are a helpful assistant."
 # Removed once decoding is greedy, so that no record suggests that they were used.
@@ -45,69 +47,50 @@ _SAMPLING = (
 _UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
 
 
-class LoadOptions(TypedDict, total=False):
-    """How a model is loaded and used; absent options have the checkpoint's values.
+def load_model(
+    entry: ModelEntry,
+    options: CaptionerOptions,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> LoadedModel:
+    """Load the model of an entry, as it says unless an option does; raises `UsageError`.
 
-    - `revision`: a commit, tag or branch of the hub
-    - `device`: auto, cuda, mps, cpu, or one of several ("cuda:1")
-    - `dtype`: auto (bfloat16, or float32 on a CPU), bfloat16, float16 or float32
-    - `attention`: transformers' attention, sdpa by default, or eager, flash_attention_2, …
-    - `max_new_tokens`: tokens a caption may have; 1,024 by default, 2,048 in the preset tuna
-    - `system_prompt`: replaces the chat template's own
-    - `preset`: for LLaVA-Video, Qwen2-VL and Qwen2.5-VL, published (the default) or tuna
-    - `generation`: changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`
-    - `template`: arguments of the chat template, such as `{"enable_thinking": False}`
-    - `serve`: the command that starts a server of it, named where it does not fit
-    - `on_notice`: called with messages about what takes long
+    `on_notice` is called with messages about what takes long.
     """
-
-    revision: str | None
-    device: str
-    dtype: str
-    attention: str | None
-    max_new_tokens: int | None
-    system_prompt: str | None
-    preset: str | None
-    generation: Mapping[str, Any] | None
-    template: Mapping[str, Any] | None
-    serve: str | None
-    on_notice: Callable[[str], None]
-
-
-def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:
-    """Load `model`, a hub id or a folder, that the run calls `name`; raises `UsageError`."""
     transformers.logging.set_verbosity_error()
     if not sys.stderr.isatty():
         # An error is then one line.
         transformers.logging.disable_progress_bar()
+    model = entry.hub or entry.name
+    if options.revision and Path(model).is_dir():
+        raise UsageError(
+            f"--revision {options.revision}: {shown(model)} is a folder, not on the hub"
+        )
     with one_line_errors(model):
-        source = find_checkpoint(model, options.get("revision"))
-        before = folder_state(source.folder) if source.is_local else None
+        source = find_checkpoint(model, options.revision or entry.revision)
         is_llava_video = llava_video.ARCHITECTURE in (source.published.get("architectures") or ())
         load = _load_llava_video if is_llava_video else _load_native
-        loaded = load(source, name, options)
-        if before is not None and folder_state(source.folder) != before:
-            # Its hash may then be that of other weights.
-            raise UsageError(
-                f"{model}: was changed while it was loaded; run the same command again"
-            )
-    return loaded
+        return load(source, entry, options, on_notice)
 
 
-def _load_llava_video(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
-    model, published = source.model, source.published
-    wanted = options.get("preset") or "published"
+def _load_llava_video(
+    source: Checkpoint,
+    entry: ModelEntry,
+    options: CaptionerOptions,
+    on_notice: Callable[[str], None],
+) -> LoadedModel:
+    name, model, published = entry.name, source.model, source.published
+    wanted = entry.options.get("preset") or "published"
     if wanted not in llava_video.PRESETS:
         known = ", ".join(llava_video.PRESETS)
         raise UsageError(f"{name}: preset {wanted!r}: must be one of {known}")
-    if options.get("template"):
+    if entry.options.get("template"):
         raise UsageError(f"{name}: it takes no template")
     preset = llava_video.PRESETS[wanted]
     config = llava_video.build_config(published, model=name, preset=preset)
     with torch.device("meta"):
         meta = llava_video.LlavaVideoForConditionalGeneration(config)
     # A preset has the precision of the code that it follows, unless another is asked for.
-    placement, loading = _placed(name, source, meta, {"dtype": preset.dtype, **options})
+    placement, loading = _placed(source, meta, entry, options, preset.dtype)
     # The checkpoint's config.json says "llava", which is another model's name here.
     tokenizer: Any = AutoTokenizer.from_pretrained(
         model, config=config.text_config, **source.arguments
@@ -126,9 +109,8 @@ def _load_llava_video(source: Checkpoint, name: str, options: LoadOptions) -> Lo
             f"{model}: its checkpoint has more layers than its config.json states: {left[0]}"
         )
     if len(tokenizer) > config.image_token_index:
-        raise UsageError(f"{name}: its tokenizer leaves no id for the frames")
-    system = options.get("system_prompt")
-    system = _DEFAULT_SYSTEM if system is None else system
+        raise UsageError(f"{name}: its tokenizer uses the id that stands for the frames")
+    system = _DEFAULT_SYSTEM if entry.system is None else entry.system
     timed = bool(published.get("add_time_instruction", True))
     return _finished(
         source,
@@ -139,7 +121,8 @@ def _load_llava_video(source: Checkpoint, name: str, options: LoadOptions) -> Lo
         ),
         name=name,
         placement=placement,
-        options={"max_new_tokens": preset.max_new_tokens, **_given(options)},
+        decoding=_decoding(entry, options, preset.max_new_tokens),
+        on_notice=on_notice,
         # Its authors' code generates from embeddings, so the penalty never sees the prompt.
         penalises_prompt=False,
         mixes_frame_counts=True,
@@ -153,15 +136,21 @@ def _load_llava_video(source: Checkpoint, name: str, options: LoadOptions) -> Lo
     )
 
 
-def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
-    model = source.model
+def _load_native(
+    source: Checkpoint,
+    entry: ModelEntry,
+    options: CaptionerOptions,
+    on_notice: Callable[[str], None],
+) -> LoadedModel:
+    name, model = entry.name, source.model
+    preset = entry.options.get("preset")
     if source.is_local and source.file("adapter_config.json") is not None:
         # Whether it is applied depends on a package that may not be there.
         raise UsageError(f"{model}: has an adapter (adapter_config.json); merge it first")
     config = AutoConfig.from_pretrained(model, **source.arguments)
     # The part that reads and writes text; omni models have others.
     config = getattr(config, "thinker_config", None) or config
-    bounds = preset_bounds(config.model_type, options.get("preset"), model=name)
+    bounds = preset_bounds(config.model_type, preset, model=name)
     with torch.device("meta"):
         meta = AutoModelForImageTextToText.from_config(config)
     processor: Any = AutoProcessor.from_pretrained(model, **source.arguments)
@@ -169,29 +158,28 @@ def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedM
         raise UsageError(f"{name}: it takes no video ({config.model_type} has no video processor)")
     if getattr(processor, "chat_template", None) is None:
         raise UsageError(f"{name}: its processor has no chat template")
-    options = _given(options)
+    decoding = _decoding(entry, options, None if bounds is None else bounds.max_new_tokens)
     if bounds is not None:
-        limit = options.get("max_new_tokens") or bounds.max_new_tokens or _MAX_NEW_TOKENS
-        generation = {**(bounds.generation or {}), **(options.get("generation") or {})}
-        options = {**options, "max_new_tokens": limit, "generation": generation}
-        bounds = bounds.within(_context_length(config.get_text_config()), limit)
+        decoding = {**(bounds.generation or {}), **decoding}
+        context = _context_length(config.get_text_config())
+        bounds = bounds.within(context, decoding["max_new_tokens"])
     processing: dict[str, Any] = {}
     # The authors' code limits what a video may cost; without this transformers does not.
     if hasattr(processor.video_processor, "cap_pixels_per_frame"):
         processing["cap_pixels_per_frame"] = bounds is None
-    placement, loading = _placed(name, source, meta, options)
+    placement, loading = _placed(source, meta, entry, options)
     loaded, info = AutoModelForImageTextToText.from_pretrained(
         model, config=config, **source.arguments, **loading
     )
     check_complete(model, info)
-    system, template = options.get("system_prompt"), dict(options.get("template") or {})
+    template = dict(entry.options.get("template") or {})
     return _finished(
         source,
         loaded,
         processor.tokenizer,
         NativeInputs(
             processor,
-            system_prompt=system,
+            system_prompt=entry.system,
             options=processing,
             template=template,
             bounds=bounds,
@@ -199,39 +187,56 @@ def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedM
         ),
         name=name,
         placement=placement,
-        options=options,
+        decoding=decoding,
+        on_notice=on_notice,
         mixes_frame_counts=mixes_frame_counts(config.model_type),
         settings={
-            "system_prompt": system,
+            "system_prompt": entry.system,
             "processor": processing | ({} if bounds is None else bounds.settings()),
             **({"template": template} if template else {}),
-            **({} if bounds is None else {"preset": options.get("preset") or "published"}),
+            **({} if bounds is None else {"preset": preset or "published"}),
         },
     )
 
 
-def _given(options: LoadOptions) -> LoadOptions:
-    return cast("LoadOptions", {k: value for k, value in options.items() if value is not None})
+def _decoding(entry: ModelEntry, options: CaptionerOptions, of_tuna: int | None) -> dict[str, Any]:
+    """Return how captions are written where that differs from greedy decoding.
+
+    `of_tuna` is the limit of the preset tuna, that of the code which it reproduces.
+    """
+    tuna = of_tuna if entry.options.get("preset") == "tuna" else None
+    decoding: dict[str, Any] = {
+        "max_new_tokens": options.max_new_tokens or tuna or entry.max_new_tokens
+    }
+    temperature = entry.temperature if options.temperature is None else options.temperature
+    if temperature:
+        # From the whole distribution, as an endpoint does that is given only a temperature.
+        decoding |= {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
+    return decoding
 
 
 def _placed(
-    name: str, source: Checkpoint, meta: Any, options: LoadOptions
+    source: Checkpoint,
+    meta: Any,
+    entry: ModelEntry,
+    options: CaptionerOptions,
+    dtype: str = "auto",
 ) -> tuple[Placement, dict[str, Any]]:
     """Return where a model goes, and the arguments that load it there; raises `UsageError`.
 
-    `meta` is the model without its weights.
+    `meta` is the model without its weights; `dtype` is used where none is asked for.
     """
     size = source.size(meta)
     placement = place(
-        name,
+        entry.name,
         size,
-        device=options.get("device", "auto"),
-        dtype=options.get("dtype", "auto"),
-        serve=options.get("serve"),
+        device=options.device or "auto",
+        dtype=options.dtype or entry.options.get("dtype") or dtype,
+        serve=entry.serve,
     )
     loading: dict[str, Any] = {
         "dtype": placement.dtype,
-        "attn_implementation": options.get("attention") or _ATTENTION,
+        "attn_implementation": options.attn or _ATTENTION,
         "output_loading_info": True,
     }
     if room := dict(placement.room):
@@ -253,12 +258,13 @@ def _finished(
     *,
     name: str,
     placement: Placement,
-    options: LoadOptions,
+    decoding: Mapping[str, Any],
+    on_notice: Callable[[str], None],
     mixes_frame_counts: bool,
     settings: Mapping[str, Any],
     penalises_prompt: bool = True,
 ) -> LoadedModel:
-    """Return a model with its decoding, which is greedy unless `options` say otherwise."""
+    """Return a model with its decoding, which is greedy unless `decoding` says otherwise."""
     tokenizer.padding_side = "left"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -270,28 +276,23 @@ def _finished(
     loaded.eval()
     # Some kernels for packed weights work in another precision than was asked for.
     dtype = placement.dtype if quantised is None else loaded.dtype
-    decoding = _greedy(
-        loaded,
-        tokenizer,
-        options.get("max_new_tokens") or _MAX_NEW_TOKENS,
-        options.get("generation") or {},
-    )
+    generation = _greedy(loaded, tokenizer, decoding)
     recorded = {
         name: value
-        for name, value in _plain(decoding.to_dict()).items()
+        for name, value in _plain(generation.to_dict()).items()
         if value is not None and name not in _UNRECORDED
     }
     penalty = None
     if not penalises_prompt:
-        penalty, decoding.repetition_penalty = decoding.repetition_penalty, None
+        penalty, generation.repetition_penalty = generation.repetition_penalty, None
     # Defaults of every call come from here, so that nothing unrecorded takes effect.
-    loaded.generation_config = decoding
-    found = source.identity(options.get("on_notice"))
+    loaded.generation_config = generation
+    found = source.identity(on_notice)
     return LoadedModel(
         model=loaded,
         tokenizer=tokenizer,
         inputs=inputs,
-        generation=decoding,
+        generation=generation,
         device=placement.device,
         devices=placement.devices if placement.room else (),
         dtype=dtype,
@@ -311,9 +312,7 @@ def _finished(
     )
 
 
-def _greedy(
-    loaded: Any, tokenizer: Any, max_new_tokens: int, overrides: Mapping[str, Any]
-) -> GenerationConfig:
+def _greedy(loaded: Any, tokenizer: Any, overrides: Mapping[str, Any]) -> GenerationConfig:
     """Return the checkpoint's own decoding made greedy; a repetition penalty, say, stays."""
     config: GenerationConfig = copy.deepcopy(loaded.generation_config)
     for name in _SAMPLING:
@@ -326,13 +325,10 @@ def _greedy(
     config.do_sample = False
     config.num_beams = 1
     config.num_return_sequences = 1
-    config.max_new_tokens = max_new_tokens
     config.eos_token_id = sorted(ends)
     config.pad_token_id = tokenizer.pad_token_id
     config.return_dict_in_generate = False
     for name, value in overrides.items():
-        if not hasattr(config, name):
-            raise UsageError(f"generation setting {name}: transformers knows none of that name")
         setattr(config, name, value)
     return config
 

@@ -40,7 +40,7 @@ class CaptionerOptions(ModelOptions):
         its model.
     base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1.
     max_new_tokens : Tokens a caption may have. By default the catalogue's, 1024 for most.
-    temperature : Above 0, captions are drawn at random. By default the catalogue's, 0 for most.
+    temperature : Above 0, captions are sampled. By default the catalogue's, 0 for most.
     revision : A commit, tag or branch of the model on the hub. By default the catalogue's, else the
         newest.
     dtype : Precision in this process: auto, bfloat16, float16 or float32. By default auto, which is
@@ -52,7 +52,7 @@ class CaptionerOptions(ModelOptions):
     frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), or
         qwen-2fps or tuna-2fps, as published code takes them. By default the catalogue's.
     decoder : The decoder: pyav, or decord to compare with.
-    seed : The seed of --shuffle, and of captions drawn at random in this process.
+    seed : The seed of captions that are sampled in this process.
     allow_damaged : Caption what is left of videos that do not decode cleanly.
     readers : Videos that are decoded at a time.
     images : How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM).
@@ -79,7 +79,7 @@ class CaptionerOptions(ModelOptions):
         None, note="Or a `FrameReader`.", method="read", panel=FRAMES, metavar="POLICY"
     )
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
-    seed: int = option(0, panel=FRAMES, metavar="N", min=0)
+    seed: int = option(0, panel=MODEL, metavar="N", min=0)
     allow_damaged: bool = option(False, panel=FRAMES)
     readers: int = option(DEFAULT_READERS, panel=LIMITS, metavar="N", min=1, max=256)
     images: ImageKind | None = option(None, panel=FRAMES, metavar="KIND")
@@ -103,7 +103,6 @@ class GenerateOptions(CaptionerOptions):
     prompt_text : The prompt for every video, itself.
     videos : The folder of the videos. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.
-    shuffle : Show the frames in a random order, drawn with --seed.
     shard : Do part I of N; the last part to finish writes the run.
     """
 
@@ -113,7 +112,4 @@ class GenerateOptions(CaptionerOptions):
     prompt_text: str | None = option(None, panel=MODEL, metavar="TEXT")
     videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
-    shuffle: bool | int | None = option(
-        False, note="A number is such a seed, too.", kind=bool, min=0, panel=FRAMES
-    )
     shard: str | None = option(None, panel=MACHINES, metavar="I/N")

@@ -270,7 +270,7 @@ class _Pipeline:
         batch.clear()
         started = time.perf_counter()
         returned: Sequence[object]
-        failed: str | None = None
+        raised: str | None = None
         try:
             # A list made here would keep the frames alive as long as the call runs.
             returned = _as_list(await self._captioner.caption(_handed_over(requests)), len(seen))
@@ -279,15 +279,15 @@ class _Pipeline:
             return
         except Exception as failure:
             trace("model failed", failure=failure, indexes=[job.index for job, _, _ in seen])
-            failed = f"the model failed: {describe(failure, 300)}"
-            returned = [Uncaptioned(job.index, failed) for job, _, _ in seen]
+            raised = describe(failure, 300)
+            returned = [Uncaptioned(job.index, f"the model failed: {raised}") for job, _, _ in seen]
         seconds = (time.perf_counter() - started) / len(seen)
         for (job, frames, warnings), value in zip(seen, returned, strict=True):
             outcome = _checked(job, value, warnings, seconds, self._captioner.name)
             self._recorded(job, outcome, frames)
             if (error := self._fail_fast.record(outcome)) and not self._stopped:
                 self._stop(error)
-        if (down := self._fail_fast.called(failed, len(seen))) and not self._stopped:
+        if (down := self._fail_fast.called(raised, len(seen))) and not self._stopped:
             self._stop(down)
 
     def _recorded(
@@ -340,7 +340,7 @@ def _checked(
         return Uncaptioned(index, f"the model returned a {type(outcome).__name__}, not a caption")
     if outcome.index != index:
         other = shown(outcome.index)
-        return Uncaptioned(index, f"the model returned the outcome of {other} in its place")
+        return Uncaptioned(index, f"the model returned the outcome of {other} instead")
     if isinstance(outcome, Uncaptioned):
         return Uncaptioned(index, one_line(str(outcome.reason)))
     text, found = outcome.text.strip(), [*frame_warnings, *outcome.warnings]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from capeval.captioners.run_settings import generation_settings, settings_id
 from capeval.captioners.stored_work import Item, StoredPlan, StoredResult, StoredWork
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
-from capeval.runs.engine import Finished, Labels, Said, select
+from capeval.runs.engine import Finished, Labels, Stored, select
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
 from capeval.schema import Annotation
@@ -98,46 +97,28 @@ class GenerationWork(StoredWork[Line, Generation]):
 
     wanted: Wanted = field(kw_only=True)
 
-    @property
-    def shard(self) -> Shard | None:
-        """The shard of the annotations."""
-        return self.wanted.shard
-
-    @property
-    def videos(self) -> Path:
-        """The folder of the videos."""
-        return self.wanted.videos
-
-    def whole(self) -> GenerationWork:
-        """Return the work on all annotations."""
-        return replace(self, wanted=replace(self.wanted, shard=None, only=(), limit=None))
-
-    @cached_property
-    def items(self) -> dict[str, Item]:
-        """The annotated videos."""
-        annotations = enumerate(self.wanted.annotations)
-        return {one.index: Item(one.video or one.index, n) for n, one in annotations}
-
-    def chosen(self) -> list[str]:
-        """Return the videos that the filters leave."""
-        return [annotation.index for annotation in self.wanted.chosen()]
-
-    def settings(self) -> dict[str, Any]:
-        """Return what affects captions."""
-        prompt = self.wanted.prompts.settings(self.wanted.annotations)
-        return generation_settings(prompt, self.captioner, self.reader)
-
-    def about(self) -> dict[str, Any]:
-        """Return the annotations and the folder of the videos."""
+    def __post_init__(self) -> None:
+        """Set what is asked."""
         wanted = self.wanted
+        self.shard, self.videos = wanted.shard, wanted.videos
+        self.items = {
+            one.index: Item(one.video or one.index, n) for n, one in enumerate(wanted.annotations)
+        }
+        self.chosen = [annotation.index for annotation in wanted.chosen()]
+        prompt = wanted.prompts.settings(wanted.annotations)
+        self.settings = generation_settings(prompt, self.captioner, self.reader)
         annotations = {
             "path": wanted.annotations_path,
             "sha256": annotations_hash(wanted.annotations),
             "count": len(wanted.annotations),
         }
-        return {"annotations": annotations, "videos": str(wanted.videos)}
+        self.about = {"annotations": annotations, "videos": str(wanted.videos)}
 
-    def read(self, value: Any, expected: str) -> Said[Line]:
+    def whole(self) -> GenerationWork:
+        """Return the work on all annotations."""
+        return replace(self, wanted=replace(self.wanted, shard=None, only=(), limit=None))
+
+    def read(self, value: Any, expected: str) -> Stored[Line]:
         """Return a caption, or why there is none."""
         index = value.get("index") if isinstance(value, dict) else None
         if not isinstance(index, str):
@@ -154,20 +135,20 @@ class GenerationWork(StoredWork[Line, Generation]):
                 f"is a caption of {shown(index)}, which {self.wanted.annotations_path} does not "
                 "know; choose another --run"
             )
-        return Said(index, value)
+        return Stored(index, value)
 
-    def fits(self, said: Said[Line], video: Mapping[str, Any] | None) -> bool:
+    def fits(self, stored: Stored[Line], video: Mapping[str, Any] | None) -> bool:
         """Return whether a caption has a text, and its prompt and video are the same."""
-        line = said.value
-        return said.reason is not None or (
-            line.get("prompt") == prompt_hash(self._prompt(said.index))
+        line = stored.value
+        return stored.reason is not None or (
+            line.get("prompt") == prompt_hash(self._prompt(stored.index))
             and not is_empty(line["caption"])
             and (video is None or line.get("video") == video)
         )
 
-    def remains(self, said: Said[Line]) -> bool:
+    def remains(self, stored: Stored[Line]) -> bool:
         """Return whether an outdated caption has a text."""
-        return not is_empty(said.value["caption"])
+        return not is_empty(stored.value["caption"])
 
     def _prompt(self, index: str) -> str:
         return self.wanted.prompts.of(self.wanted.annotations[self.items[index].place])
@@ -176,13 +157,13 @@ class GenerationWork(StoredWork[Line, Generation]):
         """Return how a video is captioned."""
         return Job(index, path, self._prompt(index), video)
 
-    def said(
+    def stored(
         self,
         job: Job,
         outcome: Captioned | Uncaptioned,
         frames: Mapping[str, Any],
         settings: Mapping[str, Any],
-    ) -> Said[Line]:
+    ) -> Stored[Line]:
         """Return the line of a caption, or of the reason for its absence."""
         if isinstance(outcome, Uncaptioned):
             return self.failed(job.index, outcome.reason)
@@ -201,17 +182,17 @@ class GenerationWork(StoredWork[Line, Generation]):
             "seconds": round(outcome.seconds, 3),
             "warnings": list(outcome.warnings),
         }
-        return Said(job.index, line)
+        return Stored(job.index, line)
 
-    def failed(self, index: str, reason: str) -> Said[Line]:
+    def failed(self, index: str, reason: str) -> Stored[Line]:
         """Return why a video has no caption."""
-        return Said(index, {"index": index, "reason": reason}, reason)
+        return Stored(index, {"index": index, "reason": reason}, reason)
 
     def json(self, value: Line) -> Line:
         """Return the line itself."""
         return value
 
-    def result(self, finished: Finished[StoredPlan[Line], Said[Line]]) -> Generation:
+    def result(self, finished: Finished[StoredPlan[Line], Stored[Line]]) -> Generation:
         """Return the captions."""
         done = finished.done
         return Generation(

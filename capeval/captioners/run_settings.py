@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from capeval.captioners.protocol import Captioner
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps
 from capeval.runs.folder import RunFolder
-from capeval.text import shown
+from capeval.text import cut, listed, shown
 from capeval.video import FrameReader
 
-_ROOM = 160
-"""Characters of an error's 300 that are left for the settings that differ."""
-
-_FROM_PROMPT = "generation.processor.prompt_tokens"
-
 _HASH = "generation.weights.sha256"
-_FIRST = ("model", "generation.backend", _HASH)
-"""What another model changes; an error names these, and other settings while there is room."""
+_NAMED = 3
+"""How many of the settings that differ an error names."""
 
 
 def generation_settings(
@@ -71,39 +65,18 @@ def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> Mapping[str, A
         now["model"] = settings["model"]
     different = [key for key in {**then, **now} if dumps(then.get(key)) != dumps(now.get(key))]
     if different:
+        changes = (f"{k} {_short(then.get(k))} (now {_short(now.get(k))})" for k in different)
         raise InputError(
             "was generated with other settings, which cannot be mixed; choose another --run, or go "
-            f"back to {_changes(different, then, now)}",
+            f"back to {listed(changes, _NAMED)}",
             file=run.path,
         )
     return settings
 
 
-def _changes(different: Sequence[str], then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    # An error has one line, and a value that a reader can type says more than a hash.
-    beside = {key.rpartition(".")[0] for key in different if not key.endswith(".sha256")}
-    readable = [
-        key
-        for key in different
-        if not (key.endswith(".sha256") and key.rpartition(".")[0] in beside)
-        and not (key == _FROM_PROMPT and "prompt" in beside)
-    ]
-    prefix = re.compile(r"^(generation\.)*")
-    texts = {
-        key: f"{prefix.sub('', key)} {_short(key, then)} (now {_short(key, now)})"
-        for key in sorted(readable, key=lambda key: (key not in _FIRST, readable.index(key)))
-    }
-    named = sorted(texts, key=lambda key: (key not in _FIRST, len(texts[key])))
-    while len(named) > 1 and len(", ".join(texts[key] for key in named)) > _ROOM:
-        named.pop()
-    more = len(texts) - len(named)
-    listed = ", ".join(text for key, text in texts.items() if key in named)
-    return listed + (f", and {more} more" if more else "")
-
-
-def _short(key: str, settings: Mapping[str, Any]) -> str:
-    value = settings.get(key)
-    return shown(value[:12] if key.endswith(".sha256") and isinstance(value, str) else value)
+def _short(value: Any) -> str:
+    # The message is cut at 300 characters.
+    return cut(shown(value), 26)
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from capeval.captioners.backends import BACKENDS, as_captioner, is_plugin, load_plugin
@@ -21,7 +20,7 @@ from capeval.captioners.catalogue import (
 )
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import Job
-from capeval.captioners.protocol import Captioner
+from capeval.captioners.protocol import OpenCaptioner
 from capeval.config import CONFIG
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.meter import Meter
@@ -33,21 +32,6 @@ from capeval.text import describe, one_line, shown
 from capeval.video import FrameReader
 
 _OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
-
-
-@dataclass
-class OpenCaptioner:
-    """An open captioner, its entry in the catalogue, and the meter of its calls."""
-
-    captioner: Captioner
-    entry: ModelEntry
-    meter: Meter
-    base_url: str | None = None
-
-    @property
-    def priced(self) -> str:
-        """The name to look up in the price table."""
-        return str(self.captioner.settings.get("model", self.captioner.name))
 
 
 def choose_model(options: CaptionerOptions) -> ModelEntry | None:
@@ -72,8 +56,8 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
             return ModelEntry(name=name, reached="endpoint", frames="auto" if not served else "32")
         return by_hub.model_copy(update={"name": name, "reached": "endpoint"})
     entry = find_model(name, catalogue)
-    if entry.reached == "nowhere" and not served:
-        raise UsageError(f"{name} cannot be run from here: {entry.note}")
+    if entry.reached == "none" and not served:
+        raise UsageError(f"{name} cannot be run by capeval: {entry.note}")
     if served and "preset" in entry.options:
         raise UsageError(
             f"{name}: its preset runs in this process only; with --base-url name {entry.hub}"
@@ -149,39 +133,6 @@ def _refuse(called: str, options: CaptionerOptions, *names: str) -> None:
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-def load_arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
-    """Return how a model of this process is loaded: as its entry says, unless an option does.
-
-    The result is for `TransformersCaptioner.load`.
-    """
-    hub = entry.hub or entry.name
-    if options.revision and Path(hub).is_dir():
-        raise UsageError(f"--revision {options.revision}: {shown(hub)} is a folder, not on the hub")
-    # The preset has a limit of its own, that of the code which it reproduces.
-    limit = None if entry.options.get("preset") == "tuna" else entry.max_new_tokens
-    temperature = entry.temperature if options.temperature is None else options.temperature
-    arguments = {
-        **entry.options,
-        "name": entry.name,
-        "revision": options.revision or entry.revision,
-        "device": options.device or "auto",
-        "batch_size": options.batch_size,
-        "max_new_tokens": options.max_new_tokens or limit,
-        "system_prompt": entry.system,
-        "attention": options.attn,
-        "generation": _sampling(temperature or 0.0),
-        "seed": options.seed,
-        "serve": entry.serve,
-    }
-    return arguments | ({"dtype": options.dtype} if options.dtype else {})
-
-
-def _sampling(temperature: float) -> dict[str, Any] | None:
-    # From the whole distribution, as an endpoint does that is given only a temperature.
-    whole = {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
-    return whole if temperature else None
 
 
 def _arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Asking a model about videos and storing what it says: captions, or answers to questions.
+"""Ask a model about videos and store its replies: captions, or answers to questions.
 
 A process appends to the run's files, or as a shard to its own; all of them are read. The run as a
 whole, and the last shard to finish, write one file of each name, in order, and remove the shards'.
@@ -6,7 +6,6 @@ whole, and the last shard to finish, write one file of each name, in order, and 
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from capeval.captioners.run_settings import same_settings, settings_id
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
 from capeval.files.jsonl import numbered_lines, write_jsonl
 from capeval.files.videos import VideoFolder, none_found
-from capeval.runs.engine import Finished, Labels, Plan, Progress, Said, Spent, execute
+from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard, file_of, shards_in
 from capeval.schema import Usage
@@ -45,18 +44,18 @@ class Item:
 
 
 @dataclass(frozen=True)
-class StoredPlan(Plan[Said[ValueT]]):
+class StoredPlan(Plan[Stored[ValueT]]):
     """What is stored, and what is left to ask.
 
     Attributes
     ----------
     missing : why videos are not there, by item
-    outdated : what was said about an item as it was before
+    outdated : replies about items as they were before
     asked : how many items are wanted, done or not
     """
 
     settings: Mapping[str, Any]
-    outdated: Mapping[str, Said[ValueT]]
+    outdated: Mapping[str, Stored[ValueT]]
     asked: int
     missing: Mapping[str, str] = field(default_factory=dict)
 
@@ -92,17 +91,9 @@ class StoredResult(ABC):
 
     @property
     def warnings(self) -> dict[str, int]:
-        """How many replies have each warning; those that differ only in numbers are merged."""
-        counts = Counter(text for record in self.records for text in record.get("warnings") or ())
-        kinds: dict[str, list[str]] = {}
-        for text in counts:
-            kinds.setdefault(re.sub(r"\d+", "N", text), []).append(text)
-        # A kind with one text keeps its numbers.
-        merged = {
-            alike[0] if len(alike) == 1 else kind: sum(counts[text] for text in alike)
-            for kind, alike in kinds.items()
-        }
-        return dict(sorted(merged.items()))
+        """How many replies have each warning, the most common first."""
+        found = (text for record in self.records for text in record.get("warnings") or ())
+        return dict(Counter(found).most_common())
 
     @property
     def revisions(self) -> list[str]:
@@ -117,11 +108,25 @@ ResultT = TypeVar("ResultT", bound=StoredResult)
 class StoredWork(ABC, Generic[ValueT, ResultT]):
     """Asks a model what a run lacks; a `ResumableTask`.
 
-    `readers` videos are decoded at a time; `dollars` returns what calls have cost so far.
+    A subclass sets the fields that the constructor does not take.
+
+    Attributes
+    ----------
+    labels : how messages name what is asked
+    names : the files, without their endings
+    not_reached : why an item has nothing where the run was stopped before it
+    dollars : returns what calls have cost so far
+    readers : how many videos are decoded at a time
+    shard : the part that this process does, if not all
+    videos : the folder of the videos; None if the model sees none
+    items : all items in order
+    chosen : the items that are wanted now
+    settings : what affects the replies; a run has one set of them
+    about : what the manifest records of the items
     """
 
+    labels: ClassVar[Labels]
     names: ClassVar[tuple[str, ...]]
-    """The files, without their endings."""
     not_reached: ClassVar[str]
 
     run: RunFolder
@@ -130,55 +135,29 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     dollars: Callable[[], float] = lambda: 0.0
     readers: int = DEFAULT_READERS
     usage: Usage = field(default_factory=Usage)
-
-    @property
-    @abstractmethod
-    def labels(self) -> Labels:
-        """How messages name what is asked."""
-
-    @property
-    @abstractmethod
-    def shard(self) -> Shard | None:
-        """The shard that this process does, if not all."""
-
-    @property
-    @abstractmethod
-    def videos(self) -> Path | None:
-        """The folder of the videos; None if the model sees none."""
+    shard: Shard | None = field(init=False)
+    videos: Path | None = field(init=False)
+    items: Mapping[str, Item] = field(init=False)
+    chosen: Sequence[str] = field(init=False)
+    settings: Mapping[str, Any] = field(init=False)
+    about: Mapping[str, Any] = field(init=False)
 
     @abstractmethod
     def whole(self) -> Self:
         """Return the work on all items."""
 
-    @property
     @abstractmethod
-    def items(self) -> Mapping[str, Item]:
-        """All items in order."""
+    def read(self, value: Any, expected: str) -> Stored[ValueT]:
+        """Return what a line stores; raises `InputError` if its settings are not `expected`."""
 
-    @abstractmethod
-    def chosen(self) -> Sequence[str]:
-        """Return the items that are wanted now."""
-
-    @abstractmethod
-    def settings(self) -> Mapping[str, Any]:
-        """Return the settings that affect what the model says; a run has one set of them."""
-
-    @abstractmethod
-    def about(self) -> dict[str, Any]:
-        """Return what the manifest says of the items."""
-
-    @abstractmethod
-    def read(self, value: Any, expected: str) -> Said[ValueT]:
-        """Return what a line holds; raises `InputError` if the settings are not the `expected`."""
-
-    def check(self, stored: Sequence[Said[ValueT]]) -> None:
+    def check(self, stored: Sequence[Stored[ValueT]]) -> None:
         """Raise `InputError` where a run is about something else."""
 
     @abstractmethod
-    def fits(self, said: Said[ValueT], video: Mapping[str, Any] | None) -> bool:
+    def fits(self, stored: Stored[ValueT], video: Mapping[str, Any] | None) -> bool:
         """Return whether the item would be asked in the same way now.
 
-        `video` is None if the file no longer exists: what was said of it is still valid.
+        `video` is None if the file no longer exists: the stored reply stays valid.
         """
 
     @abstractmethod
@@ -186,56 +165,56 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         """Return how an item is asked."""
 
     @abstractmethod
-    def said(
+    def stored(
         self,
         job: Job,
         outcome: Captioned | Uncaptioned,
         frames: Mapping[str, Any],
         settings: Mapping[str, Any],
-    ) -> Said[ValueT]:
+    ) -> Stored[ValueT]:
         """Return what is stored of an outcome."""
 
     @abstractmethod
-    def failed(self, index: str, reason: str) -> Said[ValueT]:
+    def failed(self, index: str, reason: str) -> Stored[ValueT]:
         """Return what is stored of an item whose video is not there."""
 
     @abstractmethod
     def json(self, value: ValueT) -> Mapping[str, Any]:
         """Return the line that holds a value."""
 
-    def remains(self, said: Said[ValueT]) -> bool:  # noqa: ARG002
-        """Return whether what is outdated is kept until there is something new."""
+    def remains(self, stored: Stored[ValueT]) -> bool:  # noqa: ARG002
+        """Return whether an outdated reply is kept until there is a new one."""
         return False
 
     @abstractmethod
-    def result(self, finished: Finished[StoredPlan[ValueT], Said[ValueT]]) -> ResultT:
+    def result(self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]]) -> ResultT:
         """Return the result of this run or shard."""
 
     def file(self, name: str) -> Path:
         """Return a file that this process appends to."""
         return file_of(self.run.path, name, self.shard)
 
-    def _name(self, said: Said[ValueT]) -> str:
-        return self.names[0 if said.reason is None else -1]
+    def _name(self, stored: Stored[ValueT]) -> str:
+        return self.names[0 if stored.reason is None else -1]
 
     @contextmanager
     def locked(self, *, wait: float = 0.0) -> Iterator[None]:
-        """Lock the run, which no shard may be at work on, or the shard."""
+        """Lock the shard, or the run, of which no shard may be running."""
         with self.run.locked(part=self.shard.label if self.shard else "", wait=wait):
             for other in () if self.shard else shards_in(self.run.path):
                 try:
                     with self.run.locked(part=other.label):
                         pass
                 except RunLocked:
-                    still = f"{self.run}: shard {other} is still at work; wait for it"
+                    still = f"{self.run}: shard {other} is still running; wait for it"
                     raise RunLocked(still) from None
             yield
 
     def kept(self) -> StoredPlan[ValueT]:
         """Read what is stored; raises `InputError`."""
-        settings = same_settings(self.run, self.settings())
+        settings = same_settings(self.run, self.settings)
         expected = settings_id(settings)
-        stored: list[Said[ValueT]] = []
+        stored: list[Stored[ValueT]] = []
         for name in self.names:
             for shard in (None, *shards_in(self.run.path)):
                 file = file_of(self.run.path, name, shard)
@@ -249,21 +228,21 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
                         ) from None
         self.check(stored)
         videos = None if self.videos is None else VideoFolder(self.videos)
-        made: dict[str, Said[ValueT]] = {}
-        failed: dict[str, Said[ValueT]] = {}
-        outdated: dict[str, Said[ValueT]] = {}
-        for said in stored:
-            if said.index in self.items and self.fits(said, self._found(said.index, videos)):
-                (made if said.reason is None else failed)[said.index] = said
-            elif said.reason is None:
-                outdated[said.index] = said
+        made: dict[str, Stored[ValueT]] = {}
+        failed: dict[str, Stored[ValueT]] = {}
+        outdated: dict[str, Stored[ValueT]] = {}
+        for one in stored:
+            if one.index in self.items and self.fits(one, self._found(one.index, videos)):
+                (made if one.reason is None else failed)[one.index] = one
+            elif one.reason is None:
+                outdated[one.index] = one
         return StoredPlan(
             name=f"{self.run.name} (shard {self.shard})" if self.shard else self.run.name,
             kept=failed | made,
             todo=(),
             settings=settings,
-            outdated={index: said for index, said in outdated.items() if index not in made},
-            asked=len(self.chosen()),
+            outdated={index: one for index, one in outdated.items() if index not in made},
+            asked=len(self.chosen),
         )
 
     def _found(self, index: str, videos: VideoFolder | None) -> Mapping[str, Any] | None:
@@ -280,7 +259,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         missing: dict[str, str] = {}
         absent: dict[str, str] = {}  # the same by video
         videos = None if self.videos is None else VideoFolder(self.videos)
-        for index in self.chosen():
+        for index in self.chosen:
             if index in kept and kept[index].reason is None:
                 continue
             try:
@@ -288,7 +267,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             except VideoError as error:
                 missing[index] = absent[self.items[index].video] = str(error)
                 kept[index] = self.failed(index, str(error))
-        if absent and not todo and all(said.reason is not None for said in kept.values()):
+        if absent and not todo and all(one.reason is not None for one in kept.values()):
             raise InputError(
                 f"{none_found(absent)}; name the folder of the videos with --videos",
                 file=self.videos,
@@ -305,36 +284,36 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             if self.shard:  # shards start together, and each writes the same
                 stack.enter_context(self.run.locked(wait=_WAIT_FOR_OTHERS))
                 same_settings(self.run, plan.settings)
-            manifest = self.run.read_manifest() | self.about()
+            manifest = self.run.read_manifest() | dict(self.about)
             manifest["generation"] = dict(plan.settings)
             manifest["capeval"] = __version__
             self.run.write_manifest(manifest)
 
     async def perform(
-        self, plan: StoredPlan[ValueT], record: Callable[[Said[ValueT]], None]
+        self, plan: StoredPlan[ValueT], record: Callable[[Stored[ValueT]], None]
     ) -> None:
         """Ask what the plan lists."""
 
-        def said(job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]) -> None:
+        def keep(job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]) -> None:
             if isinstance(outcome, Captioned):
                 self.usage += outcome.usage
                 if outcome.model == self.captioner.name:  # the folder may have been renamed
                     outcome = replace(outcome, model=plan.settings["model"])
-            record(self.said(job, outcome, frames, plan.settings))
+            record(self.stored(job, outcome, frames, plan.settings))
 
         await caption_videos(
-            plan.todo, self.reader, self.captioner, record=said, threads=self.readers
+            plan.todo, self.reader, self.captioner, record=keep, threads=self.readers
         )
 
     def line(
-        self, plan: StoredPlan[ValueT], outcome: Said[ValueT]
+        self, plan: StoredPlan[ValueT], outcome: Stored[ValueT]
     ) -> tuple[Path, Mapping[str, Any]]:
         """Return where an outcome is appended."""
         del plan
         return self.file(self._name(outcome)), self.json(outcome.value)
 
-    def finish(self, plan: StoredPlan[ValueT], done: Mapping[str, Said[ValueT]]) -> None:
-        """Write all in order; a whole run takes in its shards."""
+    def finish(self, plan: StoredPlan[ValueT], done: Mapping[str, Stored[ValueT]]) -> None:
+        """Write all in order; a whole run merges its shards."""
         self.write(plan, done)
         # Killed before this line, the next run does the same again.
         for shard in () if self.shard else shards_in(self.run.path):
@@ -342,22 +321,22 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
                 file_of(self.run.path, name, shard).unlink(missing_ok=True)
             (self.run.path / f".lock.{shard.label}").unlink(missing_ok=True)
 
-    def write(self, plan: StoredPlan[ValueT], done: Mapping[str, Said[ValueT]]) -> None:
+    def write(self, plan: StoredPlan[ValueT], done: Mapping[str, Stored[ValueT]]) -> None:
         """Write the files of this process, atomically and in order."""
         remaining = {
-            index: said
-            for index, said in plan.outdated.items()
-            if self.remains(said) and (index not in done or done[index].reason is not None)
+            index: one
+            for index, one in plan.outdated.items()
+            if self.remains(one) and (index not in done or done[index].reason is not None)
         }
         for name in self.names:
             file = self.file(name)
             own = self._own(file, settings_id(plan.settings))
             lines = [
-                self.json(said.value)
+                self.json(one.value)
                 for index in self.mine()
-                for said in (remaining.get(index), done.get(index))
-                if said is not None and self._name(said) == name
-                if index in own or said.reason is not None
+                for one in (remaining.get(index), done.get(index))
+                if one is not None and self._name(one) == name
+                if index in own or one.reason is not None
             ]
             if lines or (name == self.names[0] and file.exists()):
                 write_jsonl(file, lines)
@@ -379,17 +358,17 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         """Return what the replies used."""
         return Spent(self.usage.input_tokens + self.usage.output_tokens, self.dollars())
 
-    def common(self, finished: Finished[StoredPlan[ValueT], Said[ValueT]]) -> dict[str, Any]:
+    def common(self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]]) -> dict[str, Any]:
         """Return the fields of `StoredResult`."""
         done = finished.done
-        made = {index: said for index, said in done.items() if said.reason is None}
+        made = {index: one for index, one in done.items() if one.reason is None}
         return {
             "run": self.run,
             "shard": self.shard,
             "asked": finished.plan.asked,
             "left": {
                 index: (done[index].reason if index in done else None) or self.not_reached
-                for index in self.chosen()
+                for index in self.chosen
                 if index not in made
             },
             "new": len(finished.new & made.keys()),
@@ -407,7 +386,7 @@ def found(name: str, videos: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
 
 
 async def complete(work: StoredWork[ValueT, ResultT], progress: Progress | None = None) -> ResultT:
-    """Do what a run or shard lacks; the last shard to finish takes in all."""
+    """Do what a run or shard lacks; the last shard to finish merges all."""
     finished = await execute(work, progress)
     if work.shard is None or finished.stopped:
         return work.result(finished)

@@ -11,14 +11,19 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.captioners.batch_size import BatchSize
 from capeval.captioners.caption_cleanup import repetition_warning
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
-from capeval.captioners.selection import OpenCaptioner, load_arguments
+from capeval.captioners.protocol import (
+    Captioned,
+    CaptionRequest,
+    LoadedModel,
+    OpenCaptioner,
+    Uncaptioned,
+)
 from capeval.llm.meter import Meter
 from capeval.local_models.devices import (
     MemoryMeter,
@@ -33,7 +38,6 @@ from capeval.text import one_line
 
 if TYPE_CHECKING:
     from capeval.captioners.likelihoods import ContinuationScorer, Score
-    from capeval.captioners.loading import LoadOptions
 
 Outcome = Captioned | Uncaptioned
 
@@ -66,30 +70,6 @@ class TransformersCaptioner:
         self._scorer: ContinuationScorer | None = None
         # Neither a processor nor a model is safe to use from two threads.
         self._preparing, self._generating = threading.Lock(), threading.Lock()
-
-    @classmethod
-    def load(
-        cls,
-        model: str,
-        *,
-        name: str | None = None,
-        batch_size: int | Literal["auto"] = "auto",
-        seed: int = 0,
-        **options: Unpack[LoadOptions],
-    ) -> TransformersCaptioner:
-        """Load a model that transformers has a class for; none of its repository's code runs.
-
-        `model` is a hub id or a folder in the same layout, and `name` what the run calls it; `seed`
-        is that of captions drawn at random, where `options` ask for such;
-        `options` are those of `capeval.captioners.loading.LoadOptions`. Raises `MissingExtra`
-        and `UsageError`.
-        """
-        require_packages(_NEEDED, "generate")
-        from capeval.captioners.loading import load_model
-
-        called = model if name is None else name
-        loaded = load_model(model, name=called, **options)
-        return cls(loaded, name=called, batch_size=batch_size, seed=seed)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -290,19 +270,28 @@ class TransformersCaptioner:
         )
 
 
+def _load(
+    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
+) -> LoadedModel:
+    require_packages(_NEEDED, "generate")
+    from capeval.captioners.loading import load_model
+
+    return load_model(entry, options, on_notice)
+
+
 @asynccontextmanager
 async def open_transformers(
     entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
-    """Load the model of a catalogue entry into this process for the block."""
-    load = partial(
-        TransformersCaptioner.load,
-        entry.hub or entry.name,
-        on_notice=on_notice,
-        **load_arguments(entry, options),
-    )
+    """Load the model of a catalogue entry into this process for the block.
+
+    It is one that transformers has a class for; none of its repository's code runs.
+    """
     # It may take minutes: Ctrl-C works meanwhile.
-    captioner = await in_thread(load)
+    loaded = await in_thread(partial(_load, entry, options, on_notice))
+    captioner = TransformersCaptioner(
+        loaded, name=entry.name, batch_size=options.batch_size, seed=options.seed
+    )
     try:
         yield OpenCaptioner(captioner, entry, Meter())
     finally:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from capeval.api.asking_session import AskingSession
-from capeval.captioners.selection import GenerationEstimate, OpenCaptioner
+from capeval.captioners.protocol import OpenCaptioner
+from capeval.captioners.selection import GenerationEstimate
 from capeval.captioners.stored_work import StoredResult
 from capeval.cli.output import print_json
 from capeval.cli.session import DONE, INCOMPLETE, Session, ask, expected_cost, next_step

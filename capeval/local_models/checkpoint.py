@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import pickle
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from huggingface_hub import constants, model_info
 from huggingface_hub.errors import StrictDataclassError
@@ -102,21 +99,20 @@ class Checkpoint:
         else:
             info = model_info(self.model, revision=self.revision, files_metadata=True)
             files = {one.rfilename: one.size or 0 for one in info.siblings or ()}
-        # Where the same weights are there in both formats, transformers loads the first.
+        # Of a checkpoint that has its weights in both formats, transformers loads the first.
         sums = (
             sum(size for name, size in files.items() if name.endswith(suffix))
             for suffix in (".safetensors", ".bin")
         )
         return next((size for size in sums if size), 0)
 
-    def identity(self, on_notice: Callable[[str], None] | None = None) -> dict[str, str] | str:
+    def identity(self, on_notice: Callable[[str], None]) -> dict[str, str] | str:
         """Return what identifies the weights: a hash, or the hub's id, whose commit is known."""
         if not self.is_local:
             return self.model
-        notice = on_notice or (lambda _: None)
         return {
             "folder": self.folder.resolve().name,
-            "sha256": folder_hash(self.folder, on_notice=notice),
+            "sha256": folder_hash(self.folder, on_notice=on_notice),
         }
 
 
@@ -134,9 +130,7 @@ def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
     is_local = Path(model).is_dir()
     if is_local:
         file: str | Path | None = Path(model) / "config.json"
-        _check_generation_config(Path(model) / "generation_config.json")
     else:
-        use_downloads_if_unreachable()
         file = cached_file(model, "config.json", revision=revision)
     if file is None:
         raise OSError("it has no config.json")
@@ -145,41 +139,6 @@ def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
         raise OSError("its config.json is not an object")
     commit = None if is_local else extract_commit_hash(str(file), None) or revision
     return Checkpoint(model, loaded, Path(file).parent, commit)
-
-
-def _check_generation_config(file: Path) -> None:
-    # transformers replaces a damaged one by defaults, without a word.
-    if not file.is_file():
-        return
-    try:
-        is_object = isinstance(json.loads(file.read_text(encoding="utf-8")), dict)
-    except ValueError as error:
-        raise UsageError(f"{file}: is not JSON: {error}") from None
-    if not is_object:
-        raise UsageError(f"{file}: must be an object")
-
-
-# Answers of a reachable hub take a tenth of a second; a firewall that drops packets never answers.
-_SECONDS = 5.0
-
-
-def use_downloads_if_unreachable() -> None:
-    """Load only what was downloaded before, from now on, if the hub cannot be reached.
-
-    Without this, huggingface_hub tries each file of a model again and again, for minutes, although
-    all of them are on disk. Behind a proxy nothing is tried here.
-    """
-    if constants.HF_HUB_OFFLINE:
-        return
-    hub = urlsplit(constants.ENDPOINT)
-    host = hub.hostname or ""
-    if hub.scheme in getproxies() and not proxy_bypass(host):
-        return
-    try:
-        port = hub.port or (80 if hub.scheme == "http" else 443)
-        socket.create_connection((host, port), timeout=_SECONDS).close()
-    except (OSError, ValueError):
-        constants.HF_HUB_OFFLINE = True
 
 
 def check_complete(model: str, info: Mapping[str, Any]) -> None:
@@ -216,7 +175,7 @@ def one_line_errors(model: str) -> Iterator[None]:
     except pickle.UnpicklingError as error:
         # torch's message advises to run the code in the file.
         raise UsageError(
-            f"{model}: cannot be loaded: its weights are damaged, or hold code, which is never run"
+            f"{model}: cannot be loaded: its weights are damaged, or contain code, which is not run"
         ) from error
     except Exception as error:
         # A damaged file or a malformed field can raise anything.

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from capeval.local_models.checkpoint import CheckpointSize
 
 _GIB = 2**30
-# Weights, and what one video of 32 frames needs in addition: its cache and its activations.
-_MEMORY_PER_WEIGHT = 1.15
+MEMORY_PER_WEIGHT = 1.15
+"""Weights, and what one video of 32 frames needs in addition: its cache and its activations."""
 # A larger model is not run on a CPU unless requested: a caption would take minutes.
 _MOST_PARAMETERS_UNASKED = 1_000_000_000
 _NAMES = ("auto", "cuda", "mps", "cpu")
@@ -45,8 +45,8 @@ def require_packages(names: Sequence[str], extra: str, *, optional: Sequence[str
             # A library built for another torch fails while its operators are registered.
             raise UsageError(
                 f"{name} {_version(name)} does not work with torch {_version('torch')} "
-                f"({one_line(str(error), 80)}): install a torch and a {name} that "
-                "belong together, both from one index"
+                f"({one_line(str(error), 80)}): install versions of torch and {name} "
+                "that match, both from the same index"
             ) from error
 
 
@@ -97,14 +97,14 @@ def place(
     precision = _precision(dtype, chosen.type)
     if chosen.type == "cpu" and device == "auto" and size.parameters > _MOST_PARAMETERS_UNASKED:
         raise UsageError(
-            f"{model} needs a GPU with {_memory(size, torch.bfloat16)}, and this machine shows "
+            f"{model} needs a GPU with {_memory(size, torch.bfloat16)}, and this machine has "
             f"none; {_advice(serve)}; --device cpu is slow"
         )
     devices = [chosen]
     if chosen.type == "cuda" and ":" not in device:
         devices = [torch.device("cuda", gpu) for gpu in range(torch.cuda.device_count())]
     free = [free_memory(one) for one in devices]
-    needed = size.bytes(precision) * _MEMORY_PER_WEIGHT
+    needed = size.bytes(precision) * MEMORY_PER_WEIGHT
     for one, memory in zip(devices, free, strict=True):
         if memory is None or needed <= memory:
             return Placement(one, precision)
@@ -115,7 +115,7 @@ def place(
             f"{model} needs {_memory(size, precision)} on {where}, of which {total / _GIB:.1f} GiB "
             f"are free; {_advice(serve)}"
         )
-    room = {gpu: int((memory or 0) / _MEMORY_PER_WEIGHT) for gpu, memory in enumerate(free)}
+    room = {gpu: int((memory or 0) / MEMORY_PER_WEIGHT) for gpu, memory in enumerate(free)}
     return Placement(devices[0], precision, room)
 
 
@@ -135,7 +135,7 @@ def _advice(serve: str | None) -> str:
 
 
 def _memory(size: CheckpointSize, dtype: torch.dtype) -> str:
-    needed = size.bytes(dtype) * _MEMORY_PER_WEIGHT / _GIB
+    needed = size.bytes(dtype) * MEMORY_PER_WEIGHT / _GIB
     # Not "of GPU memory": the message is also used for a CPU.
     return f"about {needed:.{0 if needed >= 10 else 1}f} GiB ({size.precision(dtype)})"
 
@@ -155,11 +155,9 @@ def one_device(device: str = "auto") -> torch.device:
     if kind == "auto":
         return torch.device("cuda:0" if count else "mps" if has_mps else "cpu")
     if (kind == "cuda" and not count) or (kind == "mps" and not has_mps):
-        raise UsageError(
-            f"--device {device}: this machine shows no {kind} device; use --device cpu"
-        )
+        raise UsageError(f"--device {device}: this machine has no {kind} device; use --device cpu")
     if kind == "cuda" and int(number or 0) >= count:
-        raise UsageError(f"--device {device}: this machine shows {count} CUDA device(s)")
+        raise UsageError(f"--device {device}: this machine has {count} CUDA device(s)")
     return torch.device("cuda", int(number or 0)) if kind == "cuda" else torch.device(kind)
 
 

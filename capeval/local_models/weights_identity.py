@@ -21,7 +21,7 @@ _UNUSED = frozenset(
     {"trainer_state.json", "training_args.bin", "all_results.json", "train_results.json"}
     | {"optimizer.pt", "scheduler.pt", "eval_results.json", "requirements.txt", "LICENSE.txt"}
 )
-# Without a graphics card's worth of weights nobody notices the time.
+# Less is read in a few seconds.
 _WORTH_A_NOTICE = 2 << 30
 # Hashing is limited by the disk; more threads would only compete for it.
 _THREADS = 4
@@ -54,21 +54,11 @@ def folder_hash(folder: Path, *, on_notice: Callable[[str], None] = lambda _: No
     return hashlib.sha256(os.fsencode(listed)).hexdigest()
 
 
-def folder_state(folder: Path) -> list[tuple[str, int, int, int, int]]:
-    """Return what changes when a file of a model, or what a link leads to, is replaced."""
-    states = [(file.name, file.stat()) for file in model_files(folder)]
-    # The time of the last change of an inode moves even where a copy was given the old file's
-    # modification time.
-    return [
-        (name, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for name, one in states
-    ]
-
-
 def model_files(folder: Path) -> list[Path]:
     """Return the files of `folder` from which a model, its tokenizer or processor is loaded."""
     inside = [path for path in folder.iterdir() if _is_used(path)]
     if any(path.name in _PREFERRED for path in inside):
-        # The same weights may be there in another format as well.
+        # Many checkpoints have the same weights in another format as well.
         inside = [path for path in inside if path.suffix not in _WEIGHTS[1:]]
     # Further chat templates have a folder of their own.
     return sorted([*inside, *(folder / "additional_chat_templates").glob("*.jinja")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from capeval.mcq.asking import Asking
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_job import ASKED, QuestionJob
 from capeval.mcq.questions import questions_hash
-from capeval.runs.engine import Finished, Labels, Said
-from capeval.runs.shards import Shard
+from capeval.runs.engine import Finished, Labels, Stored
 from capeval.schema.question import Question, Response
 from capeval.text import complaint, shown
 from capeval.video import FrameSet
@@ -77,50 +75,23 @@ class QuestionItem(Item):
 class AnswerWork(StoredWork[Response, Answers]):
     """Answers the questions of a run with one model."""
 
+    labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
     names = ("responses",)
     not_reached = "not asked: the run was stopped"
 
     asking: Asking = field(kw_only=True)
+    items: Mapping[str, QuestionItem] = field(init=False)
 
-    @property
-    def labels(self) -> Labels:
-        """How messages name what is asked."""
-        return Labels(doing="asking", item="question", done="answered", failed="unanswered")
-
-    @property
-    def shard(self) -> Shard | None:
-        """The shard of the questions."""
-        return self.asking.shard
-
-    @property
-    def videos(self) -> Path | None:
-        """The folder of the videos."""
-        return self.asking.videos
-
-    def whole(self) -> AnswerWork:
-        """Return the work on all questions of the file."""
-        asking = replace(self.asking, shard=None, chosen=self.asking.questions)
-        return replace(self, asking=asking)
-
-    @cached_property
-    def items(self) -> dict[str, QuestionItem]:
-        """The questions in order."""
-        return {
-            question.id: QuestionItem(question.video, n, question)
-            for n, question in enumerate(self.asking.questions)
-        }
-
-    def chosen(self) -> list[str]:
-        """Return the questions that the filters leave."""
-        return [question.id for question in self.asking.chosen]
-
-    def settings(self) -> dict[str, Any]:
-        """Return what affects replies."""
-        return self.asking.settings(self.captioner)
-
-    def about(self) -> dict[str, Any]:
-        """Return the questions, and where the videos and subtitles are."""
+    def __post_init__(self) -> None:
+        """Set what is asked."""
         asking = self.asking
+        self.shard, self.videos = asking.shard, asking.videos
+        self.items = {
+            question.id: QuestionItem(question.video, n, question)
+            for n, question in enumerate(asking.questions)
+        }
+        self.chosen = [question.id for question in asking.chosen]
+        self.settings = asking.settings(self.captioner)
         questions = {
             "path": asking.path,
             "sha256": questions_hash(asking.questions),
@@ -128,9 +99,15 @@ class AnswerWork(StoredWork[Response, Answers]):
         }
         subtitles = None if asking.subtitles is None else asking.subtitles.path
         places = {"videos": asking.videos, "subtitles": subtitles}
-        return {"questions": questions} | {k: str(v) for k, v in places.items() if v is not None}
+        known = {name: str(path) for name, path in places.items() if path is not None}
+        self.about = {"questions": questions} | known
 
-    def read(self, value: Any, expected: str) -> Said[Response]:
+    def whole(self) -> AnswerWork:
+        """Return the work on all questions of the file."""
+        asking = replace(self.asking, shard=None, chosen=self.asking.questions)
+        return replace(self, asking=asking)
+
+    def read(self, value: Any, expected: str) -> Stored[Response]:
         """Return a response, with the answer and the tags that the question has now."""
         try:
             stored = Response.model_validate(value)
@@ -149,9 +126,9 @@ class AnswerWork(StoredWork[Response, Answers]):
                 "be mixed in one run"
             )
         now = {"answer": item.question.answer, "tags": item.question.tags}
-        return _said(stored.model_copy(update=now))
+        return _stored(stored.model_copy(update=now))
 
-    def check(self, stored: Sequence[Said[Response]]) -> None:
+    def check(self, stored: Sequence[Stored[Response]]) -> None:
         """Refuse a run about other questions with the same ids: its replies would be replaced."""
         if not stored or any(_is_same(one.value, self.items[one.index].question) for one in stored):
             return
@@ -164,12 +141,12 @@ class AnswerWork(StoredWork[Response, Answers]):
                 file=self.run.path,
             )
 
-    def fits(self, said: Said[Response], video: Mapping[str, Any] | None) -> bool:
+    def fits(self, stored: Stored[Response], video: Mapping[str, Any] | None) -> bool:
         """Return whether the question and its prompt, frames and video are the same."""
-        item = self.items[said.index]
+        item = self.items[stored.index]
         job = self.asking.job(item.question, video or {})
-        return _is_same(said.value, item.question) and (
-            said.reason is not None or job.is_answered_by(said.value)
+        return _is_same(stored.value, item.question) and (
+            stored.reason is not None or job.is_answered_by(stored.value)
         )
 
     def job(self, index: str, path: Path, video: Mapping[str, Any]) -> QuestionJob:
@@ -192,27 +169,27 @@ class AnswerWork(StoredWork[Response, Answers]):
         if self.file(self.names[0]).exists():
             self.write(plan, {i: one for i, one in plan.kept.items() if i not in again})
 
-    def said(
+    def stored(
         self,
         job: Job,
         outcome: Captioned | Uncaptioned,
         frames: Mapping[str, Any],
         settings: Mapping[str, Any],
-    ) -> Said[Response]:
+    ) -> Stored[Response]:
         """Return a response."""
         assert isinstance(job, QuestionJob)  # noqa: S101 - the plan has no others
-        return _said(_response(job, outcome, frames, settings))
+        return _stored(_response(job, outcome, frames, settings))
 
-    def failed(self, index: str, reason: str) -> Said[Response]:
+    def failed(self, index: str, reason: str) -> Stored[Response]:
         """Return a response without a reply."""
         response = Response.to(self.items[index].question, None, reason=reason)
-        return _said(response.model_copy(update={"symbols": self.asking.symbols}))
+        return _stored(response.model_copy(update={"symbols": self.asking.symbols}))
 
     def json(self, value: Response) -> dict[str, Any]:
         """Return the line of a response."""
         return value.model_dump(mode="json")
 
-    def result(self, finished: Finished[StoredPlan[Response], Said[Response]]) -> Answers:
+    def result(self, finished: Finished[StoredPlan[Response], Stored[Response]]) -> Answers:
         """Return the responses."""
         done = finished.done
         return Answers(
@@ -222,9 +199,9 @@ class AnswerWork(StoredWork[Response, Answers]):
         )
 
 
-def _said(response: Response) -> Said[Response]:
+def _stored(response: Response) -> Stored[Response]:
     reason = None if response.reply is not None else response.reason or "no reply"
-    return Said(response.id, response, reason)
+    return Stored(response.id, response, reason)
 
 
 def _is_same(stored: Response, question: Question) -> bool:

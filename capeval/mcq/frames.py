@@ -6,14 +6,15 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from capeval.errors import UsageError, VideoError
+from capeval.runs.concurrency import Recent
 from capeval.schema.question import Question
 from capeval.text import listed, nearest, shown
 from capeval.video import FrameReader, FrameSet, Given, Middle, Policy
@@ -188,36 +189,15 @@ def no_frames() -> FrameSet:
     return FrameSet(np.zeros((0, 1, 1, 3), np.uint8), (), (), 0, 1.0, 0.0, decoder="none")
 
 
-class RecentReads:
-    """The last `keep` videos that were read, each with the reader that read it.
-
-    Fewer are kept if their frames are more than `most_bytes`, but always the last one.
-    """
-
-    def __init__(self, keep: int, most_bytes: int = 1 << 30) -> None:
-        self._keep, self._most_bytes = keep, most_bytes
-        self._lock = threading.Lock()
-        self._reads: dict[tuple[FrameReader, Path], Future[FrameSet]] = {}
-
-    def of(self, reader: FrameReader, path: Path) -> tuple[Future[FrameSet], bool]:
-        """Return the frames of a video, and whether the caller has to read them."""
-        with self._lock:
-            waiting = self._reads.pop((reader, path), None)
-            future = waiting or Future()
-            self._reads[reader, path] = future
-            while len(self._reads) > self._keep or (len(self._reads) > 1 and self._is_full()):
-                del self._reads[next(iter(self._reads))]
-        return future, waiting is None
-
-    def _is_full(self) -> bool:
-        read = (one for one in self._reads.values() if one.done() and not one.exception())
-        return sum(one.result().frames.nbytes for one in read) > self._most_bytes
+def recent_reads(keep: int, most_bytes: int = 1 << 30) -> Recent[FrameSet]:
+    """Return a memory of the last `keep` videos; their frames take up to about `most_bytes`."""
+    return Recent(keep, size=lambda read: read.frames.nbytes, most=most_bytes)
 
 
 class SharedReader:
     """Reads the frames of a video once for the questions about it that follow each other."""
 
-    def __init__(self, reader: FrameReader, recent: RecentReads) -> None:
+    def __init__(self, reader: FrameReader, recent: Recent[FrameSet]) -> None:
         self._reader, self._recent = reader, recent
 
     @property
@@ -232,15 +212,8 @@ class SharedReader:
 
     def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
         """Return the frames of a video; raises `VideoError`."""
-        future, is_first = self._recent.of(self, path)
-        if is_first:
-            try:
-                future.set_result(self._reader.read(path, cancel=cancel))
-            except BaseException as error:
-                future.set_exception(error)
-                raise
         try:
-            return future.result()
+            return self._recent.get((self, path), partial(self._reader.read, path, cancel=cancel))
         except VideoError as error:
             # Each question gets an error of its own: a traceback grows with every raise.
             raise error.with_traceback(None) from None

@@ -30,12 +30,12 @@ from capeval.metrics.store import (
     write_values,
 )
 from capeval.plugins import blaming
-from capeval.runs.engine import Finished, Labels, Plan, Said, Spent, left_of, select
+from capeval.runs.engine import Finished, Labels, Plan, Spent, Stored, left_of, select
 from capeval.text import shown
 
 
 @dataclass(frozen=True)
-class MetricPlan(Plan[Said[Line]]):
+class MetricPlan(Plan[Stored[Line]]):
     """`todo` are items; `stale` counts stored values that no longer hold, by what changed."""
 
     stale: Mapping[str, int]
@@ -129,7 +129,7 @@ class MetricWork:
             read_rows(target.out)
             stored = read_lines(self._file)
         items = {item.key: item for item in target.items}
-        kept: dict[str, Said[Line]] = {}
+        kept: dict[str, Stored[Line]] = {}
         old: dict[str, str] = {}
         for line in stored:
             item = items.get(line.key)
@@ -139,7 +139,7 @@ class MetricWork:
             if (line.inputs, line.outputs) == (expected, self._outputs):
                 # A caption may have several lines: a scored one is used, else the last.
                 if line.reason is None or line.key not in kept or kept[line.key].reason:
-                    kept[line.key] = Said(line.key, line, line.reason)
+                    kept[line.key] = Stored(line.key, line, line.reason)
             elif line.reason is None:
                 same_text = line.inputs.get("item") == item.hash
                 old[line.key] = "metric's settings" if same_text else "caption or reference"
@@ -165,7 +165,7 @@ class MetricWork:
         """Write the run's captions and manifest."""
         self.target.store()
 
-    async def perform(self, plan: MetricPlan, record: Callable[[Said[Line]], None]) -> None:
+    async def perform(self, plan: MetricPlan, record: Callable[[Stored[Line]], None]) -> None:
         """Score what the plan lists."""
         metric, meter = self.metric, self._meter
         left = {item.key: item for item in plan.todo}
@@ -187,7 +187,7 @@ class MetricWork:
                     f"the metric {metric.name} returned {given}, not one value for each of "
                     f"{', '.join(self._outputs)}"
                 )
-            record(Said(own.key, line, line.reason))
+            record(Stored(own.key, line, line.reason))
 
         with blaming(self._failed, passing=(CapevalError, OSError)):
             metric.has_room = lambda begun: meter.has_room(begun + 1, self.each)
@@ -198,12 +198,14 @@ class MetricWork:
     def _failed(self, error: BaseException) -> CapevalError:
         return UsageError(f"the metric {shown(self.metric.name)} failed: {described(error)}")
 
-    def line(self, plan: MetricPlan, outcome: Said[Line]) -> tuple[Path, Mapping[str, Any]] | None:
+    def line(
+        self, plan: MetricPlan, outcome: Stored[Line]
+    ) -> tuple[Path, Mapping[str, Any]] | None:
         """Return where an outcome is appended."""
         del plan
         return None if self._file is None else (self._file, outcome.value.as_json())
 
-    def finish(self, plan: MetricPlan, done: Mapping[str, Said[Line]]) -> None:
+    def finish(self, plan: MetricPlan, done: Mapping[str, Stored[Line]]) -> None:
         """Write the details in the order of the captions, and then all values."""
         del plan
         target = self.target
@@ -220,7 +222,9 @@ class MetricWork:
         usage = self._meter.usage
         return Spent(usage.input_tokens + usage.output_tokens, self._meter.spent)
 
-    def results(self, finished: Finished[MetricPlan, Said[Line]]) -> dict[str | None, MetricResult]:
+    def results(
+        self, finished: Finished[MetricPlan, Stored[Line]]
+    ) -> dict[str | None, MetricResult]:
         """Return the result of each system over the captions that were chosen."""
         by_system: dict[str | None, list[Item]] = {}
         for item in self.chosen():
@@ -233,7 +237,7 @@ class MetricWork:
     def _result(
         self,
         items: Sequence[Item],
-        done: Mapping[str, Said[Line]],
+        done: Mapping[str, Stored[Line]],
         stopped: BudgetReached | EndpointDown | None,
     ) -> MetricResult:
         reached = [(item, done[item.key].value) for item in items if item.key in done]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from capeval.text import describe
 
@@ -113,3 +113,34 @@ async def in_thread(call: Callable[[], T]) -> T:
 def is_calling(thread: threading.Thread) -> bool:
     """Return whether a thread is in the middle of a blocking call."""
     return thread.name == _CALLING
+
+
+class Recent(Generic[T]):
+    """The last `keep` results by key; each is made once, and threads that need it meanwhile wait.
+
+    Fewer are kept if the `size`s of all are more than `most`, but always the last one.
+    """
+
+    def __init__(self, keep: int, *, size: Callable[[T], int] = lambda _: 0, most: int = 0) -> None:
+        self._keep, self._size, self._most = keep, size, most
+        self._lock = threading.Lock()
+        self._futures: dict[Hashable, Future[T]] = {}
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the result of a key, made if need be; what `make` raises is kept as well."""
+        with self._lock:
+            known = self._futures.pop(key, None)
+            future = self._futures[key] = known or Future()
+            while len(self._futures) > self._keep or (len(self._futures) > 1 and self._is_full()):
+                del self._futures[next(iter(self._futures))]
+        if known is None:
+            try:
+                future.set_result(make())
+            except BaseException as error:
+                future.set_exception(error)
+                raise
+        return future.result()
+
+    def _is_full(self) -> bool:
+        done = (one for one in self._futures.values() if one.done() and not one.exception())
+        return sum(self._size(one.result()) for one in done) > self._most

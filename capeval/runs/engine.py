@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Said(Generic[T]):
+class Stored(Generic[T]):
     """An outcome with the value that is stored of it; `reason` says why it failed."""
 
     index: str

@@ -1,4 +1,4 @@
-"""Which frames of a video a model sees, exactly known: sampling and decoding."""
+"""Which frames of a video a model sees: sampling and decoding."""
 
 from __future__ import annotations
 

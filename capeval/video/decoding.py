@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from capeval.errors import UsageError, VideoError
-from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet
-from capeval.video.sampling import Policy, Shuffled, read_policy
+from capeval.video.frames import FrameSet
+from capeval.video.sampling import Policy, read_policy
 
 
 class Decoder(Protocol):
@@ -33,10 +33,8 @@ class Decoder(Protocol):
 DECODERS = ("pyav", "decord")
 
 
-def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEOUT) -> Decoder:
-    """Return the decoder of that name; `threads` 0 leaves their number to it (decord has one).
-
-    `timeout` is the number of seconds between two packets after which PyAV gives the video up.
+def decoder_named(name: str) -> Decoder:
+    """Return the decoder of that name.
 
     Raises
     ------
@@ -50,10 +48,10 @@ def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEO
     if name == "decord":
         from capeval.video.decord_decoder import DecordDecoder
 
-        return DecordDecoder(timeout=timeout)
+        return DecordDecoder()
     from capeval.video.pyav_decoder import PyAVDecoder
 
-    return PyAVDecoder(threads=threads, timeout=timeout)
+    return PyAVDecoder()
 
 
 class FrameReader(Protocol):
@@ -78,10 +76,9 @@ def open_reader(
     policy: str | Policy,
     decoder: str = "pyav",
     *,
-    shuffle: int | None = None,
     allow_damaged: bool = False,
 ) -> FrameReader:
-    """Return the reader for a policy, or one in the syntax of `--frames`; `shuffle` is a seed.
+    """Return the reader for a policy, or one in the syntax of `--frames`.
 
     It raises `VideoError` for a video that does not decode cleanly, unless `allow_damaged` is set.
 
@@ -91,8 +88,6 @@ def open_reader(
         The policy or the decoder is unknown, or the decoder is not installed.
     """
     chosen = read_policy(policy) if isinstance(policy, str) else policy
-    if shuffle is not None:
-        chosen = Shuffled(chosen, shuffle)
     return _PolicyReader(chosen, decoder, decoder_named(decoder), allow_damaged)
 
 

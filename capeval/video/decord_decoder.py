@@ -15,7 +15,7 @@ import numpy as np
 
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.text import one_line
-from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Guard
+from capeval.video.frames import FrameSet, Guard
 from capeval.video.pyav_decoder import PyAVDecoder, opened
 from capeval.video.sampling import Policy
 
@@ -29,7 +29,7 @@ class DecordDecoder:
 
     name = "decord"
 
-    def __init__(self, *, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(self) -> None:
         if (found := _version("decord2")) is None:
             raise MissingExtra(
                 "decoding with decord needs decord2", otherwise=", or use --decoder pyav"
@@ -39,8 +39,8 @@ class DecordDecoder:
                 "decord and decord2 are both installed, and have the same module: pip uninstall "
                 "decord decord2, then pip install decord2"
             )
-        self._version, self._timeout = f"decord2 {found}", timeout
-        self._pyav = PyAVDecoder(timeout=timeout)
+        self._version = f"decord2 {found}"
+        self._pyav = PyAVDecoder()
 
     def read(
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
@@ -48,7 +48,7 @@ class DecordDecoder:
         """Return the frames that `policy` chooses; see `Decoder.read`."""
         import decord
 
-        _check_kind(path, Guard(path, self._timeout))
+        _check_kind(path, Guard(path))
         ours = self._pyav.read(path, policy, cancel=cancel)
         try:
             reader = decord.VideoReader(str(path), num_threads=1)

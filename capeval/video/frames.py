@@ -75,12 +75,12 @@ class FrameSet:
 
     @property
     def width(self) -> int:
-        """Pixels a row."""
+        """Width in pixels."""
         return int(self.frames.shape[2])
 
     @property
     def height(self) -> int:
-        """Rows."""
+        """Height in pixels."""
         return int(self.frames.shape[1])
 
     def record(self) -> dict[str, Any]:
@@ -114,8 +114,8 @@ def check_memory(count: int, width: int, height: int, path: Path) -> None:
         )
 
 
-DEFAULT_TIMEOUT = 120.0
-"""Seconds without progress after which a video is given up; slow network folders need some."""
+TIMEOUT = 120.0
+"""Seconds without progress after which a video is refused; slow network folders need some."""
 
 
 class Stopped(Exception):
@@ -123,14 +123,14 @@ class Stopped(Exception):
 
 
 class Guard:
-    """Called after each step, to end work that is no longer needed or stands still.
+    """Called after each step, to end decoding that is no longer needed or makes no progress.
 
     The limit applies to each step, not to the whole: a long video may take long.
     """
 
-    def __init__(self, path: Path, seconds: float, cancel: threading.Event | None = None) -> None:
-        self._path, self._seconds, self._cancel = path, seconds, cancel
-        self._end = time.monotonic() + seconds
+    def __init__(self, path: Path, cancel: threading.Event | None = None) -> None:
+        self._path, self._cancel = path, cancel
+        self._end = time.monotonic() + TIMEOUT
 
     @property
     def left(self) -> float:
@@ -142,8 +142,8 @@ class Guard:
         if self._cancel is not None and self._cancel.is_set():
             raise Stopped
         if self.left < 0:
-            raise VideoError(f"the decoder stood still for {self._seconds:g} s", file=self._path)
-        self._end = time.monotonic() + self._seconds
+            raise VideoError(f"the decoder made no progress for {TIMEOUT:g} s", file=self._path)
+        self._end = time.monotonic() + TIMEOUT
 
 
 def file_size(path: Path) -> int:

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
 from capeval.video.frames import (
-    DEFAULT_TIMEOUT,
     FrameSet,
     Guard,
     Timeline,
@@ -47,6 +46,7 @@ _FORMATS = (
     "rm,wtv,dv,yuv4mpegpipe,wav,mp3,flac,aac,amr,ac3,w64,aiff,caf"
 )
 _OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
+_ALL_CORES = 0
 _DRAINS = 64
 _NAMED = 10
 # Seconds that a file may end early: muxers round the durations that they state.
@@ -58,16 +58,15 @@ _NOT_MAPPED = "is HDR ({}), shown without tone mapping: its colours look pale"
 
 
 class PyAVDecoder:
-    """Decodes with PyAV (FFmpeg); `threads` 0 is one for every core."""
+    """Decodes with PyAV (FFmpeg), with a thread for every core."""
 
     name = "pyav"
 
-    def __init__(self, *, threads: int = 0, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(self) -> None:
         try:
             import av
         except ImportError:
             raise MissingExtra("decoding needs PyAV", "frames") from None
-        self._threads, self._timeout = threads, timeout
         self._version = f"PyAV {av.__version__}, FFmpeg {av.ffmpeg_version_info}"
 
     def read(
@@ -76,11 +75,11 @@ class PyAVDecoder:
         """Return the frames that `policy` chooses; see `Decoder.read`."""
         if (size := file_size(path)) == 0:
             raise VideoError("is empty (0 bytes)", file=path)
-        guard = Guard(path, self._timeout, cancel)
+        guard = Guard(path, cancel)
         scan = _scan(path, size, guard)
         if scan.pts:
             try:
-                return self._take(path, scan, policy, guard, self._threads)
+                return self._take(path, scan, policy, guard, _ALL_CORES)
             except _Disagreement:
                 pass
         # One thread: with several, what survives of a damaged stream depends on their timing.
@@ -183,7 +182,6 @@ class _Taken:
     faults: list[str] = field(default_factory=list)
     hdr: str | None = None
     _count: int = 0
-    _odd_angle: bool = False
 
     def wants(self, number: int) -> bool:
         return self.wanted[self._count] == number
@@ -213,12 +211,9 @@ class _Taken:
         a, b, c, d = _matrix(frame)
         if a == d == 0 and b and c:
             pixels, right, down = pixels.transpose(1, 0, 2), c, b
-        elif b == c == 0 and a and d:
-            right, down = a, d
         else:
-            self._odd_angle = True
-            return pixels
-        return pixels[:: 1 if down > 0 else -1, :: 1 if right > 0 else -1]
+            right, down = a, d
+        return pixels[:: -1 if down < 0 else 1, :: -1 if right < 0 else 1]
 
     def damage(self, scan: _Scan) -> Iterator[str]:
         # The second time, decoding ends at the last frame and may not come to all of them.
@@ -230,8 +225,6 @@ class _Taken:
             yield f"damaged frames: {some}{more}"
 
     def warnings(self) -> Iterator[str]:
-        if self._odd_angle:
-            yield "is to be shown at an angle that is no quarter turn; left as it is"
         if self.hdr is not None:
             yield _NOT_MAPPED.format(self.hdr)
 
@@ -260,7 +253,7 @@ def opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStre
     import av
 
     left = max(guard.left, 0.001)
-    # Version 19 has dropped the option, and never fails at a title that is not UTF-8.
+    # For a title that is not UTF-8. Version 19, for Python 3.12 and newer, has dropped the option.
     tolerant: dict[str, Any] = (
         {} if int(av.__version__.split(".")[0]) >= 19 else {"metadata_errors": "replace"}
     )
@@ -339,7 +332,7 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
             damage.append(f"cannot be read to its end ({_reason(fault)})")
         if packets == 0:
             raise VideoError("has no frame that can be decoded", file=path)
-        promised = len(stream.index_entries)
+        indexed = len(stream.index_entries)
         if last_is_cut:
             # Its frame would be half of one picture and half of another.
             packets -= 1
@@ -347,8 +340,8 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
                 pts.pop()
         stamps = sorted(stamp for stamp in pts if stamp is not None)
         stated = (container.duration or 0) / av.time_base
-        if packets < promised:
-            damage.append(f"is cut off: {packets} of {promised} packets are there")
+        if packets < indexed:
+            damage.append(f"is cut off: {packets} of {indexed} packets are there")
         elif last_is_cut or ("mpegts" in container.format.name and size % 188 and size % 192):
             damage.append("is cut off in its last packet")
         elif stamps and reached < stated - _EARLY:
@@ -382,7 +375,7 @@ def _decode_all(path: Path, scan: _Scan, guard: Guard) -> _Scan:
     if len(pts) != announced:
         # Two packets may hold the two fields of one interlaced frame; else frames are missing.
         found = warnings if in_fields or len(pts) > announced else damage
-        found.append(f"shows {len(pts)} frames where its packets promise {announced}")
+        found.append(f"shows {len(pts)} frames where its packets announce {announced}")
     if None in pts or pts != sorted(stamp for stamp in pts if stamp is not None):
         warnings.append("has no usable time stamps; times follow from the frame rate")
         pts = [None] * len(pts)

@@ -261,29 +261,6 @@ class Given:
         return ",".join(map(str, self.indices)) + ("," if len(self.indices) == 1 else "")
 
 
-@dataclass(frozen=True)
-class Shuffled:
-    """Another policy's frames in a random order by the seed, never in their order in time.
-
-    A model that answers as well from shuffled frames did not need their order.
-    """
-
-    policy: Policy
-    seed: int
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose and shuffle; the same seed and number of frames give the same order."""
-        choice = self.policy.choose(timeline)
-        rng = np.random.default_rng(self.seed)
-        order = np.arange(len(choice.indices))
-        while len(order) > 1 and (order[:-1] < order[1:]).all():
-            rng.shuffle(order)
-        return Choice(tuple(choice.indices[n] for n in order), choice.warnings)
-
-    def __str__(self) -> str:
-        return f"{self.policy} shuffled by seed {self.seed}"
-
-
 def read_policy(text: str) -> Policy:
     """Read a policy in the syntax of `--frames`.
 

@@ -45,15 +45,15 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
 @pytest.fixture(scope="session")
 def load(checkpoint: Checkpoint) -> Load:
     """Load a tiny model by the real path, once a session for each way to load it."""
-    from capeval.captioners.loading import load_model
+    from tests.captioners import tiny
 
     loaded: dict[Any, LoadedModel] = {}
 
     def get(family: str, **options: Any) -> LoadedModel:
         key = (family, *sorted(options.items()))
         if key not in loaded:
-            options = {"max_new_tokens": 10, "device": "cpu", **options}
-            loaded[key] = load_model(str(checkpoint(family)), name=family, **options)
+            options = {"max_new_tokens": 10, **options}
+            loaded[key] = tiny.load(checkpoint(family), family, **options)
         return loaded[key]
 
     return get

@@ -21,7 +21,6 @@ from capeval.captioners.llava_video import (
     build_config,
     chat_prompt,
 )
-from capeval.captioners.loading import load_model
 from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import UsageError
@@ -126,7 +125,7 @@ def test_frames_are_pooled_alike_where_a_checkpoint_asks_for_fast_ones(
     tensors = load_file(folder / "model.safetensors")
     tensors["model.faster_token"] = torch.ones(config["hidden_size"])
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    fast, plain = load_model(str(folder), name="m", device="cpu"), load("llava-video")
+    fast, plain = tiny.load(folder), load("llava-video")
     batch = plain.inputs([tiny.request()])
     assert torch.equal(fast.inputs([tiny.request()])["input_ids"], batch["input_ids"])
     with torch.inference_mode():
@@ -154,16 +153,14 @@ def test_every_published_tensor_finds_its_place(load: Load, checkpoint: Checkpoi
 
 @pytest.mark.parametrize("penalty", [1.05, 2.0])
 async def test_captions_are_those_that_the_published_way_of_generating_writes(
-    penalty: float, load: Load, checkpoint: Checkpoint
+    penalty: float, checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
     """The authors' code splices the frames into embeddings and generates from those."""
-    loaded = load_model(
-        str(checkpoint("llava-video")),
-        name="m",
-        device="cpu",
-        max_new_tokens=24,
-        generation={"repetition_penalty": penalty},
-    )
+    folder = Path(shutil.copytree(checkpoint("llava-video"), tmp_path / "model"))
+    decoding = json.loads((folder / "generation_config.json").read_text())
+    decoding["repetition_penalty"] = penalty
+    (folder / "generation_config.json").write_text(json.dumps(decoding))
+    loaded = tiny.load(folder, max_new_tokens=24)
     request = tiny.request()
     outcome = (await TransformersCaptioner(loaded, name="m").caption([request]))[0]
     assert isinstance(outcome, Captioned)
@@ -237,11 +234,13 @@ def test_the_benchmarks_prompt_states_the_height_and_times_by_index() -> None:
     )
 
 
-def test_the_length_of_the_preset_holds_unless_another_is_asked_for(load: Load) -> None:
-    loaded = load("llava-video", preset="tuna", max_new_tokens=None)
-    assert loaded.settings["generation"]["max_new_tokens"] == 2048
-    loaded = load("llava-video", max_new_tokens=None)
-    assert loaded.settings["generation"]["max_new_tokens"] == 1024
+@pytest.mark.parametrize("family", ["llava-video", "qwen2-vl"])
+@pytest.mark.parametrize(("preset", "limit"), [("tuna", 2048), ("published", 1024)])
+def test_the_length_of_the_preset_holds_unless_another_is_asked_for(
+    family: str, preset: str, limit: int, load: Load
+) -> None:
+    loaded = load(family, preset=preset, max_new_tokens=None)
+    assert loaded.settings["generation"]["max_new_tokens"] == limit
 
 
 @pytest.mark.parametrize(
@@ -260,9 +259,9 @@ def test_a_checkpoint_built_otherwise_is_refused(
     config = tmp_path / "config.json"
     config.write_text(json.dumps(tiny.published_config(**changed)), encoding="utf-8")
     with pytest.raises(UsageError, match=said):
-        TransformersCaptioner.load(str(tmp_path), name="llava-video-72b")
+        tiny.load(tmp_path, "llava-video-72b")
 
 
 def test_an_unknown_preset_is_told(checkpoint: Checkpoint) -> None:
     with pytest.raises(UsageError, match="preset 'paper': must be one of published, tuna"):
-        TransformersCaptioner.load(str(checkpoint("llava-video")), preset="paper")
+        tiny.load(checkpoint("llava-video"), preset="paper")

@@ -6,7 +6,9 @@ from types import ModuleType
 
 import pytest
 
-from capeval.captioners.transformers_backend import _NEEDED, TransformersCaptioner
+from capeval.captioners.catalogue import ModelEntry
+from capeval.captioners.options import CaptionerOptions
+from capeval.captioners.transformers_backend import _NEEDED, open_transformers
 from capeval.errors import MissingExtra, UsageError
 from capeval.local_models.devices import require_packages
 
@@ -19,12 +21,14 @@ def test_all_is_there_in_the_tests() -> None:
 
 
 @pytest.mark.parametrize("package", ["torch", "torchvision", "transformers", "accelerate", "PIL"])
-def test_a_missing_package_says_what_to_install(
+async def test_a_missing_package_says_what_to_install(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
+    entry = ModelEntry(name="any/model", reached="transformers")
     with pytest.raises(MissingExtra) as told:
-        TransformersCaptioner.load("any/model")
+        async with open_transformers(entry, CaptionerOptions(), lambda _: None):
+            pass
     assert str(told.value) == (
         f"running a model in this process needs {package} (not installed): "
         "pip install '.[generate]' in the clone of capeval"

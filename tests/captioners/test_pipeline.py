@@ -204,7 +204,7 @@ async def test_reasoning_in_front_of_any_models_caption_is_taken_off() -> None:
     outcome = notes.outcomes["v0"]
     assert isinstance(outcome, Captioned)
     assert outcome.text == "A dog runs."
-    assert outcome.warnings == ("the model's reasoning in front of the caption was taken off",)
+    assert outcome.warnings == ("the model's reasoning in front of the caption was removed",)
     assert notes.reasons == {
         "v1": "it is not clear where the reasoning ends and the caption begins"
     }
@@ -257,7 +257,9 @@ async def test_a_reached_budget_lets_what_is_under_way_come_in() -> None:
 
 async def test_videos_that_all_fail_alike_from_the_first_are_hopeless() -> None:
     captioner = FakeCaptioner(answer=lambda r: Uncaptioned(r.index, "400: no images, please"))
-    with pytest.raises(UsageError, match="the first 20 videos all failed alike: 400: no images"):
+    with pytest.raises(
+        UsageError, match="the first 20 videos all failed for the same reason: 400: no images"
+    ):
         await run(100, captioner=captioner)
 
 

@@ -15,7 +15,6 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.functional import resize
 
 from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
-from capeval.captioners.loading import load_model
 from capeval.captioners.pixel_bounds import PRESETS, SIDE, tokens
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import UsageError
@@ -103,7 +102,7 @@ def _clip(frames: int, height: int, width: int) -> CaptionRequest:
 
 
 def _loaded(folder: Path, **options: Any) -> Any:
-    return load_model(str(folder), name="m", device="cpu", max_new_tokens=24, **options)
+    return tiny.load(folder, max_new_tokens=24, **options)
 
 
 def test_the_processor_gets_frames_of_that_size(as_published: Path) -> None:
@@ -175,4 +174,4 @@ def test_the_bounds_are_recorded(family: str, checkpoint: Checkpoint) -> None:
 
 def test_the_benchmark_has_no_omni_model(checkpoint: Checkpoint) -> None:
     with pytest.raises(UsageError, match="preset 'tuna': must be one of published"):
-        load_model(str(checkpoint("qwen2.5-omni")), name="m", device="cpu", preset="tuna")
+        tiny.load(checkpoint("qwen2.5-omni"), preset="tuna")

@@ -13,10 +13,10 @@ import torch
 from transformers import PreTrainedModel
 
 from capeval.captioners import loading
-from capeval.captioners.loading import load_model
 from capeval.errors import UsageError
 from capeval.local_models.checkpoint import CheckpointSize, find_checkpoint
 from capeval.local_models.devices import Placement
+from tests.captioners import tiny
 
 Checkpoint = Callable[[str], Path]
 
@@ -52,7 +52,7 @@ def test_a_model_that_fits_on_no_gpu_is_loaded_by_accelerates_map(
     monkeypatch.setattr(loading, "place", lambda *_, **__: gpu)
     monkeypatch.setattr(PreTrainedModel, "from_pretrained", remember)
     with pytest.raises(UsageError, match="no further"):
-        load_model(str(checkpoint(family)), name="m")
+        tiny.load(checkpoint(family))
     assert (seen["device_map"], seen["max_memory"]) == (device_map, room)
 
 
@@ -67,14 +67,14 @@ def test_packed_weights_count_as_they_are_stored(
 
     monkeypatch.setattr(loading, "place", remember)
     with pytest.raises(UsageError, match="no further"):
-        load_model(str(quantised), name="m")
+        tiny.load(quantised)
     (size,) = seen
     assert size.precision(torch.bfloat16) == "awq"
     assert size.bytes(torch.bfloat16) == (quantised / "model.safetensors").stat().st_size
     # Without the package that unpacks them, one line says which it is.
     monkeypatch.undo()
     with pytest.raises(UsageError, match=r"cannot be loaded: .*gptqmodel"):
-        load_model(str(quantised), name="m", device="cpu")
+        tiny.load(quantised)
 
 
 def test_the_hub_is_asked_for_the_size_before_its_weights_are_downloaded(

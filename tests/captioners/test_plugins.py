@@ -178,7 +178,7 @@ async def test_a_method_that_is_not_async_does_not_hold_up_the_loop(tmp_path: Pa
         (lambda rs: ["A dog."] * (len(rs) + 1), "it returned 2 captions for 1 videos"),
         (lambda _: [None], "the model returned a NoneType, not a caption"),
         (lambda _: [b"A dog."], "the model returned a bytes, not a caption"),
-        (lambda _: [Uncaptioned("other", "x")], 'the outcome of "other" in its place'),
+        (lambda _: [Uncaptioned("other", "x")], 'the outcome of "other" instead'),
         (lambda rs: [Uncaptioned(rs[0].index, "too\ndark")], "too dark"),
         (lambda rs: [whole(rs[0], text=None)], "ValidationError: 1 validation error for Captioned"),
         (lambda rs: [whole(rs[0], details={"x": print})], "is not JSON serializable"),

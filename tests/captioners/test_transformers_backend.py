@@ -14,9 +14,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
+from capeval.captioners.catalogue import ModelEntry
+from capeval.captioners.loading import load_model
 from capeval.captioners.native_inputs import NativeInputs
+from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.transformers_backend import TransformersCaptioner
+from capeval.captioners.transformers_backend import TransformersCaptioner, open_transformers
 from capeval.errors import UsageError
 from tests.captioners import tiny
 
@@ -255,28 +258,49 @@ async def test_a_cancelled_call_stops_writing(load: Load) -> None:
 
 
 async def test_the_real_path_loads_a_folder(checkpoint: Checkpoint) -> None:
-    model = TransformersCaptioner.load(
-        str(checkpoint("internvl")), name="internvl3", batch_size="auto", max_new_tokens=3
-    )
-    assert (model.name, model.batch_size, model.concurrency) == ("internvl3", 1, 2)
-    outcome = captioned(await model.caption([tiny.request()]))[0]
+    entry = ModelEntry(name="internvl3", reached="transformers", hub=str(checkpoint("internvl")))
+    options = CaptionerOptions(device="cpu", max_new_tokens=3)
+    async with open_transformers(entry, options, lambda _: None) as opened:
+        model = opened.captioner
+        assert (model.name, model.batch_size, model.concurrency) == ("internvl3", 1, 2)
+        (outcome,) = await model.caption([tiny.request()])
+    assert isinstance(outcome, Captioned)
     assert outcome.model == "internvl3"
     assert outcome.seconds > 0
     assert outcome.details["device"] == "cpu"
-    await model.aclose()
+
+
+def test_an_option_replaces_what_the_entry_says(checkpoint: Checkpoint) -> None:
+    entry = ModelEntry(
+        name="m",
+        reached="transformers",
+        hub=str(checkpoint("internvl")),
+        temperature=0.5,
+        options={"dtype": "float16"},
+    )
+    own = load_model(entry, CaptionerOptions(device="cpu")).settings
+    assert (own["dtype"], own["generation"]["max_new_tokens"]) == ("float16", 1024)
+    # From the whole distribution: transformers would cut it off after 50 tokens.
+    sampled = {"do_sample": True, "temperature": 0.5, "top_p": 1.0, "top_k": 0}
+    assert sampled.items() <= own["generation"].items()
+    options = CaptionerOptions(
+        dtype="float32", attn="eager", temperature=0, device="cpu", max_new_tokens=7
+    )
+    given = load_model(entry, options).settings
+    assert (given["dtype"], given["attention"]) == ("float32", "eager")
+    assert (given["generation"]["max_new_tokens"], given["generation"]["do_sample"]) == (7, False)
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"preset": "tuna"}, "it has no preset 'tuna'"),
-        ({"dtype": "int4"}, "dtype int4: must be auto or one of"),
         ({"device": "tpu"}, "--device tpu: must be one of auto, cuda, mps, cpu"),
     ],
 )
 def test_wrong_options_are_told(options: dict[str, Any], said: str, checkpoint: Checkpoint) -> None:
     with pytest.raises(UsageError, match=said):
-        TransformersCaptioner.load(str(checkpoint("internvl")), **options)
+        tiny.load(checkpoint("internvl"), **options)
 
 
 def _changed(source: Path, target: Path, **config: Any) -> Path:
@@ -294,11 +318,11 @@ def test_a_model_that_is_not_to_be_had_is_told_in_one_line(
     # The hub's own retries take half a minute where there is no network.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(UsageError, match=r"^nobody/nothing: the hub cannot be reached, ") as told:
-        TransformersCaptioner.load("nobody/nothing")
+        tiny.load("nobody/nothing")
     assert "\n" not in str(told.value)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"cannot be loaded: .*config\.json"):
-        TransformersCaptioner.load(str(tmp_path / "empty"))
+        tiny.load(tmp_path / "empty")
 
 
 def test_code_from_a_repository_never_runs(checkpoint: Checkpoint, tmp_path: Path) -> None:
@@ -314,7 +338,7 @@ def test_code_from_a_repository_never_runs(checkpoint: Checkpoint, tmp_path: Pat
     )
     (folder / "own.py").write_text(f"open({str(ran)!r}, 'w')\n", encoding="utf-8")
     with pytest.raises(UsageError, match="cannot be loaded"):
-        TransformersCaptioner.load(str(folder))
+        tiny.load(folder)
     assert not ran.exists()
 
 
@@ -325,7 +349,7 @@ def test_a_checkpoint_that_lacks_weights_is_refused(checkpoint: Checkpoint, tmp_
     del tensors[lost]
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(UsageError, match=r"its checkpoint lacks 1 tensors, such as .*mlp"):
-        TransformersCaptioner.load(str(folder))
+        tiny.load(folder)
 
 
 def test_a_model_that_takes_images_only_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
@@ -353,7 +377,7 @@ def test_a_model_that_takes_images_only_is_refused(checkpoint: Checkpoint, tmp_p
         image_processor=CLIPImageProcessor(), tokenizer=tokenizer, chat_template="{{ messages }}"
     ).save_pretrained(tmp_path)
     with pytest.raises(UsageError, match="it takes no video"):
-        TransformersCaptioner.load(str(tmp_path))
+        tiny.load(tmp_path)
 
 
 @pytest.mark.gpu

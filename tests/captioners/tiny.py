@@ -24,7 +24,11 @@ from transformers.models.llava_onevision.image_processing_llava_onevision import
 )
 
 from capeval.captioners import CaptionRequest
+from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.llava_video import TOWERS
+from capeval.captioners.loading import load_model
+from capeval.captioners.options import CaptionerOptions
+from capeval.captioners.protocol import LoadedModel
 
 # A tower as small as the rest of the tiny LLaVA-Video.
 TOWERS[72] = {"num_hidden_layers": 2, "intermediate_size": 96, "num_attention_heads": 1}
@@ -493,3 +497,16 @@ _MAKERS: Mapping[str, Callable[[Path], None]] = {
 }
 FAMILIES = tuple(_MAKERS)
 """One for each way to load a model, to make its batches and to number its tokens."""
+
+
+def load(
+    hub: str | Path, name: str = "m", *, preset: str | None = None, **options: Any
+) -> LoadedModel:
+    """Load a model by the real path, on the processor unless `options` say otherwise."""
+    entry = ModelEntry(
+        name=name,
+        reached="transformers",
+        hub=str(hub),
+        options={} if preset is None else {"preset": preset},
+    )
+    return load_model(entry, CaptionerOptions(**{"device": "cpu", **options}))

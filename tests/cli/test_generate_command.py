@@ -167,7 +167,7 @@ async def test_settings_are_not_mixed_in_one_run(tmp_path: Path) -> None:
     assert (made.code, other.code) == (2, 0)
     said = made.err.splitlines()[-1]
     assert said.startswith("capeval: runs/m: was generated with other settings")
-    assert 'frames "4" (now "8"), images.quality 90 (now 50)' in said
+    assert 'frames "4" (now "8"), generation.images.quality 90 (now 50)' in said
     assert (tmp_path / "runs" / "m" / "captions.jsonl").read_bytes() == before
 
 
@@ -243,7 +243,7 @@ def test_without_a_model_or_a_caption_the_message_is_about_that(
     [
         ((), "name a model with --model"),
         (("--model", "llava-vido-7b"), 'did you mean "llava-video-7b"?'),
-        (("--model", "kangaroo"), "cannot be run from here"),
+        (("--model", "kangaroo"), "cannot be run by capeval"),
         (("--model", "gpt-4o-2024-08-06"), "no key: set OPENAI_API_KEY"),
         (("--model", "gemini-3.5-flash"), "no key: set GEMINI_API_KEY"),
         (("--model", "m", "--base-url", "http://127.0.0.1:9/v1"), "is the server running?"),

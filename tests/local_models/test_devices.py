@@ -41,18 +41,20 @@ def test_a_gpu_is_taken_where_there_is_one(machine: Machine) -> None:
     placement = place("m", SEVEN_BILLION)
     assert (placement.device.type, placement.dtype) == ("cuda", torch.bfloat16)
     assert place("m", SEVEN_BILLION, dtype="float16").dtype == torch.float16
+    with pytest.raises(UsageError, match="dtype int4: must be auto or one of"):
+        place("m", SEVEN_BILLION, dtype="int4")
 
 
-NONE = "m needs a GPU with about 17 GiB (bfloat16), and this machine shows none; "
+NONE = "m needs a GPU with about 17 GiB (bfloat16), and this machine has none; "
 
 
 @pytest.mark.parametrize(
     ("set_up", "device", "said"),
     [
         ({"cpu_gib": 64}, "auto", f"{NONE}{SERVED}; --device cpu is slow"),
-        ({}, "cuda", "--device cuda: this machine shows no cuda device; use --device cpu"),
-        ({}, "mps", "--device mps: this machine shows no mps device; use --device cpu"),
-        ({"gpus": 1, "gpu_gib": 80}, "cuda:3", "--device cuda:3: this machine shows 1 CUDA"),
+        ({}, "cuda", "--device cuda: this machine has no cuda device; use --device cpu"),
+        ({}, "mps", "--device mps: this machine has no mps device; use --device cpu"),
+        ({"gpus": 1, "gpu_gib": 80}, "cuda:3", "--device cuda:3: this machine has 1 CUDA"),
         ({}, "tpu", "--device tpu: must be one of auto, cuda, mps, cpu, or cuda:N"),
         (
             {"cpu_gib": 16},

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from capeval.captioners.loading import load_model
-from capeval.errors import UsageError
 from capeval.local_models import weights_identity
 from capeval.local_models.weights_identity import folder_hash, model_files
+from tests.captioners import tiny
 
 Checkpoint = Callable[[str], Path]
 
@@ -64,7 +61,7 @@ def test_a_folders_weights_are_a_hash(checkpoint: Checkpoint, tmp_path: Path) ->
     folder.mkdir()
     for file in checkpoint("llava-video").iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
-    loaded = load_model(str(folder), name="m", device="cpu")
+    loaded = tiny.load(folder)
     weights = loaded.settings["weights"]
     assert weights == {"sha256": folder_hash(folder)}
     assert loaded.revision is None
@@ -72,7 +69,7 @@ def test_a_folders_weights_are_a_hash(checkpoint: Checkpoint, tmp_path: Path) ->
     data[-5] ^= 1
     time.sleep(0.01)
     (folder / "model.safetensors").write_bytes(data)
-    again = load_model(str(folder), name="m", device="cpu").settings["weights"]
+    again = tiny.load(folder).settings["weights"]
     assert again["sha256"] != weights["sha256"]
 
 
@@ -92,9 +89,9 @@ def test_a_hub_models_weights_are_its_commit(
     refs.mkdir()
     for commit in commits:
         (refs / "main").write_text(commit)
-        loaded = load_model("org/m", name="m", device="cpu")
+        loaded = tiny.load("org/m")
         assert (loaded.settings["weights"], loaded.revision) == ("org/m", commit)
-    pinned = load_model("org/m", name="m", device="cpu", revision=commits[0])
+    pinned = tiny.load("org/m", revision=commits[0])
     assert pinned.revision == commits[0]
     assert json.dumps(dict(pinned.settings))
 
@@ -105,22 +102,3 @@ def test_weights_beside_safetensors_of_another_name_count(folder: Path) -> None:
     before = folder_hash(folder)
     (folder / "pytorch_model.bin").write_text("others")
     assert folder_hash(folder) != before
-
-
-def test_weights_that_are_replaced_while_they_are_loaded_are_refused(
-    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = tmp_path / "model"
-    shutil.copytree(checkpoint("qwen2-vl"), model)
-    original = weights_identity.folder_hash
-
-    def replacing(folder: Path, **more: Any) -> str:
-        found = original(folder, **more)
-        weights = folder / "model.safetensors"
-        weights.with_name("new").write_bytes(weights.read_bytes())
-        weights.with_name("new").replace(weights)
-        return found
-
-    monkeypatch.setattr("capeval.local_models.checkpoint.folder_hash", replacing)
-    with pytest.raises(UsageError, match="was changed while it was loaded"):
-        load_model(str(model), name="m", device="cpu")

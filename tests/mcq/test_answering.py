@@ -13,7 +13,7 @@ import pytest
 
 import capeval
 from capeval.captioners import Captioned, CaptionRequest
-from capeval.mcq.frames import RecentReads, SharedReader
+from capeval.mcq.frames import SharedReader, recent_reads
 from capeval.schema import Usage
 from capeval.video import FrameSet
 from tests.cli_runs import environment, start
@@ -519,7 +519,7 @@ def test_large_videos_are_not_all_kept(tmp_path: Path) -> None:
             reads.append(path.stem)
             return FrameSet(np.zeros((1, 8, 8, 3), np.uint8), (0,), (0.0,), 1, 1.0, 1.0)
 
-    reader = SharedReader(Large(), RecentReads(4, most_bytes=2 * 8 * 8 * 3))
+    reader = SharedReader(Large(), recent_reads(4, most_bytes=2 * 8 * 8 * 3))
     for name in ("a", "a", "b", "a", "b", "c", "c", "d", "a"):
         reader.read(tmp_path / name)
     # Two fit, and the one that is being read.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from capeval.errors import UsageError, VideoError
 from capeval.video import Given, Middle, Policy, Uniform, open_reader, read_policy
 from capeval.video.frames import Timeline
-from capeval.video.sampling import Fps, PublishedSpread, QwenFps, Shuffled, TunaFps
+from capeval.video.sampling import Fps, PublishedSpread, QwenFps, TunaFps
 from tests.video.clips import make_clip
 
 
@@ -187,17 +187,6 @@ def test_given_indices_keep_their_order_and_must_exist() -> None:
     assert Given((9, 0, 5)).choose(steady(10)).indices == (9, 0, 5)
     with pytest.raises(ValueError, match="has 9 frames; there is no frame 9"):
         Given((0, 9)).choose(steady(9))
-
-
-@given(policies, timelines, st.integers(0, 2**32))
-def test_shuffled_keeps_the_frames_and_never_their_order(
-    policy: Policy, timeline: Timeline, seed: int
-) -> None:
-    plain = policy.choose(timeline)
-    shuffled = Shuffled(policy, seed).choose(timeline)
-    assert sorted(shuffled.indices) == list(plain.indices)
-    assert shuffled.indices != plain.indices or len(plain.indices) == 1
-    assert shuffled == Shuffled(policy, seed).choose(timeline)
 
 
 @pytest.mark.parametrize(
