@@ -47,11 +47,11 @@ class Page:
 
     async def _read(self) -> None:
         async for message in self._socket:
-            told = json.loads(message.data)
-            if "id" in told:
-                self._waiting.pop(told["id"]).set_result(told)
+            reply = json.loads(message.data)
+            if "id" in reply:
+                self._waiting.pop(reply["id"]).set_result(reply)
                 continue
-            method, given = told["method"], told["params"]
+            method, given = reply["method"], reply["params"]
             if method == "Page.loadEventFired":
                 self._loaded.set()
             elif method == "Network.requestWillBeSent":
@@ -71,9 +71,9 @@ class Page:
             message["sessionId"] = self.session
         answer = self._waiting[number]
         await self._socket.send_json(message)
-        told = await asyncio.wait_for(answer, 30)
-        assert "error" not in told, told
-        result: dict[str, Any] = told["result"]
+        reply = await asyncio.wait_for(answer, 30)
+        assert "error" not in reply, reply
+        result: dict[str, Any] = reply["result"]
         return result
 
     async def open(self, file: Path) -> None:
@@ -88,11 +88,11 @@ class Page:
 
     async def ask(self, expression: str) -> Any:
         """Return what an expression is in the page."""
-        told = await self.call(
+        reply = await self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
 
     async def press(self, *keys: str, control: bool = False) -> None:
         for key in keys:
@@ -142,12 +142,12 @@ def running(folder: Path) -> Iterator[str]:
     )
     try:
         end = time.monotonic() + 60
-        told = profile / "DevToolsActivePort"
-        while not (told.is_file() and told.read_text("utf-8").count("\n")):
+        port_file = profile / "DevToolsActivePort"
+        while not (port_file.is_file() and port_file.read_text("utf-8").count("\n")):
             assert process.poll() is None, "chromium ended"
             assert time.monotonic() < end, "chromium does not listen"
             time.sleep(0.02)
-        port, path = told.read_text("utf-8").split("\n")[:2]
+        port, path = port_file.read_text("utf-8").split("\n")[:2]
         yield f"ws://127.0.0.1:{port}{path}"
     finally:
         process.terminate()

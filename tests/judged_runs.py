@@ -41,12 +41,12 @@ def judgments(labels: str, by: Provenance = BY, **fields: Any) -> list[Judgment]
 
     Fewer labels judge only the first videos.
     """
-    told = [one.strip() for one in labels.split("|")]
-    told += told[:2] if len(told) == 3 else []
-    told += told if len(told) == 5 else []
+    rows = [one.strip() for one in labels.split("|")]
+    rows += rows[:2] if len(rows) == 3 else []
+    rows += rows if len(rows) == 5 else []
     return [
         scored(video.index, one, provenance=by, **fields)
-        for video, one in zip(VIDEOS, told, strict=False)
+        for video, one in zip(VIDEOS, rows, strict=False)
     ]
 
 

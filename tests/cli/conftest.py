@@ -137,14 +137,14 @@ def annotation(number: int) -> dict[str, Any]:
 
 def caption(number: int) -> dict[str, str]:
     who = f"unit{number:03}"
-    told = [
+    sentences = [
         f"A runner {who} walks to a {['red', 'blue'][number % 2]} car under trees.",
         f"A dog {who} barks at the runner.",
         f"The camera {who} pans to the {['left', 'right', 'left'][number % 3]} over a lake.",
         f"Birds sing to {who}.",
     ]
-    del told[number % 4]
-    return {"index": f"V{number:03}", "caption": " ".join(told), "model": "some-captioner"}
+    del sentences[number % 4]
+    return {"index": f"V{number:03}", "caption": " ".join(sentences), "model": "some-captioner"}
 
 
 _started: list[subprocess.Popen[str]] = []

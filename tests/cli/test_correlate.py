@@ -61,8 +61,8 @@ def ratings(folder: Path, count: int = 12, systems: int = 2) -> tuple[Path, Path
 def labelled(folder: Path, labels: dict[tuple[str, str], str], *, binary: bool = False) -> Path:
     """Write labels of elements: by (video, system), events apart by blanks."""
     lines = ["video_id,system,element_id,label"]
-    for (video, system), told in labels.items():
-        for event, letters in enumerate(told.split(), start=1):
+    for (video, system), letters_of in labels.items():
+        for event, letters in enumerate(letters_of.split(), start=1):
             for place, letter in enumerate(letters, start=1):
                 label = str(int(letter == "+")) if binary else LABELS[letter]
                 lines.append(f"{video},{system},{event}.{place},{label}")
@@ -116,16 +116,16 @@ def test_captions_that_a_metric_lacks_are_an_error_or_dropped(tmp_path: Path) ->
     metric.write_text("\n".join([*lines[:2], *lines[3:]]), encoding="utf-8")
     typed = ("--human", "human.csv", "--metric", "m=metric.csv")
     done = correlate(tmp_path, *typed)
-    told = "m: 9 of 10 matched; missing: v0 of s1"
+    message = "m: 9 of 10 matched; missing: v0 of s1"
     assert done.code == 2
     assert done.err == (
-        f"capeval: human.csv: {told}; leave such captions out with --missing drop\n"
+        f"capeval: human.csv: {message}; leave such captions out with --missing drop\n"
     )
     done = correlate(tmp_path, *typed, "--missing", "drop", "--json")
     assert done.code == 0
     result = loaded(done.out)
-    assert told in result["warnings"]
-    assert f"warning: {told}\n" in done.err
+    assert message in result["warnings"]
+    assert f"warning: {message}\n" in done.err
     assert value(result, statistic="pearson", grouping="pooled")["n"] == 9
 
 
@@ -195,12 +195,12 @@ def test_labels_are_held_against_every_judged_run(tmp_path: Path) -> None:
     judged(
         tmp_path,
         one=[
-            scored(v.index, told)
-            for v, told in zip(VIDEOS, ("++ +", "+0 0", "+- +", "00 +"), strict=True)
+            scored(v.index, row)
+            for v, row in zip(VIDEOS, ("++ +", "+0 0", "+- +", "00 +"), strict=True)
         ],
         two=[
-            scored(v.index, told)
-            for v, told in zip(VIDEOS, ("0+ +", "++ 0", "+- 0", "00 0"), strict=True)
+            scored(v.index, row)
+            for v, row in zip(VIDEOS, ("0+ +", "++ 0", "+- 0", "00 0"), strict=True)
         ],
     )
     labels = {
@@ -228,9 +228,9 @@ def test_labels_are_held_against_every_judged_run(tmp_path: Path) -> None:
 
 
 def test_binary_labels_have_no_human_precision(tmp_path: Path) -> None:
-    told = ("++ +", "+0 0", "+- +", "00 +")
-    judged(tmp_path, one=[scored(v.index, t) for v, t in zip(VIDEOS, told, strict=True)])
-    labels = {(v.index, "one-model"): t for v, t in zip(VIDEOS, told, strict=True)}
+    rows = ("++ +", "+0 0", "+- +", "00 +")
+    judged(tmp_path, one=[scored(v.index, t) for v, t in zip(VIDEOS, rows, strict=True)])
+    labels = {(v.index, "one-model"): t for v, t in zip(VIDEOS, rows, strict=True)}
     labelled(tmp_path, labels, binary=True)
     result = found(tmp_path, "--human", "human.csv")
     assert {(r["metric"], r["human"]) for r in result["results"]} == {
@@ -243,9 +243,9 @@ def test_binary_labels_have_no_human_precision(tmp_path: Path) -> None:
 
 
 def test_an_unscored_caption_is_missing_and_not_zero(tmp_path: Path) -> None:
-    told = ("++ +", "+0 0", "+- +")
+    rows = ("++ +", "+0 0", "+- +")
     last = Unscored(index="d", reason="no valid reply")
-    judged(tmp_path, one=[*(scored(v.index, t) for v, t in zip(VIDEOS, told, strict=False)), last])
+    judged(tmp_path, one=[*(scored(v.index, t) for v, t in zip(VIDEOS, rows, strict=False)), last])
     labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
     done = correlate(tmp_path, "--human", "human.csv")
     assert done.code == 2
@@ -255,9 +255,9 @@ def test_an_unscored_caption_is_missing_and_not_zero(tmp_path: Path) -> None:
 
 
 def test_labels_of_captions_without_a_verdict_are_an_error_or_dropped(tmp_path: Path) -> None:
-    told = ("++ +", "+0 0", "+- +")
+    rows = ("++ +", "+0 0", "+- +")
     last = Unscored(index="d", reason="no valid reply")
-    judged(tmp_path, one=[*(scored(v.index, t) for v, t in zip(VIDEOS, told, strict=False)), last])
+    judged(tmp_path, one=[*(scored(v.index, t) for v, t in zip(VIDEOS, rows, strict=False)), last])
     # The last is not labelled in full, so that it has no score and only its labels are lost.
     path = labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS[:3]})
     path.write_text(path.read_text("utf-8") + "d,one,1.1,lack\nd,one,1.2,lack\n", "utf-8")
@@ -274,9 +274,9 @@ def test_labels_of_captions_without_a_verdict_are_an_error_or_dropped(tmp_path: 
 
 
 def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) -> None:
-    told = ("++ +", "+0 0", "+- +", "00 +")
-    judged(tmp_path, one=[scored(v.index, t) for v, t in zip(VIDEOS, told, strict=True)])
-    path = labelled(tmp_path, {(v.index, "one"): t for v, t in zip(VIDEOS, told, strict=True)})
+    letters = ("++ +", "+0 0", "+- +", "00 +")
+    judged(tmp_path, one=[scored(v.index, t) for v, t in zip(VIDEOS, letters, strict=True)])
+    path = labelled(tmp_path, {(v.index, "one"): t for v, t in zip(VIDEOS, letters, strict=True)})
     header, *lines = path.read_text("utf-8").splitlines()
     # The second rater differs from the first, and from the judge, on all of the last video.
     other = {"lack": "contradiction", "entailment": "lack"}
@@ -301,7 +301,7 @@ def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         (
             "a,one,3.1,lack",
@@ -313,16 +313,18 @@ def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) ->
         ),
     ],
 )
-def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str, told: str) -> None:
+def test_elements_that_the_annotations_lack_are_named(
+    tmp_path: Path, line: str, message: str
+) -> None:
     judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
     path = labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
     path.write_text(path.read_text("utf-8") + line + "\n", "utf-8")
     done = correlate(tmp_path, "--human", "human.csv")
-    assert (done.code, done.err) == (2, f"capeval: human.csv: line {told}\n")
+    assert (done.code, done.err) == (2, f"capeval: human.csv: line {message}\n")
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "message"),
     [
         (("--metric", "metric.csv"), "--metric: 'metric.csv' must be NAME=PATH"),
         (("--metric", "m=nowhere.csv"), "nowhere.csv: is neither a file nor a run under runs/"),
@@ -348,13 +350,15 @@ def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str,
         (("--metric", "m=metric.csv", "--metric", "m=again.csv"), "m has two scores of"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(tmp_path: Path, typed: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_done_is_one_line(
+    tmp_path: Path, typed: tuple[str, ...], message: str
+) -> None:
     ratings(tmp_path)
     (tmp_path / "again.csv").write_bytes((tmp_path / "metric.csv").read_bytes())
     (tmp_path / "other.csv").write_text("video_id,system,score\nw,s,1\n", "utf-8")
     done = correlate(tmp_path, "--human", "human.csv", *typed)
     assert (done.code, done.out) == (2, "")
-    assert told in done.err
+    assert message in done.err
     assert done.err.count("\n") == 1
 
 
@@ -382,7 +386,7 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
 
 
 def test_the_tuna_protocol_says_where_captions_are_not_of_its_kind(tmp_path: Path) -> None:
-    told = "here are 24 captions of 12 videos by 2 systems"
+    message = "here are 24 captions of 12 videos by 2 systems"
     ratings(tmp_path)
     typed = ("--human", "human.csv", "--metric", "m=metric.csv")
     result = found(tmp_path, *typed, "--protocol", "tuna")
@@ -390,8 +394,8 @@ def test_the_tuna_protocol_says_where_captions_are_not_of_its_kind(tmp_path: Pat
         (statistic, "pooled") for statistic in ("kendall_b", "spearman", "pearson")
     }
     assert "|protocol:tuna|" in result["signature"]
-    assert any(told in line for line in result["warnings"])
-    assert not any(told in line for line in found(tmp_path, *typed)["warnings"])
+    assert any(message in line for line in result["warnings"])
+    assert not any(message in line for line in found(tmp_path, *typed)["warnings"])
     ratings(tmp_path, systems=1)
     result = found(tmp_path, *typed, "--protocol", "tuna")
     assert not any("tuna" in line for line in result["warnings"])
@@ -443,8 +447,8 @@ def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path
     path = labelled(tmp_path, {**labels, ("y1", "one"): "++ +", ("y2", "one"): "++ +"})
     done = correlate(tmp_path, "--human", "human.csv")
     line = len(alone.splitlines()) + 1
-    told = f'line {line}: video_id: "y1" has no annotation; {LACKING}'
-    assert (done.code, done.err) == (2, f"capeval: human.csv: {told}\n")
+    message = f'line {line}: video_id: "y1" has no annotation; {LACKING}'
+    assert (done.code, done.err) == (2, f"capeval: human.csv: {message}\n")
     result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
     assert result["results"] == asked
     assert result["warnings"][0] == (
@@ -452,8 +456,8 @@ def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path
     )
     path.write_text(f"{alone.splitlines()[0]}\ny1,one,1.1,lack\n", "utf-8")
     done = correlate(tmp_path, "--human", "human.csv", "--missing", "drop")
-    told = "none of its videos has an annotation; name theirs with --annotations"
-    assert (done.code, done.err) == (2, f"capeval: human.csv: {told}\n")
+    message = "none of its videos has an annotation; name theirs with --annotations"
+    assert (done.code, done.err) == (2, f"capeval: human.csv: {message}\n")
 
 
 def test_runs_of_other_systems_are_named_beside_the_rated_ones(tmp_path: Path) -> None:

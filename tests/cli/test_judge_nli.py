@@ -186,7 +186,7 @@ def test_a_checkpoint_that_cannot_be_loaded_stops_the_run_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "message"),
     [
         (("--judge", "nli"), "tasksource/ModernBERT-base-nli: the hub cannot be reached"),
         (("--judge", "nli:models/deberta", "--prompts", "x"), "--prompts is for chat models; the"),
@@ -206,12 +206,12 @@ def test_what_does_not_fit_ends_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     typed: tuple[str, ...],
-    told: str,
+    message: str,
 ) -> None:
     assert run(monkeypatch, "judge", "sample", *typed) == 2
     shown = capsys.readouterr()
     (line,) = shown.err.splitlines()
-    assert line.startswith(f"capeval: {told}")
+    assert line.startswith(f"capeval: {message}")
     assert not os.path.lexists(place / "runs")
 
 

@@ -70,29 +70,29 @@ def test_no_command_overwrites_what_it_reads(
 
 
 @pytest.mark.parametrize(
-    ("out", "told"),
+    ("out", "message"),
     [("", "--out is empty; give it a value, or omit it"), ("runs", "--out: runs is a folder")],
 )
-def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, told: str) -> None:
+def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, message: str) -> None:
     for command in ((*CORRELATE, "--metric", "x=metric.csv"), ("score", "one")):
         done = typed(folder, *command, "--out", out)
         assert done.code == 2
-        assert told in done.err
+        assert message in done.err
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (("--format", "latex"), "--format is for tables, and --json prints none"),
         (("--format", "table"), "--format is for tables, and --json prints none"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(
-    folder: Path, more: tuple[str, ...], told: str
+    folder: Path, more: tuple[str, ...], message: str
 ) -> None:
     done = typed(folder, *CORRELATE, "--metric-columns", "m", "--json", *more)
     assert done.code == 2
-    assert told in done.err
+    assert message in done.err
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would(
         )
     finally:
         os.close(writer)
-    told = done.stderr or b""
+    stderr = done.stderr or b""
     assert done.returncode == 141
-    assert b"Error" not in told
-    assert b"a fault" not in told
+    assert b"Error" not in stderr
+    assert b"a fault" not in stderr
     if "--out" in command and not both:
         assert json.loads((folder / "c.json").read_text("utf-8"))["results"]

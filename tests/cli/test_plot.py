@@ -39,10 +39,10 @@ def make_run(
     manifest = {"annotations": {"path": annotations}, "generation": generation}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     judgments: list[Judgment] = [
-        scored(index, told, provenance=JUDGE)
-        if told
+        scored(index, row, provenance=JUDGE)
+        if row
         else Unscored(index=index, reason="refused", provenance=JUDGE)
-        for index, told in labels.items()
+        for index, row in labels.items()
     ]
     write_judgments(folder / "lexical-1" / "judgments.jsonl", judgments)
 
@@ -246,8 +246,8 @@ def test_nothing_is_written_where_one_figure_cannot_be(
 def test_figures_of_each_judge_are_checked_before_any_is_written(typed: Typed) -> None:
     judged = Path("runs/at-8/lexical-1/judgments.jsonl")
     write_judgments(judged.parent.with_name("other") / judged.name, [
-        scored(index, told, provenance=Provenance(judge="other", prompts=None))
-        for index, told in (("V1", "+0- 0"), ("V2", "+0"), ("V3", "-+"))
+        scored(index, row, provenance=Provenance(judge="other", prompts=None))
+        for index, row in (("V1", "+0- 0"), ("V2", "+0"), ("V3", "-+"))
     ])  # fmt: skip
     Path("figures/scatter-other.png").mkdir(parents=True)
     runs = [str(judged.parent), "runs/at-8/other"]

@@ -64,8 +64,8 @@ def test_a_full_disk_leaves_a_run_that_can_go_on(
     work: Workspace, blocks: int, left: list[str]
 ) -> None:
     work.fill(1)
-    told = " ".join(f"Dog number {number} barks." for number in range(35))
-    work.write("captions.jsonl", json.dumps({"index": "V000", "caption": told}))
+    text = " ".join(f"Dog number {number} barks." for number in range(35))
+    work.write("captions.jsonl", json.dumps({"index": "V000", "caption": text}))
     command = "judge captions.jsonl --annotations annotations.json --judge lexical"
     full = subprocess.run(
         ["bash", "-c", f"ulimit -f {blocks}; exec {sys.executable} -m capeval {command}"],

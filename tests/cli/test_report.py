@@ -33,7 +33,7 @@ def judge(run: str, name: str = "lexical-1", labels: dict[str, str] | None = Non
     (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "annotations.json"}}))
     by = Provenance(judge=name, prompts=None, baseline=name == "lexical-1")
-    made = [scored(i, told, provenance=by) for i, told in (labels or LABELS).items()]
+    made = [scored(i, row, provenance=by) for i, row in (labels or LABELS).items()]
     write_judgments(folder / name / "judgments.jsonl", made)
     return folder / name
 
@@ -64,8 +64,8 @@ def data_of(file: str) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.parametrize("name", ["notes.txt", "scores.json"])
 def test_a_name_of_another_format_is_refused(name: str) -> None:
     ended = report("mine", "--out", name)
-    told = f"capeval: --out: {name}: a report is HTML; name a file that ends in .html\n"
-    assert (ended.code, ended.err, Path(name).exists()) == (2, told, False)
+    message = f"capeval: --out: {name}: a report is HTML; name a file that ends in .html\n"
+    assert (ended.code, ended.err, Path(name).exists()) == (2, message, False)
 
 
 def test_one_runs_report_lies_in_its_judges_folder() -> None:
@@ -169,7 +169,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_wrong_is_one_line(case: str) -> None:
-    arguments, told = BAD[case]
+    arguments, message = BAD[case]
     Path("bare.jsonl").write_bytes(Path("runs/mine/lexical-1/judgments.jsonl").read_bytes())
     Path("damaged.jsonl").write_text('{"index": \n{"index": 1}\n')
     Path("scores.csv").write_text("video_id,system,score\nsample_01,mine,3\n")
@@ -187,7 +187,7 @@ def test_what_is_wrong_is_one_line(case: str) -> None:
     ended = report(*arguments)
     assert ended.code == 2
     assert ended.out == ""
-    assert told in ended.err
+    assert message in ended.err
     assert ended.err.count("\n") == 1
     assert sorted(path for path in Path().rglob("*") if "cache" not in path.parts) == before
 

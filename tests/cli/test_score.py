@@ -201,9 +201,9 @@ def test_verdicts_that_contradict_themselves_are_unscored(
 
 
 def test_unmatched_event_of_a_result_lacks_every_element() -> None:
-    told = tuna("a", "+0 -")
-    told["match_ids"] = [[1, 1], [2, None]]
-    Path("tuna.json").write_text(json.dumps([told]))
+    result = tuna("a", "+0 -")
+    result["match_ids"] = [[1, 1], [2, None]]
+    Path("tuna.json").write_text(json.dumps([result]))
     # The contradiction of the second event is gone: 3 of 3 mentioned, 3 of 6 in all.
     scores = library("tuna.json")
     assert scores.overall.all.precision.value == 1.0
@@ -288,7 +288,7 @@ TAMPERED: dict[str, tuple[Any, bool, str]] = {
 
 @pytest.mark.parametrize("case", TAMPERED)
 def test_tampered_provenance_is_one_line(case: str) -> None:
-    change, every, told = TAMPERED[case]
+    change, every, message = TAMPERED[case]
     file = JUDGE / "judgments.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     for line in lines if every else lines[:1]:
@@ -306,7 +306,7 @@ def test_tampered_provenance_is_one_line(case: str) -> None:
         done = typed(Path(), *arguments)
         if case == "all missing":
             assert done.code == 0
-            assert arguments[0] == "inspect" or told in done.err
+            assert arguments[0] == "inspect" or message in done.err
         else:
             assert (done.code, done.err.count("\n")) == (2, 1), done
-            assert told in done.err
+            assert message in done.err

@@ -92,21 +92,21 @@ def verdict(count: int) -> str:
     return f"published.json does not match the verdicts: {differ} (in the file → recomputed), "
 
 
-@pytest.mark.parametrize(("change", "told"), DIFFERENCES)
+@pytest.mark.parametrize(("change", "expected"), DIFFERENCES)
 def test_every_value_that_differs_is_listed(
-    typed: Typed, change: dict[str, Any], told: list[tuple[str, str]]
+    typed: Typed, change: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
     file = changed(**change)
     code, out, err = typed("mine", "--check", str(file))
     first, *lines = out.splitlines()
-    assert (code, err, len(lines)) == (4, "", len(told))
-    assert first.startswith(verdict(len(told)))
-    for line, (path, values) in zip(lines, told, strict=True):
+    assert (code, err, len(lines)) == (4, "", len(expected))
+    assert first.startswith(verdict(len(expected)))
+    for line, (path, values) in zip(lines, expected, strict=True):
         assert line.startswith(f"{path}: {values}")
     code, out, _ = typed("mine", "--check", str(file), "--json")
     content = json.loads(out)
     assert code == 4
-    assert [each["path"] for each in content["differences"]] == [path for path, _ in told]
+    assert [each["path"] for each in content["differences"]] == [path for path, _ in expected]
     assert content["tolerance"] == 1e-9
 
 
@@ -140,7 +140,7 @@ def test_another_version_is_noted_and_no_difference(typed: Typed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("signature", "told"),
+    ("signature", "message"),
     [
         ("capeval:tuna-cap|judge:other", 'signature.judge: "other" → "gpt-4o-2024-08-06"'),
         ("capeval:tuna-cap|judge:a|judge:b", 'signature.judge:b: "b" → missing'),
@@ -148,10 +148,10 @@ def test_another_version_is_noted_and_no_difference(typed: Typed) -> None:
         (None, "signature: null → missing"),
     ],
 )
-def test_wrong_signature_differs_part_by_part(typed: Typed, signature: Any, told: str) -> None:
+def test_wrong_signature_differs_part_by_part(typed: Typed, signature: Any, message: str) -> None:
     code, out, _ = typed("mine", "--check", str(changed(signature=signature)))
     assert code == 4
-    assert told in out
+    assert message in out
 
 
 def test_other_annotations_and_other_judges_are_said_to_be_others(typed: Typed) -> None:
@@ -202,17 +202,19 @@ REFUSED: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), REFUSED)
-def test_what_is_no_scores_file_is_refused_in_one_line(typed: Typed, text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_what_is_no_scores_file_is_refused_in_one_line(
+    typed: Typed, text: str, message: str
+) -> None:
     Path("published.json").write_text(text)
     code, out, err = typed("mine", "--check", "published.json")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("capeval: published.json: ")
-    assert told in err
+    assert message in err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("mine", "--check", "nope.json"), "nope.json: does not exist"),
         (("mine", "--check", "mine", "--out", "x.json"), "--check writes nothing; omit --out"),
@@ -220,12 +222,12 @@ def test_what_is_no_scores_file_is_refused_in_one_line(typed: Typed, text: str, 
     ],
 )
 def test_mistake_is_one_line_and_writes_nothing(
-    typed: Typed, arguments: tuple[str, ...], told: str
+    typed: Typed, arguments: tuple[str, ...], message: str
 ) -> None:
     before = sorted(Path().rglob("*"))
     code, out, err = typed(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert told in err
+    assert message in err
     assert sorted(Path().rglob("*")) == before
 
 

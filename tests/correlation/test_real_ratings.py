@@ -30,13 +30,13 @@ def write_csv(path: Path, rows: Sequence[Sequence[object]]) -> None:
 def test_thumb_is_a_complete_grid(tmp_path: Path) -> None:
     path = needs("thumb") / "mscoco_THumB-1.0.jsonl"
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    told = [(r["seg_id"], r["SYS"], r["human_score"], r["P"], r["R"]) for r in rows]
-    write_csv(tmp_path / "human.csv", [("video_id", "system", "score", "P", "R"), *told])
+    rated = [(r["seg_id"], r["SYS"], r["human_score"], r["P"], r["R"]) for r in rows]
+    write_csv(tmp_path / "human.csv", [("video_id", "system", "score", "P", "R"), *rated])
     done = correlate(tmp_path, "--human", "human.csv", "--metric-columns", "P,R", "--json")
     assert done.code == 0, done.err
     result = json.loads(done.out)
     of = {(r["metric"], r["statistic"], r["grouping"]): r for r in result["results"]}
-    human, recall = (np.array([r[at] for r in told], dtype=float) for at in (2, 4))
+    human, recall = (np.array([r[at] for r in rated], dtype=float) for at in (2, 4))
     pooled = of["R", "kendall_b", "pooled"]
     assert pooled["value"] == pytest.approx(stats.kendalltau(recall, human).statistic, abs=1e-10)
     assert pooled["n"] == 2500

@@ -35,7 +35,7 @@ def joined(keys: list[tuple[str, str]], ratings: Floats, metrics: dict[str, Floa
     )
 
 
-def told(given: Joined, **chosen: Any) -> list[str]:
+def results_of(given: Joined, **chosen: Any) -> list[str]:
     results, comparisons, found = analyse(given, Settings(EVERYTHING, **chosen))
     return [one.model_dump_json() for one in [*results, *comparisons, *found]]
 
@@ -50,13 +50,13 @@ def test_the_order_of_rows_changes_no_byte(order: list[int], seed: int, raters: 
     rng = np.random.default_rng(seed)
     ratings = rng.integers(0, 5, (2, 24)) / 10
     metrics = {"a": rng.integers(0, 9, 24) / 10, "b": rng.random(24)}
-    first = told(joined(KEYS, ratings, metrics), raters=raters)
+    first = results_of(joined(KEYS, ratings, metrics), raters=raters)
     shuffled = joined(
         [KEYS[row] for row in order],
         ratings[:, order],
         {name: values[order] for name, values in metrics.items()},
     )
-    assert told(shuffled, raters=raters) == first
+    assert results_of(shuffled, raters=raters) == first
 
 
 @pytest.mark.parametrize("raters", ["mean", "zmean"])

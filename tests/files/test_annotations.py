@@ -61,11 +61,11 @@ def test_wrong_annotations_are_told_in_one_line(case: str) -> None:
     FILE.write_text(json.dumps(value))
     with pytest.raises(InputError) as error:
         load_annotations(FILE)
-    told = str(error.value)
-    assert told.startswith(f"a.json: {message}")
+    text = str(error.value)
+    assert text.startswith(f"a.json: {message}")
     assert error.value.exit_code == 2
-    assert told.isprintable()
-    assert len(told) <= 300
+    assert text.isprintable()
+    assert len(text) <= 300
 
 
 def test_duplicate_index_in_json_lines_names_both_lines() -> None:

@@ -74,7 +74,7 @@ def test_labels_can_come_from_numbers_of_a_workbook(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("video_id,score\nv,1\nw,2\nv,3\n", "line 4: video_id, system: v is duplicated"),
         ("video_id,rater,score\nv,a,1\nv,a,2\n", "line 3: .*: v, a is duplicated"),
@@ -88,8 +88,8 @@ def test_labels_can_come_from_numbers_of_a_workbook(tmp_path: Path) -> None:
         ("SYS,SID,RAW.SCR\nUPC,7.5,1\n", 'line 2: SID: "7.5" is not a line number'),
     ],
 )
-def test_mistakes_are_named_with_line_and_column(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_mistakes_are_named_with_line_and_column(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         load_human(written(tmp_path, text))
 
 
@@ -126,15 +126,17 @@ def test_mapped_columns_come_first_and_others_are_ignored_with_a_notice(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("mapped", "told"),
+    ("mapped", "message"),
     [
         ({"score": "moss"}, 'score=moss: no such column .*; did you mean "mos"'),
         ({"sytem": "clip"}, '"sytem" is not a column that capeval reads; .* mean "system"'),
         ({"video_id": "clip", "system": "clip"}, '"clip" is mapped twice'),
     ],
 )
-def test_mistakes_in_a_mapping_are_named(tmp_path: Path, mapped: dict[str, str], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_mistakes_in_a_mapping_are_named(
+    tmp_path: Path, mapped: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
         load_human(written(tmp_path, "clip,mos\nv,1\n"), columns=mapped)
 
 
@@ -147,16 +149,16 @@ def test_metrics_of_the_human_file_are_by_caption(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "columns", "told"),
+    ("text", "columns", "message"),
     [
         ("video_id,score,bleu\nv,1,2\n", ["blue"], 'no column "blue"; did you mean "bleu"'),
         ("video_id,element_id,label,m\nv,1.1,1,2\n", ["m"], "has labels of elements"),
     ],
 )
 def test_columns_of_metrics_must_be_metrics(
-    tmp_path: Path, text: str, columns: list[str], told: str
+    tmp_path: Path, text: str, columns: list[str], message: str
 ) -> None:
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         load_human(written(tmp_path, text), columns)
 
 

@@ -24,23 +24,23 @@ def test_text_is_read_whatever_its_mark(encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (b"", "a.json: is empty"),
         (b"\xef\xbb\xbf \r\n\t\n", "a.json: is empty"),
         (b'["ok",\n"caf\xe9"]', "a.json: line 2: is not UTF-8; save the file as UTF-8"),
     ],
 )
-def test_what_is_not_text_is_told_in_one_line(data: bytes, told: str) -> None:
+def test_what_is_not_text_is_reported_in_one_line(data: bytes, message: str) -> None:
     FILE.write_bytes(data)
     for read in (read_text, first_line) if b"ok" not in data else (read_text,):
         with pytest.raises(InputError) as error:
             read(FILE)
-        assert str(error.value) == told
+        assert str(error.value) == message
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         ("annotation.json", 'annotation.json: does not exist; did you mean "annotations.json"?'),
         ("no/such.json", "no/such.json: does not exist (nor does its folder no)"),
@@ -48,14 +48,14 @@ def test_what_is_not_text_is_told_in_one_line(data: bytes, told: str) -> None:
         ("link", "link: is a link to gone, which does not exist"),
     ],
 )
-def test_path_that_is_no_file_is_told_in_one_line(path: str, told: str) -> None:
+def test_path_that_is_no_file_is_reported_in_one_line(path: str, message: str) -> None:
     Path("annotations.json").write_text("[1]")
     Path("folder").mkdir()
     Path("link").symlink_to("gone")
     for read in (read_text, first_line):
         with pytest.raises(InputError) as error:
             read(Path(path))
-        assert str(error.value) == told
+        assert str(error.value) == message
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_of_the_first_line_the_rest_is_not_looked_at(data: bytes, line: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('{"a":\n', "line 2: broken JSON at column 1 (Expecting value)"),
         ("[1]\n[2]", "line 2: broken JSON at column 1 (Extra data)"),
@@ -85,9 +85,9 @@ def test_of_the_first_line_the_rest_is_not_looked_at(data: bytes, line: str) -> 
         ("[" * 100_000, "line 1: is nested too deeply"),
     ],
 )
-def test_broken_json_is_told_with_its_line(text: str, told: str) -> None:
+def test_broken_json_is_reported_with_its_line(text: str, message: str) -> None:
     with pytest.raises(InputError) as error:
         parse_json(text, file=FILE)
-    assert str(error.value).startswith(f"a.json: {told}")
+    assert str(error.value).startswith(f"a.json: {message}")
     with pytest.raises(InputError, match=r"line 4[23]: "):
         parse_json(text, file=FILE, line=42)

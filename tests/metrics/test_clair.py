@@ -74,7 +74,7 @@ def test_anything_else_is_asked_again_and_then_unscored(reply: str, tmp_path: Pa
     assert lines["1"].usage.calls == 3
     row = json.loads((tmp_path / "metrics.jsonl").read_text("utf-8"))
     assert row["value"] is None
-    # The model is told what was wrong.
+    # The model is shown what was wrong.
     assert UNREAD[reply] in client.requests[1].messages[-1]["content"]
 
 

@@ -40,10 +40,10 @@ def grid(
                 name,
                 tuple(
                     None if v is None else cell(estimate(v, spread), 1000 + at)
-                    for at, v in enumerate(told)
+                    for at, v in enumerate(row)
                 ),
             )
-            for name, told in values.items()
+            for name, row in values.items()
         ),
     )
 

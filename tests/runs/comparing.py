@@ -11,7 +11,7 @@ __all__ = ["comparison", "matrix"]
 
 VIDEOS = [annotation(index, "c1 s1", "a1") for index in "abcdefgh"]
 RUNS = [
-    [scored(index, told) for index, told in zip("abcdefgh", labels, strict=True)]
+    [scored(index, row) for index, row in zip("abcdefgh", labels, strict=True)]
     for labels in (
         ("+0 0", "++ 0", "+- 0", "+0 +", *["0+ 0"] * 4),
         ("++ 0", "+0 0", "++ -", "++ +", *["0+ 0"] * 4),

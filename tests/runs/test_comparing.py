@@ -30,11 +30,11 @@ BY = Provenance(judge="judge-1", prompts="set@1", models=("judge-1-2024",))
 def run(name: str, *labels: str | None, by: Provenance = BY, **more: Any) -> list[Judgment]:
     """A judged run of the videos in order: `?` is unscored, None has no judgment at all."""
     judgments: list[Judgment] = []
-    for video, told in zip(VIDEOS, labels, strict=False):
-        if told == "?":
+    for video, row in zip(VIDEOS, labels, strict=False):
+        if row == "?":
             judgments.append(Unscored(index=video.index, reason="the judge refused", provenance=by))
-        elif told is not None:
-            judgments.append(scored(video.index, told, provenance=by, **more))
+        elif row is not None:
+            judgments.append(scored(video.index, row, provenance=by, **more))
     make_run(Path(), name, judgments)
     return judgments
 
@@ -120,9 +120,9 @@ def test_unlike_judges_and_prompts_are_refused_with_the_reason(other: str) -> No
 
 
 def verdict(labels: str) -> Verdict:
-    told = relations(labels)
-    matches = tuple(n for n, event in enumerate(told, start=1) if set(event) != {"lack"})
-    return Verdict(candidate_events=("Told.",) * len(matches), matches=matches, relations=told)
+    labelled = relations(labels)
+    matches = tuple(n for n, event in enumerate(labelled, start=1) if set(event) != {"lack"})
+    return Verdict(candidate_events=("Told.",) * len(matches), matches=matches, relations=labelled)
 
 
 def test_unlike_repeats_are_refused() -> None:

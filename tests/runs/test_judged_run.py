@@ -54,9 +54,9 @@ def test_lost_annotations_are_told_of_the_run(home: Path, stored: str) -> None:
     (home / "runs/run/manifest.json").write_text(f'{{"annotations": {{"path": "{stored}"}}}}')
     with pytest.raises(InputError) as refused:
         load_judged("run")
-    told = str(refused.value)
-    assert told.startswith(f"run: its annotations {stored} do not exist")
-    assert told.endswith("name them with --annotations")
+    message = str(refused.value)
+    assert message.startswith(f"run: its annotations {stored} do not exist")
+    assert message.endswith("name them with --annotations")
 
 
 def test_annotations_that_are_named_and_missing_are_told_as_they_are(home: Path) -> None:

@@ -46,12 +46,12 @@ MAKE: dict[str, tuple[Callable[[], object], str, str]] = {
 
 @pytest.mark.parametrize("case", MAKE)
 def test_what_must_not_be_written_is_refused(case: str) -> None:
-    make, path, told = MAKE[case]
+    make, path, message = MAKE[case]
     make()
     with pytest.raises(UsageError) as error:
         check_output(Path(path), ["none.csv", "in.csv"])
     assert str(error.value).startswith("--out")
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert Path("in.csv").read_text() == "precious"
 
 

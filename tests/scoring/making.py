@@ -44,11 +44,11 @@ def relations(labels: str) -> tuple[tuple[Relation, ...], ...]:
 
 
 def scored(index: str, labels: str, **fields: Any) -> Scored:
-    """A judgment with these relations; one candidate event tells each event that has any."""
-    told = relations(labels)
-    matches = tuple(n for n, event in enumerate(told, start=1) if set(event) != {"lack"})
+    """A judgment with these relations; one candidate event matches each event that has any."""
+    verdicts = relations(labels)
+    matches = tuple(n for n, event in enumerate(verdicts, start=1) if set(event) != {"lack"})
     given: dict[str, Any] = {"candidate_events": ("Told.",) * len(matches), "matches": matches}
-    return Scored(index=index, relations=told, **(given | fields))
+    return Scored(index=index, relations=verdicts, **(given | fields))
 
 
 def scores(

@@ -138,7 +138,7 @@ def test_every_number_is_what_the_definition_says(judged: Set) -> None:
             check(bucket, buckets[name])
 
 
-def told(result: Scores) -> dict[str, object]:
+def values_of(result: Scores) -> dict[str, object]:
     """All but the intervals, rounded: sums in another order differ in the last bit."""
     return {
         "values": [
@@ -157,7 +157,7 @@ def test_order_of_videos_and_judgments_does_not_matter(judged: Set, random: obje
     videos, judgments = judged
     before = scores(videos, judgments)
     assert scores(videos, judgments[::-1]) == before
-    assert told(scores(videos[::-1], judgments)) == told(before)
+    assert values_of(scores(videos[::-1], judgments)) == values_of(before)
 
 
 @settings(deadline=None)

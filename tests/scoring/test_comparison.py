@@ -142,15 +142,15 @@ def two_runs(draw: st.DrawFn) -> tuple[list[Annotation], Run, Run]:
         tags = draw(st.lists(st.sampled_from(CHARACTERISTICS), unique=True))
         videos.append(annotation(f"v{number}", *map(" ".join, events), visual_characteristic=tags))
         for run in runs:
-            told = [
+            rows = [
                 " ".join(draw(st.text("+0-", min_size=len(e), max_size=len(e))) for e in events)
                 for _ in range(passes + 1)
             ]
             verdicts = tuple(
                 Verdict(candidate_events=(), matches=(), relations=relations(each))
-                for each in told[1:]
+                for each in rows[1:]
             )
-            run.append(scored(f"v{number}", told[0], repeats=verdicts))
+            run.append(scored(f"v{number}", rows[0], repeats=verdicts))
     return videos, *runs
 
 
@@ -270,12 +270,12 @@ def test_flips_are_counted_from_the_first_to_the_second_with_weights() -> None:
     videos = [annotation("a", "c3 s2", "a1"), annotation("b", "c1")]
     before, after = ("+0 -", "+"), ("0- -", "-")
     runs = [
-        [scored(v.index, told) for v, told in zip(videos, labels, strict=True)]
+        [scored(v.index, row) for v, row in zip(videos, labels, strict=True)]
         for labels in (before, after)
     ]
     found = flips(videos, list(zip(*runs, strict=True)))
-    told = [(f.index, f.element_id, f.type, f.weight, f.first, f.second) for f in found.elements]
-    assert told == [
+    flipped = [(f.index, f.element_id, f.type, f.weight, f.first, f.second) for f in found.elements]
+    assert flipped == [
         ("a", "1.1", "camera", 3, "entailment", "lack"),
         ("a", "1.2", "scene", 2, "lack", "contradiction"),
         ("b", "1.1", "camera", 1, "entailment", "contradiction"),

@@ -103,8 +103,8 @@ def test_no_word_comes_in_that_is_in_the_video() -> None:
         "A white car stops.",
         "A black car stops.",
     }
-    told = "A red car stops by a white wall in dark light under a blue sky on green grass."
-    assert edits("A red car stops.", event=told) == set()
+    event = "A red car stops by a white wall in dark light under a blue sky on green grass."
+    assert edits("A red car stops.", event=event) == set()
 
 
 def test_a_side_that_is_of_something_else_does_not_hinder_a_move_of_the_camera() -> None:

@@ -78,7 +78,7 @@ def _own_code(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         pytest.param(_drop("config.json"), "config.json", id="no config"),
         pytest.param(_write("config.json", "{"), "cannot be loaded", id="torn config"),
@@ -94,7 +94,7 @@ def _own_code(folder: Path) -> None:
     ],
 )
 def test_a_model_that_cannot_judge_ends_in_one_line(
-    checkpoint: Checkpoint, tmp_path: Path, change: Callable[[Path], object], told: str
+    checkpoint: Checkpoint, tmp_path: Path, change: Callable[[Path], object], expected: str
 ) -> None:
     folder = tmp_path / "model"
     shutil.copytree(checkpoint("deberta"), folder)
@@ -102,13 +102,13 @@ def test_a_model_that_cannot_judge_ends_in_one_line(
     with pytest.raises(UsageError) as refused:
         CrossEncoder(str(folder), device="cpu", dtype="float32").logits([{"input_ids": [2, 3]}])
     message = str(refused.value)
-    assert told in message
+    assert expected in message
     assert message.startswith(str(folder))
     assert "\n" not in message
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("nli:./nothing", '"./nothing" is neither a folder here nor a model of the hub'),
         ("nli:nothing", '"nothing" is neither a folder here nor a model of the hub'),
@@ -117,10 +117,10 @@ def test_a_model_that_cannot_judge_ends_in_one_line(
         ("nli:some-org/some-model", "the hub cannot be reached"),
     ],
 )
-def test_a_name_without_a_model_ends_in_one_line(name: str, told: str) -> None:
+def test_a_name_without_a_model_ends_in_one_line(name: str, expected: str) -> None:
     with pytest.raises(UsageError) as refused:
         load_judge(name)
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

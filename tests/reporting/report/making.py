@@ -20,13 +20,13 @@ ATTACKER = f"a/b&c=#%+ ?\\ {ATTACK}"
 BY = Provenance(judge="gpt-4o-2024-08-06", prompts="tuna-cap-v1@abcdef")
 
 
-def texts(plain: Annotation, told: str) -> Annotation:
+def texts(plain: Annotation, text: str) -> Annotation:
     """The annotation with all its sentences replaced."""
     value = plain.model_dump()
     for event in value["events"]:
-        event["event"] = told
+        event["event"] = text
         for element in event["visual_elements"]:
-            element["content"] = told
+            element["content"] = text
     return Annotation.model_validate(value)
 
 
@@ -53,7 +53,7 @@ _CAPTIONS = {
 def judged(verdicts: dict[str, str] | None = None) -> list[Judgment]:
     """Judgments of all but the uncaptioned and the unjudged; labels as in `scored`."""
     labels = {"V1": "+0 -0", "V2": "++", "V10": "+-00", ATTACKER: "+- 0"} | (verdicts or {})
-    told: dict[str, dict[str, Any]] = {
+    more: dict[str, dict[str, Any]] = {
         "V1": {
             "candidate_events": ("A cat sleeps.", "Then a dog barks,", "and birds sing."),
             "matches": (1, 2, None),
@@ -67,7 +67,7 @@ def judged(verdicts: dict[str, str] | None = None) -> list[Judgment]:
     }
     usage = {"split": Usage(calls=1, input_tokens=1000, output_tokens=500)}
     found: list[Judgment] = [
-        scored(index, given, provenance=BY, usage=usage, **told.get(index, {}))
+        scored(index, given, provenance=BY, usage=usage, **more.get(index, {}))
         for index, given in labels.items()
     ]
     return [*found, Unscored(index="unscored", reason=f"refused: {ATTACK}", provenance=BY)]
@@ -88,7 +88,7 @@ def run(
     **fields: Any,
 ) -> JudgedRun:
     """A judged run that no file holds."""
-    told = _CAPTIONS if captions is None else captions
+    texts_of = _CAPTIONS if captions is None else captions
     made = judged() if judgments is None else judgments
     return JudgedRun(
         name=name,
@@ -96,9 +96,9 @@ def run(
         run=None,
         annotations=videos,
         annotations_path="annotations.json",
-        captions={index: Caption(index=index, caption=text) for index, text in told.items()},
+        captions={index: Caption(index=index, caption=text) for index, text in texts_of.items()},
         judgments={judgment.index: judgment for judgment in made},
-        captioned=len({*told, *(judgment.index for judgment in made)}),
+        captioned=len({*texts_of, *(judgment.index for judgment in made)}),
         **fields,
     )
 

@@ -60,9 +60,9 @@ def test_every_run_has_its_own_number_of_videos() -> None:
     counts = [[5, 5], [1000, 4], [1, 1]]
     made = grid((0.2, 0.3, 0.4), (0.1, 0.5, 0.6), counts=counts)
     root = parsed(chart(made, ["A", "B"]))
-    told = " ".join(one.text or "" for one in root.iter("text"))
+    words = " ".join(one.text or "" for one in root.iter("text"))
     shown = ["5 videos", "A 1,000, B 4", "1 video"]
-    assert all(one in told for one in shown)
+    assert all(one in words for one in shown)
     described = root.findtext("desc") or ""
     assert "p1 30.0 [15.0, 33.0] (n 1,000)" in described
     assert "p1 50.0 [25.0, 55.0] (n 4)" in described
@@ -101,16 +101,16 @@ def test_what_has_no_interval_is_hollow(series: int) -> None:
 
 def test_every_number_of_a_stacked_bar_stands_there_however_narrow() -> None:
     root = parsed(shares("w", "W", [Share("all", 990, 1, 9), Share("scene", 0, 0, 5)]))
-    told = [one.text for one in root.iter("text")]
+    words = [one.text for one in root.iter("text")]
     numbers = ["✓ 99.0", "✗ 0.1", "– 0.9", "✓ 0.0", "✗ 0.0", "– 100.0"]
-    assert [one for one in told if one in numbers] == numbers
+    assert [one for one in words if one in numbers] == numbers
 
 
 @given(st.text(), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
 def test_any_label_is_text_and_parts_fill_the_bar(label: str, e: int, c: int, l: int) -> None:  # noqa: E741
-    told = "".join(one for one in label if one.isprintable())
-    root = parsed(shares("w", told, [Share("all", e, c, l)]))
-    assert (root.findtext("title") or "") == told
+    readable = "".join(one for one in label if one.isprintable())
+    root = parsed(shares("w", readable, [Share("all", e, c, l)]))
+    assert (root.findtext("title") or "") == readable
     widths = [float(part.attrib["width"]) for part in root.iter("rect")]
     assert not widths or abs(sum(widths) - 234) < 0.2
     assert len(widths) == sum(part > 0 for part in (e, c, l))

@@ -18,7 +18,7 @@ def shown(one: JudgedRun, letter: str = "A") -> Shown:
     return Shown(letter, one.name, one, tuple(cards_of(one)))
 
 
-def told(findings: Findings) -> Mapping[str, str]:
+def sentences(findings: Findings) -> Mapping[str, str]:
     return findings.sentences
 
 
@@ -44,7 +44,7 @@ def test_weights_are_summed_over_all_elements_and_by_type() -> None:
 
 def test_sentences_tell_what_is_lost_and_where() -> None:
     labels = ("++ 0", "++ 0", "++ -", "++ +", "++ +", "00 0")
-    found = told(findings_of(shown(made(*labels, *labels))))
+    found = sentences(findings_of(shown(made(*labels, *labels))))
     assert found["Weakest type"].startswith("action: F1 33.3 [")
     assert "the strongest is camera with 83.3" in found["Weakest type"]
     assert found["Lacking or contradicted"] == (
@@ -64,21 +64,21 @@ def test_sentences_tell_what_is_lost_and_where() -> None:
 
 
 def test_overlapping_intervals_are_called_that() -> None:
-    apart = told(findings_of(shown(made(*["++ 0"] * 12))))["Weakest type"]
+    apart = sentences(findings_of(shown(made(*["++ 0"] * 12))))["Weakest type"]
     labels = ("+0 +", "++ 0", "00 +", "++ 0", "++ +", "00 +")
-    near = told(findings_of(shown(made(*labels, *labels))))
+    near = sentences(findings_of(shown(made(*labels, *labels))))
     assert "overlap" not in apart
     assert near["Weakest type"].endswith("Their intervals overlap: this order may be chance.")
 
 
 def test_few_videos_are_not_compared() -> None:
-    found = told(findings_of(shown(made("+0 -", "++ 0"))))
+    found = sentences(findings_of(shown(made("+0 -", "++ 0"))))
     assert "Weakest type" not in found
     assert "Beginning and end" not in found
 
 
 def test_types_that_are_all_alike_are_not_ranked() -> None:
-    found = told(findings_of(shown(made(*["00 0"] * 12))))
+    found = sentences(findings_of(shown(made(*["00 0"] * 12))))
     assert found["Lacking or contradicted"] == (
         "Of the annotated weight the captions entail 0.0%, lack 100.0% and contradict 0.0%."
     )
@@ -93,7 +93,7 @@ def test_nothing_scored_says_nothing() -> None:
 def test_nothing_lost_names_no_loss() -> None:
     found = findings_of(shown(made("++ +", "++ +")))
     assert found.losses == ()
-    assert "Unmentioned events" not in told(found)
+    assert "Unmentioned events" not in sentences(found)
 
 
 def listed(*runs: JudgedRun) -> list[tuple[str, str, int, int, int]]:

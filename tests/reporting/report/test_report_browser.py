@@ -226,10 +226,10 @@ async def test_skip_link_is_first_and_leads_to_the_videos(report: Opened) -> Non
 
 async def test_card_explains_the_score(report: Opened) -> None:
     await report.open("#video=V1")
-    told = await report.ask("at('card').innerText")
-    assert "P = entailed / (entailed + contradicted) = 3 / 6 = 50.0" in told
-    assert "R = entailed / all = 3 / 9 = 33.3" in told
-    assert "F1 = 2 × 3 / (6 + 9) = 40.0" in told
+    card = await report.ask("at('card').innerText")
+    assert "P = entailed / (entailed + contradicted) = 3 / 6 = 50.0" in card
+    assert "R = entailed / all = 3 / 9 = 33.3" in card
+    assert "F1 = 2 × 3 / (6 + 9) = 40.0" in card
     elements = await report.ask(
         "[...document.querySelectorAll('.elements li')].map((li) => "
         "[li.dataset.element, li.querySelector('.verdict').textContent, "
@@ -248,7 +248,7 @@ async def test_card_explains_the_score(report: Opened) -> None:
         "3 matches no eventand birds sing.",
     ]
     assert await report.ask("document.querySelectorAll('.lines path').length") == 2
-    assert "relation of 1.2 was missing: asked again" in told
+    assert "relation of 1.2 was missing: asked again" in card
     people = await report.ask("[...document.querySelectorAll('.human')].map((p) => p.textContent)")
     assert people[0].startswith("human: ✓ entailed (</script>")
     assert people[1] == "human: ✓ entailed (Bo) ≠ judge"
@@ -276,11 +276,11 @@ async def test_cards_of_what_is_not_scored_say_why(report: Opened) -> None:
         ("unjudged", "This caption has no verdict yet."),
     ):
         await report.open(f"#video={index}")
-        told = await report.ask("at('card').innerText")
-        assert told.count(why) == 1
-        assert "F1" not in told
-        assert "No caption" not in told
-        assert "NaN" not in told
+        card = await report.ask("at('card').innerText")
+        assert card.count(why) == 1
+        assert "F1" not in card
+        assert "No caption" not in card
+        assert "NaN" not in card
 
 
 async def test_markup_and_script_in_any_text_stay_text(report: Opened) -> None:
@@ -388,9 +388,9 @@ async def test_filters_hold_the_type_sought_and_sort_by_how_much(report: Opened)
     assert await report.ask("at('sort').value") == "much true"
     title = "at('only').selectedOptions[0].textContent"
     assert await report.ask(title) == "gained: B entails, A does not"
-    told = await report.ask("at('count').textContent")
-    assert "Left out: 3 not scored in both A and B" in told
-    assert "2 not “gained: B entails, A does not”" in told
+    count = await report.ask("at('count').textContent")
+    assert "Left out: 3 not scored in both A and B" in count
+    assert "2 not “gained: B entails, A does not”" in count
     await report.choose("type", "1")
     assert await report.ask(ROWS) == []
     assert "3 not “gained: B entails, A does not” (camera)" in await report.ask(
@@ -419,9 +419,9 @@ async def test_filters_hold_the_type_sought_and_sort_by_how_much(report: Opened)
 async def test_no_video_is_left_out_without_being_counted(report: Opened) -> None:
     for control, value, _ in FILTERS:
         await report.choose(control, value)
-        told = await report.ask("at('count').textContent")
-        counted = [int(part.split()[0]) for part in told.partition("Left out: ")[2].split(", ")]
-        assert sum(counted) + await report.ask("found.length") == len(VIDEOS), told
+        count = await report.ask("at('count').textContent")
+        counted = [int(part.split()[0]) for part in count.partition("Left out: ")[2].split(", ")]
+        assert sum(counted) + await report.ask("found.length") == len(VIDEOS), count
         await report.click("#clear")
     assert "Left out" not in await report.ask("at('count').textContent")
 
@@ -438,16 +438,16 @@ async def test_empty_list_says_so_and_can_be_cleared(report: Opened) -> None:
 
 async def test_weights_stand_in_the_list_as_numbers_with_signs(report: Opened) -> None:
     scores = run().scores.videos
-    told = await report.ask(
+    parts_of = await report.ask(
         "[...document.querySelectorAll('#body tr')].map((tr) => "
         "[...tr.querySelectorAll('.parts span')].map((one) => one.innerText))"
     )
     ranked = await report.ask(INDEXES)
-    for index, parts in zip(ranked[:4], told[:4], strict=True):
+    for index, parts in zip(ranked[:4], parts_of[:4], strict=True):
         of = scores[index]["all"]
         lacked = of.total - of.entailed - of.contradicted
         assert parts == [f"✓{of.entailed}", f"✗{of.contradicted}", f"–{lacked}"]
-    assert told[4:] == [[]] * 3
+    assert parts_of[4:] == [[]] * 3
 
 
 async def test_runs_have_other_colours_than_verdicts(report: Opened) -> None:
@@ -476,8 +476,8 @@ async def test_title_is_that_of_the_open_card(report: Opened) -> None:
 async def test_sentences_outside_candidate_events_are_labelled(report: Opened) -> None:
     judgment = scored("V1", "+0 -0", candidate_events=("Then  a dog barks,",), matches=(2,))
     await report.show({"mine": run([judgment])}, "#video=V1")
-    told = "[...document.querySelectorAll('.between')].map((one) => one.textContent)"
-    assert await report.ask(told) == [
+    script = "[...document.querySelectorAll('.between')].map((one) => one.textContent)"
+    assert await report.ask(script) == [
         "in no candidate eventA cat sleeps.",
         "in no candidate eventand birds sing.",
     ]
@@ -487,8 +487,8 @@ async def test_votes_of_repeats_are_shown(report: Opened) -> None:
     repeated = scored("V2", "++", repeats=passes(["++", "+-", "++"]))
     await report.show({"mine": run([repeated])}, "#only=unsteady&video=V2")
     assert await report.ask("found.length") == 1
-    told = await report.ask("document.querySelectorAll('.elements li')[1].textContent")
-    assert "votes ✓ ✗ ✓ (not unanimous)" in told
+    element = await report.ask("document.querySelectorAll('.elements li')[1].textContent")
+    assert "votes ✓ ✗ ✓ (not unanimous)" in element
     assert "those of the first of 3 repeats" in await report.ask("at('card').innerText")
 
 

@@ -97,15 +97,15 @@ def test_few_videos_have_no_interval() -> None:
 
 @pytest.mark.parametrize("letters", ["AB", "ABC"])
 def test_differences_of_few_videos_say_why_they_have_no_interval(letters: str) -> None:
-    told = "[–]: no interval, fewer than 8 videos."
+    text = "[–]: no interval, fewer than 8 videos."
     few = words_of(report_html({name: run(name=name) for name in letters}))
     assert "B − A" in few
-    assert few.count(told) == len(letters) + 1
+    assert few.count(text) == len(letters) + 1
     # Of eight videos, fewer have elements of each type: these differences are of two runs alone.
     enough = words_of(
         report_html({name: run(eight(), videos=MORE_VIDEOS, name=name) for name in letters})
     )
-    assert enough.count(told) == (len(letters) == 2)
+    assert enough.count(text) == (len(letters) == 2)
 
 
 @pytest.mark.parametrize("letters", ["A", "AB", "ABC"])
@@ -143,10 +143,10 @@ def test_two_runs_are_held_against_each_other_under_the_numbers() -> None:
     assert "B − A over the 8 videos scored in both runs" in words
     f1 = compared.overall.all.f1
     ends = f"[{points(f1.low)}, {points(f1.high)}]".replace("-", "\N{MINUS SIGN}")
-    told = (
+    text = (
         f"F1 {percent(f1.first)} {percent(f1.second)} {points(f1.value)} {ends} {p_value(f1.p)} 8"
     )
-    assert told in words
+    assert text in words
     assert "capeval compare A B" in words
 
 
@@ -305,6 +305,6 @@ def test_every_breakdown_stands_in_a_table_too() -> None:
     words = words_of(report_html({"mine": one}))
     for name in ("Low-Dynamic", "High-Dynamic"):
         cell = one.scores.by.visual_characteristic[name].all
-        told = f"{name} {percent(cell.precision.value)} {percent(cell.recall.value)} "
-        assert told + percent(cell.f1.value) in words
+        text = f"{name} {percent(cell.precision.value)} {percent(cell.recall.value)} "
+        assert text + percent(cell.f1.value) in words
     assert len(VIDEOS) == one.scores.counts.annotated
