@@ -45,8 +45,8 @@ class _TomatoLine(BaseModel):
 def filled_template(path: Path, on_notice: Notices = lambda _: None) -> list[Response]:
     """Return the responses of a filled template or table of Video-MME, in its order.
 
-    A question without `response`, or where it is null, has no reply; an empty text is an empty
-    reply. InputError if no question has a response.
+    A question without `response`, or where it is null or an empty cell, has no reply; an empty text
+    in JSON is an empty reply. InputError if no question has a response.
     """
     source = read_source(path)
     if not VIDEO_MME.fits(source):
@@ -54,6 +54,8 @@ def filled_template(path: Path, on_notice: Notices = lambda _: None) -> list[Res
         raise InputError(message, file=path)
     questions = [question for _, question in VIDEO_MME.questions(source, on_notice)]
     replies = [one.fields.get("response") for one in VIDEO_MME.records(source, on_notice)]
+    if path.suffix.lower() in (".csv", ".tsv", ".xlsx"):
+        replies = [None if reply == "" else reply for reply in replies]
     if not any("response" in one.fields for one in VIDEO_MME.records(source, on_notice)):
         raise InputError("has no responses", file=path)
     return [

@@ -11,6 +11,7 @@ from pathlib import Path
 from capeval.errors import InputError
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import RUNS, locate
+from capeval.runs.shards import shards_in
 from capeval.text import listed
 
 RESPONSES, GRADES = "responses.jsonl", "grades.json"
@@ -28,7 +29,7 @@ def find_responses(name_or_path: str | Path, runs: Path = RUNS) -> Path:
         "a file of responses",
         folders=_folders(runs),
     )
-    return path / RESPONSES if (path / RESPONSES).is_file() else path
+    return path / RESPONSES if (path / RESPONSES).is_file() or shards_in(path) else path
 
 
 def find_grades(name_or_path: str | Path, runs: Path = RUNS) -> Path:

@@ -16,6 +16,7 @@ from capeval.files.reading import first_line, parse_json, read_text
 from capeval.files.tables import is_binary_table
 from capeval.mcq.benchmark_files import filled_template, is_tomato_line, tomato_responses
 from capeval.mcq.find_run import RESPONSES
+from capeval.runs.shards import file_of, shards_in
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.text import complaint, shown
 
@@ -31,8 +32,8 @@ def load_responses(
 
     Parameters
     ----------
-    path : a responses.jsonl or a folder with one; a filled template of Video-MME; a result file of
-        TOMATO's code or a folder of such files
+    path : a responses.jsonl, or a folder with one or with those of shards; a filled template of
+        Video-MME; a result file of TOMATO's code or a folder of such files
     questions : what was asked, which files of TOMATO's code do not say completely
 
     Raises
@@ -41,8 +42,14 @@ def load_responses(
         A file cannot be read, or a response is there twice.
     """
     file = path / RESPONSES if path.is_dir() and (path / RESPONSES).exists() else path
-    if file.is_dir():
-        found: Sequence[Response] = tomato_responses(file, questions, on_notice)
+    found: Sequence[Response]
+    run = file.parent if file.name == RESPONSES else file
+    files = [file_of(run, "responses", shard) for shard in (None, *shards_in(run))]
+    if any(one.exists() for one in files[1:]):
+        parts = [_lines(one, questions, on_notice) for one in files if one.exists()]
+        found = [response for part in parts for response in part]
+    elif file.is_dir():
+        found = tomato_responses(file, questions, on_notice)
     elif file.suffix.lower() == ".jsonl" or _is_lines(file):
         found = _lines(file, questions, on_notice)
     else:

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from capeval.errors import InputError, RunLocked
 from capeval.files.captions import load_captions
-from capeval.files.jsonl import dumps, remove_empty, write_atomic
+from capeval.files.jsonl import dumps, numbered_lines, remove_empty, write_atomic
 from capeval.files.judgments import load_judgments
 from capeval.files.reading import parse_json, read_text, reading
 from capeval.runs.shards import file_of, shards_in
@@ -133,11 +133,19 @@ class RunFolder:
     def read_captions(self) -> tuple[Caption, ...]:
         """Return the captions of all files, none if there is no file; raises `InputError`.
 
-        An incomplete last line is ignored. Of one video, a shard's caption is the later one.
+        An incomplete last line is ignored, and so is a file without a complete line where there are
+        others. Of one video, a shard's caption is the later one.
         """
         found: list[Caption] = []
-        for file in self.caption_files:
+        files = self.caption_files
+        for file in files:
+            if len(files) > 1 and not any(True for _ in numbered_lines(file)):
+                continue
             later = load_captions(file, unfinished=True)
+            made_with = {(one.model_extra or {}).get("settings") for one in (*found[:1], *later)}
+            if len(files) > 1 and len(made_with) > 1:
+                message = "was generated with other settings than the run's other captions"
+                raise InputError(f"{message}; settings cannot be mixed in one run", file=file)
             replaced = {caption.index for caption in later}
             found = [one for one in found if one.index not in replaced] + [*later]
         return tuple(found)

@@ -3,8 +3,8 @@
 The defaults are those of the TUNA paper (section 4.1, appendix B.1, table 7): 32 frames spread
 evenly; 2 frames a second for Qwen2-VL; for closed models 2 a second below 16 s, else 1. Published
 code (the TUNA benchmark's, Qwen's utilities, that of InternVL2, PLLaVA and Tarsier) reads these
-rules in different ways, so `2fps`, `tuna-2fps` and `qwen-2fps` differ: docs/generating.md compares them
-and names the commits.
+rules in different ways, so `2fps`, `tuna-2fps` and `qwen-2fps` differ;
+docs/generating.md compares them.
 """
 
 from __future__ import annotations

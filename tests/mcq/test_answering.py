@@ -340,6 +340,10 @@ async def test_the_last_shard_takes_in_the_others(tmp_path: Path) -> None:
         said, requests = await answered(tmp_path, questions, "--frames", "2", "--shard", shard)
         assert said.code == 0, said.err
         assert len(requests) == 3
+        if shard == "1/2":  # what is there can be graded
+            graded = await grade(tmp_path, "m@2")
+            assert (graded.code, graded.json["counts"]["responses"]) == (0, 3), graded.err
+            (tmp_path / "runs" / "mcq" / "tomato" / "m@2" / "grades.json").unlink()
     folder = tmp_path / "runs" / "mcq" / "tomato" / "m@2"
     assert {path.name for path in folder.iterdir()} == {"manifest.json", "responses.jsonl"}
     assert len(lines(folder / "responses.jsonl")) == 6

@@ -132,6 +132,14 @@ def test_template_of_video_mme_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (tmp_path / "grades.json").exists()
 
 
+def test_an_empty_cell_is_no_response(tmp_path: Path) -> None:
+    rows = ["videoID,question_id,question,options,answer,response"]
+    rows += [f"v,{n},Q,\"['A. l', 'B. r']\",A,{reply}" for n, reply in enumerate(["A", "B", ""])]
+    (tmp_path / "filled.csv").write_text("\n".join(rows) + "\n")
+    found = capeval.mcq_grade(tmp_path / "filled.csv")
+    assert [item["reply"] for item in found.items] == ["A", "B", None]
+
+
 @pytest.mark.parametrize(
     ("layout", "changes", "message"),
     [

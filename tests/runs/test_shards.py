@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 import capeval
-from capeval.errors import UsageError
+from capeval.errors import InputError, UsageError
 from capeval.files.packaged import sample_folder
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard, shards_in
@@ -54,3 +55,14 @@ def test_captions_of_copied_shards_are_judged_and_measured(
     assert not RunFolder(tmp_path / "runs" / "parts").captions.exists()
     assert {run.name for run in RunFolder.all(tmp_path / "runs")} == {"whole", "parts", "less"}
     assert capeval.score("parts") == whole
+
+
+def test_shards_of_other_settings_are_refused_and_empty_ones_passed_over(tmp_path: Path) -> None:
+    for number, settings in ((1, "a"), (2, "b")):
+        line = {"index": str(number), "caption": "A dog.", "settings": settings}
+        (tmp_path / f"captions.{number}-of-3.jsonl").write_text(json.dumps(line) + "\n")
+    (tmp_path / "captions.3-of-3.jsonl").write_text('{"index": "3", "capt')
+    with pytest.raises(InputError, match=r"2-of-3.jsonl: was generated with other settings"):
+        RunFolder(tmp_path).read_captions()
+    (tmp_path / "captions.2-of-3.jsonl").unlink()
+    assert [one.index for one in RunFolder(tmp_path).read_captions()] == ["1"]
