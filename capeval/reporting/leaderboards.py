@@ -562,15 +562,15 @@ _GROUPS = {"diagnostic": "One frame, shuffled frames or none", "baseline": "Base
 _OWN = {"model", "resamples", "seed", "select"}
 
 
-def _accuracy_kind(number: Callable[[float | None], str]) -> Kind:
+def _accuracy_kind(number: Callable[[float], str]) -> Kind:
     return Kind(
-        lambda of: number(of.value),
+        lambda of: NOTHING if of.value is None else number(of.value),
         parts=lambda of: {"": of.value, "_low": of.low, "_high": of.high, "_n": of.n},
     )
 
 
-_TENTHS, _HUNDREDTHS = _accuracy_kind(percent), _accuracy_kind(lambda v: hundredths(v or 0.0))
-_COUNTS = _accuracy_kind(lambda v: thousands(v or 0.0))
+_TENTHS, _HUNDREDTHS = _accuracy_kind(percent), _accuracy_kind(hundredths)
+_COUNTS = _accuracy_kind(thousands)
 _QUESTION_KINDS = (_TENTHS, _HUNDREDTHS, _COUNTS)
 # What is published, or a baseline, has no baselines of its own and no interval.
 _ACCURACY = replace(

@@ -25,6 +25,8 @@ from capeval.files import csv_formulas
 from capeval.files.jsonl import dumps
 from capeval.reporting.numbers import (
     NOTHING,
+    bounded,
+    coefficient,
     p_value,
     percent,
     plain_number,
@@ -95,6 +97,9 @@ POINTS = Kind(points)
 POINTS_INTERVAL = bounded_kind(points)
 """A difference with its interval, in points."""
 P_VALUE = Kind(p_value)
+COEFFICIENT = Kind(coefficient)
+BOUNDED = Kind(lambda of: bounded(of.value, of.low, of.high), parts=_bounds)
+"""A coefficient with its interval, if it has one."""
 SHARE = Kind(lambda pair: share(*pair), parts=lambda pair: {"": pair[0], "_of": pair[1]})
 """A part and the whole."""
 PRF = Kind(

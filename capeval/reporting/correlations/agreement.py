@@ -18,8 +18,8 @@ from capeval.reporting.correlations.labels import (
     of_human,
     with_interval,
 )
-from capeval.reporting.numbers import bounded, coefficient, thousands
-from capeval.reporting.table import Table, columns
+from capeval.reporting.numbers import bounded, thousands
+from capeval.reporting.table import BOUNDED, COEFFICIENT, COUNT, Table, columns
 from capeval.text import one_line
 
 _LEGEND = "kappa: Cohen's; AC1: Gwet's."
@@ -67,11 +67,10 @@ def _coefficients(those: Sequence[ElementTable], unjudged: int) -> Table:
     notes += [f"No interval: {reason}." for reason in sorted(reasons)]
     ends = any(e.low is not None for e in found)
     notes += [_JACKKNIFED] if ends else []
-    names = [with_interval(word, ends) for word in _WORDS.values()]
+    names = [(with_interval(word, ends), BOUNDED) for word in _WORDS.values()]
     table = Table(title, columns("Elements", "n", *names), note=" ".join(notes))
     for t in those:
-        found = [t.coefficients[name] for name in _WORDS]
-        table.rows.append([t.by, str(t.n), *(bounded(e.value, e.low, e.high) for e in found)])
+        table.rows.append([t.by, t.n, *(t.coefficients[name] for name in _WORDS)])
     return table
 
 
@@ -79,12 +78,15 @@ def _labels(those: Sequence[ElementTable]) -> Table:
     whole = _whole(those)
     table = Table(
         f"Labels of {one_line(whole.truth)} (rows) and {one_line(whole.given)} (columns)",
-        columns("Label", *whole.labels, "precision", "recall", "F1"),
+        columns(
+            "Label",
+            *((label, COUNT) for label in whole.labels),
+            *((name, COEFFICIENT) for name in ("precision", "recall", "F1")),
+        ),
     )
     for label, row in zip(whole.labels, whole.confusion, strict=True):
         of = whole.classes[label]
-        numbers = (of.precision, of.recall, of.f1)
-        table.rows.append([label, *map(thousands, row), *map(coefficient, numbers)])
+        table.rows.append([label, *row, of.precision, of.recall, of.f1])
     return table
 
 
@@ -130,13 +132,13 @@ def _ceilings(raters: Raters, human: str, those: list[CeilingResult]) -> Table:
     )
     table = Table(
         f"Ceiling, {of_human(human, None)}: {whose}",
-        columns("Statistic", "ceiling", *map(one_line, named)),
+        columns("Statistic", *((one_line(one), COEFFICIENT) for one in ("ceiling", *named))),
     )
     for grouping in GROUPING_WORDS:
         there = [c for c in those if c.grouping == grouping and c.value is not None]
         if there:
             table.rows.append([grouping])
         for c in sorted(there, key=lambda c: list(STATISTIC_WORDS).index(c.statistic)):
-            each = [coefficient(c.each.get(name)) for name in named]
-            table.rows.append([STATISTIC_WORDS[c.statistic], coefficient(c.value), *each])
+            each = (c.each.get(name) for name in named)
+            table.rows.append([STATISTIC_WORDS[c.statistic], c.value, *each])
     return table

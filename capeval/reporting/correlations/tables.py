@@ -39,7 +39,9 @@ from capeval.reporting.numbers import (
     thousands,
 )
 from capeval.reporting.table import (
+    P_VALUE,
     Format,
+    Kind,
     Page,
     Table,
     columns,
@@ -161,13 +163,16 @@ def _missing_causes(found: Correlations) -> list[str]:
 def _published(rows: Sequence[Published]) -> Table:
     return Table(
         "Published in TUNA, table 3 (n = 40; values not computed here)",
-        columns("Published", "Kendall tau [95%]", "Spearman rho [95%]", "Pearson r [95%]"),
+        columns(
+            "Published",
+            *((f"{name} [95%]", _PRINTED) for name in ("Kendall tau", "Spearman rho", "Pearson r")),
+        ),
         [
             [
                 row.metric,
-                bounded(row.kendall, *(row.kendall_interval or _NO_ENDS)),
-                bounded(row.spearman, *(row.spearman_interval or _NO_ENDS)),
-                bounded(row.pearson, *(row.pearson_interval or _NO_ENDS)),
+                (row.kendall, row.kendall_interval),
+                (row.spearman, row.spearman_interval),
+                (row.pearson, row.pearson_interval),
             ]
             for row in rows
         ],
@@ -175,7 +180,12 @@ def _published(rows: Sequence[Published]) -> Table:
     )
 
 
-_NO_ENDS = (None, None)
+_PRINTED = Kind(lambda pair: bounded(pair[0], *(pair[1] or (None, None))))
+
+_DIFFERENCE = Kind(
+    lambda of: signed_bounds(*of),
+    parts=lambda of: dict(zip(("", "_low", "_high"), of, strict=True)),
+)
 
 _End = float | None
 _Pairs = dict[tuple[str, str], tuple[_End, _End, _End, _End]]
@@ -231,14 +241,13 @@ def _of_two(those: Sequence[ComparisonResult], who: str) -> list[Table]:
     ends = with_interval("Difference", any(c.low is not None for c in tested))
     table = Table(
         f"Metrics compared, {who}: {first} − {second}",
-        columns("Statistic", ends, "p"),
+        columns("Statistic", (ends, _DIFFERENCE), ("p", P_VALUE)),
     )
     for grouping in GROUPING_WORDS:
         blocks = _blocks([c for c in tested if c.grouping == grouping])
         table.rows += [[grouping]] if blocks else []
         for name, (c, *_) in blocks.items():
-            bounds = signed_bounds(c.difference, c.low, c.high)
-            table.rows.append([name, bounds, p_value(c.p_adjusted)])
+            table.rows.append([name, (c.difference, c.low, c.high), c.p_adjusted])
     return [table]
 
 
@@ -281,7 +290,7 @@ def _from_best(
     ends = with_interval("Difference", any(c.low is not None for c in here))
     table = Table(
         f"Best metric − others, {where}",
-        columns("Metrics", ends, "p", words=1),
+        columns("Metrics", (ends, _DIFFERENCE), ("p", P_VALUE)),
     )
     for name, block in _blocks(here).items():
         way = (block[0].statistic, block[0].grouping)
@@ -289,7 +298,7 @@ def _from_best(
         best, *others = [r.metric for r in sorted(those, key=lambda r: -(r.value or 0.0))] or [""]
         pairs = _both_ways(block)
         rows = [
-            [f"{one_line(best)} − {one_line(other)}", signed_bounds(*bounds), p_value(p)]
+            [f"{one_line(best)} − {one_line(other)}", bounds, p]
             for other in others
             for *bounds, p in [pairs[best, other]]
             if bounds[0] is not None
