@@ -33,7 +33,7 @@ def mcq_temporal(o: McqTemporalOptions) -> TemporalResult:
     result = temporal_result(
         {role: read_graded_run(file) for role, file in files.items()},
         way=o.by,
-        draws=o.resamples,
+        resamples=o.resamples,
         seed=o.seed,
     )
     if o.out is not None:

@@ -21,7 +21,7 @@ from capeval.mcq.benchmark_files import benchmark_files
 from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
-from capeval.mcq.grading import DRAWS, Graded, count_grades
+from capeval.mcq.grading import Graded, count_grades
 from capeval.mcq.model_reader import (
     ModelReader,
     ReadingEstimate,
@@ -205,7 +205,7 @@ class GradingSession:
             convention=self._convention,
             questions=self._questions,
             by=tuple(o.by),
-            draws=DRAWS if o.resamples is None else o.resamples,
+            resamples=o.resamples,
             seed=o.seed,
             sides={one.strategy.name: one.made() for one in self._sides},
         )
@@ -217,16 +217,18 @@ class GradingSession:
             "as": self._convention.name if self._convention else None,
             "llm": o.llm,
             "seed": o.seed,
-            "resamples": graded.draws,
+            "resamples": graded.resamples,
             "published": self._chosen.published,
             **({"where": list(o.where)} if o.where else {}),
         }
         signature = _signature(graded, self._responses, self._o.seed, o.llm)
         found = count_grades(
-            graded, signature=str(signature), settings=made_with, strategies=STRATEGIES
+            graded,
+            signature=str(signature),
+            settings=made_with,
+            strategies=STRATEGIES,
+            captioning=self._captioning,
         )
-        if self._captioning is not None:
-            found = found.model_copy(update={"captioning": self._captioning})
         if self.out is not None:
             write_output(self.out, _written(found, self._form) + "\n")
         for file, text in self._submission.items():

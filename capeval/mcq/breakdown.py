@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from capeval.errors import UsageError
+from capeval.mcq.grades import GradedItem
 from capeval.mcq.questions import texts_of
 from capeval.schema.question import Response
 from capeval.text import nearest
@@ -70,7 +71,7 @@ _MOST_VALUES = 50
 _FEWEST_QUESTIONS = 2
 
 
-def buckets_of(response: Response, way: str) -> tuple[str, ...]:
+def buckets_of(response: Response | GradedItem, way: str) -> tuple[str, ...]:
     """Return the groups of a question in one way; none if it has no such tag."""
     if way == "frames":
         return _frames(response)
@@ -86,7 +87,7 @@ def buckets_of(response: Response, way: str) -> tuple[str, ...]:
     return texts_of(tag)
 
 
-def _frames(response: Response) -> tuple[str, ...]:
+def _frames(response: Response | GradedItem) -> tuple[str, ...]:
     indices, number = response.frames.get("indices"), response.frames.get("number")
     if isinstance(indices, list):
         return (str(len(indices)),)
@@ -94,7 +95,7 @@ def _frames(response: Response) -> tuple[str, ...]:
 
 
 def grouped(
-    responses: Sequence[Response], by: Sequence[str] = ()
+    responses: Sequence[Response | GradedItem], by: Sequence[str] = ()
 ) -> dict[str, dict[str, list[int]]]:
     """Return the positions of the responses in each group, by way.
 
@@ -126,7 +127,7 @@ def grouped(
     return found
 
 
-def _usual(responses: Sequence[Response]) -> list[str]:
+def _usual(responses: Sequence[Response | GradedItem]) -> list[str]:
     benchmarks = list(dict.fromkeys(response.benchmark for response in responses))
     ways = [way for name in benchmarks for way in WAYS.get(name, ())]
     if any(name not in WAYS for name in benchmarks):

@@ -19,14 +19,12 @@ from capeval.mcq.grades import (
     GradedItem,
     Grades,
     Group,
-    Side,
+    StrategyGrades,
 )
 from capeval.mcq.strategies import Convention, Decision, Strategy
 from capeval.schema.question import Question
 from capeval.stats.values import Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
-
-DRAWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Graded:
     convention: Convention | None = None
     questions: Sequence[Question] | None = None
     by: Sequence[str] = ()
-    draws: int = DRAWS
+    resamples: int = 10_000
     seed: int = 0
     sides: Mapping[str, Sequence[Decision]] = field(default_factory=dict)
 
@@ -56,6 +54,7 @@ def count_grades(
     signature: str,
     settings: Mapping[str, Any],
     strategies: Mapping[str, Strategy],
+    captioning: dict[str, Any] | None = None,
 ) -> Grades:
     """Return the result of what was decided."""
     count = _Counter(graded)
@@ -74,7 +73,7 @@ def count_grades(
         strategies=[
             count.side(strategies[name], decisions) for name, decisions in graded.sides.items()
         ],
-        captioning=None,
+        captioning=captioning,
         items=count.items(),
     )
 
@@ -143,7 +142,7 @@ class _Counter:
             rows = row[self._video[at]]
             asked[:, column] = np.bincount(rows, minlength=len(used))
             corrects[:, column] = np.bincount(rows, weights=right[at], minlength=len(used))
-        return VideoRatios(corrects, asked, draws=self._graded.draws, seed=self._graded.seed)
+        return VideoRatios(corrects, asked, draws=self._graded.resamples, seed=self._graded.seed)
 
     def _group(self, name: tuple[str, str]) -> Group:
         at = self._columns[name]
@@ -228,7 +227,7 @@ class _Counter:
             "frequent": {"letter": self._frequent_letter, "value": values["frequent"]},
         }
 
-    def side(self, strategy: Strategy, decisions: Sequence[Decision]) -> Side:
+    def side(self, strategy: Strategy, decisions: Sequence[Decision]) -> StrategyGrades:
         """Return a strategy's result over all replies that it can grade."""
         right = np.array(
             [d.option == one.right for one, d in zip(self._asked, decisions, strict=True)],
@@ -236,7 +235,7 @@ class _Counter:
         )
         at = np.array([i for i, one in enumerate(decisions) if not one.unscored], dtype=np.intp)
         answered = [i for i in at if decisions[i].option is not None]
-        return Side.model_construct(
+        return StrategyGrades.model_construct(
             select=strategy.name,
             published=strategy.published,
             accuracy=self._one(at, right),

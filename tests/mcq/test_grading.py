@@ -52,7 +52,7 @@ def questions(tmp_path: Path, count: int) -> Path:
 
 
 def choices(found: Any) -> dict[str, str | None]:
-    return {item["id"]: item["choice"] for item in found.items}
+    return {item.id: item.choice for item in found.items}
 
 
 # ---- conventions ---------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def test_a_model_chooses_an_option_or_none_and_its_failure_scores_nothing(tmp_pa
     found = capeval.mcq_grade(file, **options)
     assert choices(found) == {"1": "C", "2": None, "3": None, "4": "C", "5": None, "6": None}
     assert (found.counts.failed, found.overall.correct, found.overall.n) == (2, 2, 4)
-    reasons = {item["id"]: item["reason"] for item in found.items}
+    reasons = {item.id: item.reason for item in found.items}
     assert "6 attempts failed" in str(reasons["3"])
     assert "must be" in str(reasons["6"])
     paid = len(client.requests)

@@ -20,7 +20,7 @@ def read(folder: Path, answer: str, **fields: Any) -> tuple[str | None, str | No
         file, select="exact+llm", llm="m", client=client, cache=folder / "cache"
     )
     (item,) = made.items
-    return item["choice"], item["reason"], str(client.requests[0].messages[0]["content"])
+    return item.choice, item.reason, str(client.requests[0].messages[0]["content"])
 
 
 @pytest.mark.parametrize(

@@ -287,4 +287,4 @@ def _published(table: PublishedTable) -> McqSection:
 
 
 def _plain(value: float | None, n: int) -> GroupAccuracy:
-    return GroupAccuracy.model_construct(value=value, n=n)
+    return GroupAccuracy(value, None, None, n, {})
