@@ -25,10 +25,10 @@ from capeval.mcq.grading import Graded, count_grades
 from capeval.mcq.model_reader import (
     ModelReader,
     ReadingEstimate,
-    ReadingWork,
     Undecided,
     estimate_reading,
     label_of,
+    read_replies,
 )
 from capeval.mcq.questions import load_questions, select
 from capeval.mcq.responses import load_responses, models_of, responses_hash
@@ -45,7 +45,7 @@ from capeval.mcq.strategies import (
 from capeval.options import takes
 from capeval.reporting.formats import FORM_OF_SUFFIX, Format, form_for, rendered
 from capeval.reporting.mcq_tables import grades_headline, grades_page
-from capeval.runs.engine import Progress, execute
+from capeval.runs.engine import Progress
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Question, Response
 from capeval.schema.usage import Usage
@@ -167,9 +167,7 @@ class GradingSession:
                     one.decisions[at] = strategy.end(one.asked[at], self._o.seed)
             elif strategy.asks is not None:
                 found += [
-                    Undecided(
-                        f"{number}/{at}", one.asked[at], strategy, self._o.seed, strategy.asks
-                    )
+                    Undecided((number, at), one.asked[at], strategy, self._o.seed, strategy.asks)
                     for at in places
                 ]
         return found
@@ -186,13 +184,14 @@ class GradingSession:
         if self.asker is None or not self._todo:
             return
         reader = ModelReader(self.asker, self._o.llm or "")
-        work = ReadingWork(self._todo, reader, concurrency=self._o.max_concurrency)
-        finished = await execute(work, progress)
-        if finished.stopped is not None:
-            raise finished.stopped
-        for index, read in finished.done.items():
-            number, _, at = index.partition("/")
-            self._passes[int(number)].decisions[int(at)] = read.decision
+
+        def record(one: Undecided, decision: Decision) -> None:
+            number, at = one.place
+            self._passes[number].decisions[at] = decision
+
+        await read_replies(
+            self._todo, reader, record, concurrency=self._o.max_concurrency, progress=progress
+        )
 
     async def grades(self, progress: Progress | None = None) -> Grades:
         """Have a model read what the rules do not, count, and write `out`."""
