@@ -18,7 +18,7 @@ from capeval.mcq.asking import Asking, chosen_questions
 from capeval.mcq.find_run import MCQ
 from capeval.mcq.frames import ReaderFor, RecentReads, SharedReader, Shown
 from capeval.mcq.prompting import takes_subtitles
-from capeval.mcq.questions import FORMATS, load_questions, select
+from capeval.mcq.questions import LAYOUTS, load_questions, select
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.options import takes
 from capeval.reporting.mcq_names import benchmark_name
@@ -130,7 +130,7 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
 def _videos(options: AnswerOptions, path: str) -> Path:
     if options.videos is not None:
         return Path(options.videos)
-    _, file = split_format(path, FORMATS)
+    _, file = split_format(path, LAYOUTS)
     folder = file if file.is_dir() else file.parent
     # TOMATO's repository has its videos beside the folder of the questions.
     for found in (folder / "videos", folder.parent / "videos"):

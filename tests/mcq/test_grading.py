@@ -139,7 +139,7 @@ def test_select_overrides_the_strategy_of_a_convention(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("select", "right"),
-    [("exact", 7), ("first-capital", 7), ("first-capital@tuna", 7), ("first-capital@2024-06", 6)],
+    [("exact", 7), ("first-capital", 7), ("first-capital@tuna", 7)],
 )
 def test_published_template_of_video_mme(select: str, right: int) -> None:
     if not TEMPLATE.exists():
