@@ -331,8 +331,8 @@ def _in_set(
             continue
         if (question.options, question.answer) != (one.options, one.answer):
             raise UsageError(
-                f"--questions: {shown(one.id)} has other options, or another right one, than its "
-                "response; grade without --questions, or ask again"
+                f"--questions: the options or the answer of {shown(one.id)} differ from those of "
+                "its response; grade without --questions, or ask again"
             )
         found.append(one)
     if not found:

@@ -56,7 +56,7 @@ class Answers(StoredResult):
 
 
 class NoReader:
-    """Stands where each job has a reader of its own."""
+    """The reader of the work as a whole: each question has a reader of its own."""
 
     policy = decoder = "the question's own"
 

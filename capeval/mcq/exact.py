@@ -1,4 +1,4 @@
-"""Read which option a reply states, as a careful reader would; never guess.
+"""Read which option a reply states; never guess.
 
 Every mention of an option, by its symbol ("C", "(c)", "Option C") or by its text, is replaced by
 one mark. The marked reply is split into sentences and clauses once, and each mention is judged

@@ -37,7 +37,7 @@ def find_grades(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     Raises
     ------
     InputError
-        There is none, or a folder holds several.
+        There is none, or a folder has several.
     """
     path = locate(
         name_or_path,
@@ -51,9 +51,9 @@ def find_grades(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     found = _grades_in(path)
     if not found:
         how = f"write it with `capeval mcq grade {path}`"
-        raise InputError(f"holds no {GRADES}; {how}", file=path)
+        raise InputError(f"has no {GRADES}; {how}", file=path)
     if len(found) > 1:
-        raise InputError(f"holds several graded runs; name one of {listed(found)}", file=path)
+        raise InputError(f"has several graded runs; name one of {listed(found)}", file=path)
     return found[0]
 
 

@@ -77,8 +77,8 @@ def read_graded_run(path: Path) -> GradedRun:
     """Read one grades.json; InputError if it is not one."""
     found = validated(Grades, parse_json(read_text(path), file=path), file=path, where="")
     by = {
-        way: {name: GroupAccuracy.of(group) for name, group in groups.items()}
-        for way, groups in found.by.items()
+        tag: {name: GroupAccuracy.of(group) for name, group in groups.items()}
+        for tag, groups in found.by.items()
     }
     overall = GroupAccuracy.of(found.overall)
     return GradedRun(path, found.signature, found.settings, overall, by, found.items)

@@ -64,8 +64,8 @@ def count_grades(
         counts=count.counts,
         overall=count.groups[_ALL],
         by={
-            way: {bucket: count.groups[way, bucket] for bucket in buckets}
-            for way, buckets in count.places.items()
+            tag: {bucket: count.groups[tag, bucket] for bucket in buckets}
+            for tag, buckets in count.places.items()
         },
         changes=count.changes(),
         decided_by=count.decided_by(),
@@ -95,7 +95,7 @@ class _Counter:
             for one, decision in zip(graded.asked, graded.decisions, strict=True)
         ]
         self._right = np.array(right, dtype=bool)
-        self._drawn = np.array([one.by_chance for one in graded.decisions], dtype=bool)
+        self._by_chance = np.array([one.by_chance for one in graded.decisions], dtype=bool)
         only_read = graded.convention is not None and graded.convention.only_read
         self._counted = self._scored & self._answered if only_read else self._scored
         # Where the video is not known, each question is one.
@@ -120,8 +120,8 @@ class _Counter:
         for name, at in (
             (_ALL, every),
             *(
-                ((way, bucket), np.array(places, dtype=np.intp))
-                for way, buckets in self.places.items()
+                ((tag, bucket), np.array(places, dtype=np.intp))
+                for tag, buckets in self.places.items()
                 for bucket, places in buckets.items()
             ),
         ):
@@ -155,7 +155,7 @@ class _Counter:
             correct=correct,
             answered=answered,
             accuracy_answered=right_answered / answered if answered else None,
-            by_chance=int(self._drawn[at].sum()),
+            by_chance=int(self._by_chance[at].sum()),
             videos=len(np.unique(self._video[at])),
             baselines=self._baselines_at(at),
         )
@@ -187,7 +187,7 @@ class _Counter:
             empty=int(empty),
             answered=int(answered.sum()),
             no_answer=int((scored & ~self._answered).sum()),
-            by_chance=int(self._drawn.sum()),
+            by_chance=int(self._by_chance.sum()),
             counted=int(self._counted.sum()),
             unlike_exact=_unlike_exact(self._asked, self._decisions),
         )

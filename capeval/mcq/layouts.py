@@ -231,7 +231,7 @@ class Layout:
     needs : the fields by which the layout is recognised
     records : yields the records, one for each question, under the file's names
     trailing_commas : whether JSON with trailing commas is accepted, with a notice
-    ignored : fields that are no tags
+    ignored : fields that do not become tags
     """
 
     benchmark: str

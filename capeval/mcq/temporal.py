@@ -199,7 +199,7 @@ class TemporalResult(_Part):
 
     Attributes
     ----------
-    way : the tag that questions are grouped by; None without groups
+    tag : the tag that questions are grouped by; None without groups
     overall : the measures of all questions, by name
     by : the same for each value of the tag
     unpaired : the questions that not all of the runs asked
@@ -208,7 +208,7 @@ class TemporalResult(_Part):
     benchmark: str
     model: str
     runs: dict[Role, RoleRun]
-    way: str | None
+    tag: str | None
     overall: dict[str, MeasureResult]
     by: dict[str, dict[str, MeasureResult]]
     unpaired: int
@@ -223,7 +223,7 @@ _Key = tuple[str, str]
 def temporal_result(
     runs: Mapping[Role, GradedRun],
     *,
-    way: str | None = None,
+    tag: str | None = None,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> TemporalResult:
@@ -232,7 +232,7 @@ def temporal_result(
     Parameters
     ----------
     runs : by what they show
-    way : the tag to group questions by; by default that of the benchmark
+    tag : the tag to group questions by; by default that of the benchmark
 
     Raises
     ------
@@ -255,9 +255,9 @@ def temporal_result(
     }
     questions = _questions(runs, answers)
     first = next(iter(runs.values()))
-    used = way or MAIN_WAYS.get(first.benchmark)
+    used = tag or MAIN_WAYS.get(first.benchmark)
     groups: dict[str, list[int]] = {}
-    if used and (way or any(used in one.tags for one in questions.values())):
+    if used and (tag or any(used in one.tags for one in questions.values())):
         groups = grouped([*questions.values()], [used])[used]
     # Sorted, so that the resamples do not depend on the order of the responses.
     videos = {name: at for at, name in enumerate(sorted({q.video for q in questions.values()}))}
@@ -280,7 +280,7 @@ def temporal_result(
             )
             for role, run in runs.items()
         },
-        way=used if groups else None,
+        tag=used if groups else None,
         overall=overall,
         by=dict(zip(groups, by, strict=True)),
         unpaired=len(questions) - len(asked_everywhere),

@@ -147,7 +147,7 @@ def _strategies(found: Grades) -> Table:
             for one in sides
         ]
     note = (
-        "Accuracy in percent, over all replies. Chance: answers that were drawn. ≠ exact: replies "
+        "Accuracy in percent, over all replies. Chance: answers chosen at random. ≠ exact: replies "
         "that exact reads otherwise."
     )
     return Table("Strategies", columns, rows, note)

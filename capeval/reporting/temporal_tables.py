@@ -67,7 +67,7 @@ def _csv(result: TemporalResult) -> str:
     """Return a row for each group of questions and measure."""
     facts = tuple(MeasureResult.model_fields)
     groups = [("overall", "", result.overall)]
-    groups += [(result.way or "", bucket, of) for bucket, of in result.by.items()]
+    groups += [(result.tag or "", bucket, of) for bucket, of in result.by.items()]
     rows: list[list[object]] = [
         [result.benchmark, result.model, way, bucket, name, *(getattr(of, fact) for fact in facts)]
         for way, bucket, measures in groups
@@ -83,9 +83,9 @@ def _page(result: TemporalResult, *, full: bool) -> Page:
     rows += [_row(_NAMES[one.name], result.overall[one.name], one, reasons) for one in measures]
     for one in measures:
         if result.by and (full or one.name in _MAIN):
-            rows.append([cut(one_line(f"{_heading(one, result)} by {result.way}"), 100)])
+            rows.append([cut(one_line(f"{_heading(one, result)} by {result.tag}"), 100)])
             rows += [_row(name, of[one.name], one, reasons) for name, of in result.by.items()]
-    more = f"by {one_line(result.way or '')}, every measure: --full"
+    more = f"by {one_line(result.tag or '')}, every measure: --full"
     columns = [Column(name) for name in ("Questions", "More", "Less", "Change [95%]")]
     table = Table(
         "Accuracy with more and with less of the video, in percent",

@@ -111,7 +111,7 @@ def test_a_run_that_is_not_graded_says_how(typed: Typed) -> None:
     answered("runs/mcq/own/m")
     code, _, err = typed("temporal", "--multi", "m", "--single", "m")
     assert code == 2
-    assert "runs/mcq/own/m: holds no grades.json; write it with `capeval mcq grade runs/" in err
+    assert "runs/mcq/own/m: has no grades.json; write it with `capeval mcq grade runs/" in err
 
 
 def test_an_unfinished_run_says_how_many_questions_have_a_response(typed: Typed) -> None:

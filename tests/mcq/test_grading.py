@@ -474,7 +474,7 @@ def test_questions_that_differ_from_what_was_asked_are_refused(
 ) -> None:
     file = write(tmp_path / "r.jsonl", [line(1, "C"), line(2, "C")])
     asked = write(tmp_path / "q.jsonl", [own_question(1), own_question(2, **changes)])
-    with pytest.raises(UsageError, match='"2" has other options, or another right'):
+    with pytest.raises(UsageError, match='the options or the answer of "2" differ'):
         capeval.mcq_grade(file, questions=asked)
 
 

@@ -84,7 +84,7 @@ def test_measures_of_the_named_runs_are_computed() -> None:
     assert gain.high is not None
     assert gain.value is not None
     assert gain.low < gain.value < gain.high
-    assert found.way == "reasoning_type"
+    assert found.tag == "reasoning_type"
     assert list(found.by) == ["rotation", "direction", "count"]
     of_groups = [of["multi_frame_gain"].questions for of in found.by.values()]
     assert sum(of_groups) == gain.questions == 60
@@ -133,7 +133,7 @@ def test_result_does_not_depend_on_the_order_of_the_questions() -> None:
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"multi": "m-multi"}, "nothing can be compared"),
     ({"multi": "m-multi", "single": "nope"}, "is neither a graded run nor"),
-    ({"multi": "m-multi", "single": "empty"}, "holds no grades.json"),
+    ({"multi": "m-multi", "single": "empty"}, "has no grades.json"),
     ({"multi": "m-multi", "single": "m-single", "by": "task"}, "no question has this"),
     ({"multi": "m-multi", "single": "changed"}, "has another video or answer"),
     ({"multi": "m-multi", "single": "other"}, "several benchmarks: tomato, tuna"),
