@@ -13,8 +13,7 @@ from capeval.captioners.selection import choose_model, open_captioner
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.videos import VideoFolder
-from capeval.mcq.answering import Answers, AnswerWork, NoReader
-from capeval.mcq.asking import Asking, chosen_questions
+from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, chosen_questions
 from capeval.mcq.find_run import MCQ
 from capeval.mcq.frames import ReaderFor, RecentReads, SharedReader, Shown
 from capeval.mcq.prompting import takes_subtitles
