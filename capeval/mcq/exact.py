@@ -22,8 +22,6 @@ from capeval.text import normal_form
 VERSION = "1"
 """Of these rules, for signatures."""
 
-LETTERS = tuple(OPTION_LETTERS)
-
 # Marks are private characters, so that the phrases around them remain ordinary patterns.
 _FIRST_MARK = 0xF0000
 _MARK = "[\U000f0000-\U000ffffd]"
@@ -99,7 +97,9 @@ _Texts = dict[str, int | None]
 """The number of the option by its text; None for texts that are alike."""
 
 
-def read_answer(reply: str, options: Sequence[str], symbols: Sequence[str] = LETTERS) -> Reading:
+def read_answer(
+    reply: str, options: Sequence[str], symbols: Sequence[str] = OPTION_LETTERS
+) -> Reading:
     """Return the option that a reply states.
 
     Parameters
