@@ -21,7 +21,7 @@ class AnswerOptions(CaptionerOptions):
     limit : Only the first N questions.
     videos : The folder of the videos. By default videos/ in or next to the questions, else their
         folder.
-    subtitles : A folder or zip file of subtitles (SRT or VTT), named as the videos.
+    subtitles : A folder of subtitles (SRT or VTT), named as the videos.
     run : The name of the run. By default MODEL@SETTINGS.
     frames : The frames to take, as for generate. By default the benchmark's: 16 for TOMATO; for
         others the catalogue's, 32 for most.

@@ -30,8 +30,8 @@ def mcq_temporal(o: McqTemporalOptions) -> TemporalResult:
         check_output(Path(o.out), _read_for([*files.values()]))
     result = temporal_result(
         {role: read_graded_run(file) for role, file in files.items()},
-        way=o.by,
-        draws=o.resamples,
+        tag=o.by,
+        resamples=o.resamples,
         seed=o.seed,
     )
     if o.out is not None:

@@ -21,14 +21,14 @@ from capeval.mcq.benchmark_files import benchmark_files
 from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
-from capeval.mcq.grading import DRAWS, Graded, count_grades
+from capeval.mcq.grading import Graded, count_grades
 from capeval.mcq.model_reader import (
     ModelReader,
     ReadingEstimate,
-    ReadingWork,
     Undecided,
     estimate_reading,
     label_of,
+    read_replies,
 )
 from capeval.mcq.questions import load_questions, select
 from capeval.mcq.responses import load_responses, models_of, responses_hash
@@ -45,7 +45,7 @@ from capeval.mcq.strategies import (
 from capeval.options import takes
 from capeval.reporting.mcq_tables import grades_headline, grades_page
 from capeval.reporting.table import FORM_OF_SUFFIX, Format, form_for, rendered
-from capeval.runs.engine import Progress, execute
+from capeval.runs.engine import Progress
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Question, Response
 from capeval.schema.usage import Usage
@@ -167,9 +167,7 @@ class GradingSession:
                     one.decisions[at] = strategy.end(one.asked[at], self._o.seed)
             elif strategy.asks is not None:
                 found += [
-                    Undecided(
-                        f"{number}/{at}", one.asked[at], strategy, self._o.seed, strategy.asks
-                    )
+                    Undecided((number, at), one.asked[at], strategy, self._o.seed, strategy.asks)
                     for at in places
                 ]
         return found
@@ -186,13 +184,14 @@ class GradingSession:
         if self.asker is None or not self._todo:
             return
         reader = ModelReader(self.asker, self._o.llm or "")
-        work = ReadingWork(self._todo, reader, concurrency=self._o.max_concurrency)
-        finished = await execute(work, progress)
-        if finished.stopped is not None:
-            raise finished.stopped
-        for index, read in finished.done.items():
-            number, _, at = index.partition("/")
-            self._passes[int(number)].decisions[int(at)] = read.decision
+
+        def record(one: Undecided, decision: Decision) -> None:
+            number, at = one.place
+            self._passes[number].decisions[at] = decision
+
+        await read_replies(
+            self._todo, reader, record, concurrency=self._o.max_concurrency, progress=progress
+        )
 
     async def grades(self, progress: Progress | None = None) -> Grades:
         """Have a model read what the rules do not, count, and write `out`."""
@@ -205,7 +204,7 @@ class GradingSession:
             convention=self._convention,
             questions=self._questions,
             by=tuple(o.by),
-            draws=DRAWS if o.resamples is None else o.resamples,
+            resamples=o.resamples,
             seed=o.seed,
             sides={one.strategy.name: one.made() for one in self._sides},
         )
@@ -217,16 +216,18 @@ class GradingSession:
             "as": self._convention.name if self._convention else None,
             "llm": o.llm,
             "seed": o.seed,
-            "resamples": graded.draws,
+            "resamples": graded.resamples,
             "published": self._chosen.published,
             **({"where": list(o.where)} if o.where else {}),
         }
         signature = _signature(graded, self._responses, self._o.seed, o.llm)
         found = count_grades(
-            graded, signature=str(signature), settings=made_with, strategies=STRATEGIES
+            graded,
+            signature=str(signature),
+            settings=made_with,
+            strategies=STRATEGIES,
+            captioning=self._captioning,
         )
-        if self._captioning is not None:
-            found = found.model_copy(update={"captioning": self._captioning})
         if self.out is not None:
             write_output(self.out, _written(found, self._form) + "\n")
         for file, text in self._submission.items():
@@ -330,8 +331,8 @@ def _in_set(
             continue
         if (question.options, question.answer) != (one.options, one.answer):
             raise UsageError(
-                f"--questions: {shown(one.id)} has other options, or another right one, than its "
-                "response; grade without --questions, or ask again"
+                f"--questions: the options or the answer of {shown(one.id)} differ from those of "
+                "its response; grade without --questions, or ask again"
             )
         found.append(one)
     if not found:

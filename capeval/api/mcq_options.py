@@ -40,7 +40,7 @@ class GradeOptions:
     cache : SQLite file of replies. By default in the user's cache folder.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every reply that the chat model reads.
-    resamples : Bootstrap resamples of videos. By default 10,000.
+    resamples : Bootstrap resamples of videos.
     layout : The layout of `out`, a benchmark's own instead of grades: video-mme is the filled
         template for submission, tomato the folder of results.
     """
@@ -63,7 +63,7 @@ class GradeOptions:
     cache: FilePath | None = python_only(None)
     client: "ChatClient | None" = python_only(None, method="complete")
     progress: "Progress | None" = python_only(None, method="update", shown=False)
-    resamples: int | None = option(None, metavar="N", min=99)
+    resamples: int = option(10_000, metavar="N", min=99)
     layout: Literal["video-mme", "tomato"] | None = option(None, panel=OUTPUT, metavar="NAME")
     seed: int = seed_option()
     runs: FilePath = runs_option()

@@ -2,26 +2,267 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from capeval.captioners.pipeline import Job
-from capeval.captioners.protocol import Captioned, Uncaptioned
+from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
+from capeval.captioners.run import default_run
 from capeval.captioners.run_settings import settings_id
 from capeval.captioners.stored_work import Item, StoredPlan, StoredResult, StoredWork
 from capeval.errors import InputError
-from capeval.mcq.asking import Asking
+from capeval.files.jsonl import as_stored
+from capeval.files.packaged import prompts_label
 from capeval.mcq.find_run import RESPONSES
-from capeval.mcq.question_job import ASKED, QuestionJob
+from capeval.mcq.frames import ReaderFor, Shown, no_frames
+from capeval.mcq.prompting import PROMPTS, Prompt, question_prompt, scored_texts
 from capeval.mcq.questions import questions_hash
-from capeval.runs.engine import Finished, Labels, Stored
-from capeval.schema.question import Question, Response
+from capeval.mcq.subtitles import Cue, SubtitleFiles, subtitles_at
+from capeval.runs.engine import Finished, Labels, Stored, select
+from capeval.runs.folder import safe_name
+from capeval.runs.shards import Shard
+from capeval.schema.question import Likelihoods, Question, Response
 from capeval.text import complaint, shown
-from capeval.video import FrameSet
+from capeval.video import FrameReader, FrameSet
+
+# ---- One question --------------------------------------------------------------------------------
+
+ASKED = "asked"
+"""The key under which `QuestionJob.record` puts what belongs to the call, not to the frames."""
+
+
+@dataclass(frozen=True)
+class QuestionJob(Job):
+    """A question; `reader` is None where it is asked without the video.
+
+    With `folds_system`, a system prompt is put in front of the prompt.
+    """
+
+    question: Question = field(kw_only=True)
+    shown: Shown = field(kw_only=True)
+    reader: FrameReader | None = field(kw_only=True)
+    policy: str = field(kw_only=True)
+    symbols: str = field(default="letters", kw_only=True)
+    cues: Sequence[Cue] = field(default=(), kw_only=True)
+    has_likelihood: bool = field(default=False, kw_only=True)
+    folds_system: bool = field(default=False, kw_only=True)
+
+    @property
+    def kind(self) -> Literal["caption", "answer"]:
+        """An answer is kept as it is."""
+        return "answer"
+
+    def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
+        """Return the frames by the question's own reader, in the order of the prompt."""
+        del reader
+        if self.reader is None:
+            return no_frames()
+        return self.shown.reorder(self.reader.read(self.path, cancel=cancel), self.question)
+
+    def asked(self, times: Sequence[float]) -> Prompt:
+        """Return the prompt for frames at these times (in seconds)."""
+        return question_prompt(
+            self.question,
+            frames=None if self.shown.blind else len(times),
+            policy=self.policy,
+            symbols=self.symbols,
+            subtitles=subtitles_at(self.cues, times),
+        )
+
+    def is_answered_by(self, stored: Response) -> bool:
+        """Return whether a response is one to this very prompt, about these frames and this video.
+
+        The subtitles may have changed, or the column that names the frame.
+        """
+        try:
+            times = [float(time) for time in stored.frames.get("times", ())]
+        except (TypeError, ValueError):
+            return False
+        return (
+            not self.shown.showed_another(self.question, stored.frames)
+            and stored.call.get("prompt") == self.asked(times).hash
+            and (not self.video or stored.call.get("video") == self.video)
+        )
+
+    def request(self, frames: FrameSet) -> CaptionRequest:
+        """Return what the model is given.
+
+        Shuffled frames get the times of the ordered ones: some models are shown the times.
+        """
+        prompt = self.asked(frames.times)
+        folded = f"{prompt.system}\n\n{prompt.text}" if prompt.system else prompt.text
+        texts = scored_texts(self.question.options, self.symbols) if self.has_likelihood else {}
+        return CaptionRequest(
+            index=self.index,
+            prompt=folded if self.folds_system else prompt.text,
+            frames=frames.frames,
+            indices=tuple(sorted(frames.indices)),
+            times=tuple(sorted(frames.times)),
+            fps=frames.fps,
+            total_frames=frames.total,
+            duration=frames.duration,
+            kind="answer",
+            system=None if self.folds_system else prompt.system,
+            continuations=tuple(text for several in texts.values() for text in several),
+        )
+
+    def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:
+        """Return what a response records of its frames, in the order in which they were shown."""
+        del policy
+        shown = self.shown
+        record: dict[str, Any] = {"policy": self.policy}
+        if self.reader is not None:
+            record = super().record(frames, self.policy)
+            record |= {"order": shown.order}
+        if shown.single:
+            record["single"] = shown.single
+        if self.cues:
+            record["subtitles"] = len(subtitles_at(self.cues, frames.times))
+        prompt = self.asked(frames.times)
+        return {**record, ASKED: {"template": prompt.template, "prompt": prompt.hash}}
+
+    def likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods:
+        """Return the scores of the request's continuations, in the order of the options."""
+        count = len(self.question.options)
+        names = [*scored_texts(self.question.options, self.symbols)]
+        if len(scores) != count * len(names):
+            raise ValueError("the model did not score every option")
+        sums: dict[str, tuple[float, ...]] = {}
+        tokens: dict[str, tuple[int, ...]] = {}
+        for at, name in enumerate(names):
+            of = scores[at * count : (at + 1) * count]
+            sums[name] = tuple(total for total, _ in of)
+            tokens[name] = tuple(number for _, number in of)
+        found: Mapping[str, Any] = {**sums, "tokens": tokens}
+        return Likelihoods(**found)
+
+
+# ---- The questions of a run ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The questions, and how they are asked.
+
+    Attributes
+    ----------
+    questions : all of the file
+    chosen : those that the filters leave
+    reader_for : gives the reader of a question's frames; None without frames
+    """
+
+    questions: tuple[Question, ...]
+    chosen: tuple[Question, ...]
+    path: str
+    videos: Path | None
+    view: Shown
+    reader_for: ReaderFor | None
+    decoder: str
+    symbols: str = "letters"
+    likelihood: bool = False
+    subtitles: SubtitleFiles | None = None
+    shard: Shard | None = None
+
+    @property
+    def without_subtitles(self) -> int:
+        """The number of videos that have no subtitles, where subtitles are given."""
+        if self.subtitles is None:
+            return 0
+        videos = {question.video for question in self.chosen}
+        return sum(not self.subtitles.of(video) for video in videos)
+
+    @property
+    def policies(self) -> str | dict[str, str]:
+        """How frames are chosen, by benchmark if that differs."""
+        # Of all questions: a part of them belongs to the same run.
+        found = {q.benchmark: self.view.policy_name(q) for q in self.questions}
+        return next(iter(found.values())) if len({*found.values()}) == 1 else found
+
+    def folder_name(self, model: str) -> str:
+        """Return `MODEL@SETTINGS`, where the settings are those in which runs usually differ.
+
+        Others are in the manifest; a run is refused that has different ones.
+        """
+        view, policies = self.view, self.policies
+        frames = policies if isinstance(policies, str) else "mixed"
+        parts = [
+            "" if view.single or view.blind else frames,
+            view.label,
+            "subtitles" if self.subtitles else "",
+            "" if self.symbols == "letters" else self.symbols,
+            "likelihood" if self.likelihood else "",
+        ]
+        return safe_name(f"{default_run(model)}@{'+'.join(filter(None, parts))}")
+
+    @property
+    def benchmark(self) -> str:
+        """The folder for all runs on these questions."""
+        names = {question.benchmark for question in self.questions}
+        return safe_name(names.pop()) if len(names) == 1 else "mixed"
+
+    def settings(self, captioner: Captioner) -> dict[str, Any]:
+        """Return the settings that affect replies, as JSON values; a run has one set of them."""
+        found: dict[str, Any] = as_stored(
+            {
+                "model": captioner.name,
+                "frames": self.policies,
+                "decoder": self.decoder,
+                **self.view.settings(),
+                "prompt": {"set": prompts_label(PROMPTS)},
+                "symbols": self.symbols,
+                "likelihood": self.likelihood,
+                "subtitles": self.subtitles is not None,
+                "generation": dict(captioner.settings),
+            }
+        )
+        return found
+
+    def job(self, question: Question, video: Mapping[str, Any]) -> QuestionJob:
+        """Return how a question is asked; path and reader are set once it is to be asked.
+
+        `video` is what a response records of the file.
+        """
+        cues = self.subtitles.of(question.video) if self.subtitles else None
+        return QuestionJob(
+            question.id,
+            Path(),
+            question.question + "".join(question.options),
+            video,
+            question=question,
+            shown=self.view,
+            reader=None,
+            policy=self.view.policy_name(question),
+            symbols=self.symbols,
+            cues=cues or (),
+            has_likelihood=self.likelihood,
+        )
+
+
+def chosen_questions(
+    questions: Sequence[Question],
+    *,
+    only: Sequence[str] = (),
+    limit: int | None = None,
+    shard: Shard | None = None,
+    of: Sequence[Question] | None = None,
+) -> tuple[Question, ...]:
+    """Return the questions that `--only`, `--shard` and `--limit` leave.
+
+    `of` are those that shards divide: all of the file.
+    """
+    place = {question.id: n for n, question in enumerate(of or questions)}
+    chosen = select(
+        questions, lambda question: question.id, only=only, missing="no question has the id"
+    )
+    return tuple(q for q in chosen if shard is None or shard.holds(place[q.id]))[:limit]
+
+
+# ---- Their answers -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -54,7 +295,7 @@ class Answers(StoredResult):
 
 
 class NoReader:
-    """Stands where each job has a reader of its own."""
+    """The reader of the work as a whole: each question has a reader of its own."""
 
     policy = decoder = "the question's own"
 

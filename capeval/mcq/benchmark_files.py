@@ -116,7 +116,8 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
     for number, value in json_lines(read_text(file), file=file):
         where = f"line {number}"
         if not is_tomato_line(value):
-            what = f"is no result of TOMATO's code, which has {', '.join(_TomatoLine.model_fields)}"
+            fields = ", ".join(_TomatoLine.model_fields)
+            what = f"is not a result of TOMATO's code, which has {fields}"
             raise InputError(what, file=file, where=where)
         line = validated(_TomatoLine, value, file=file, where=where)
         options = tuple(line.index2ans.get(letter, "") for letter in line.all_choices)
@@ -129,7 +130,7 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
         ):
             if not fits:
                 message = (
-                    "does not fit: there must be letters from A, a text for each, and the right one"
+                    "does not fit: there must be letters from A, a text for each, and the answer"
                 )
                 raise InputError(message, file=file, where=where, field=field)
         name = line.id
@@ -137,9 +138,9 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
             name = f"{folder['reasoning']}/{name}"
         question = known.get(name)
         if known and question is None:
-            raise InputError(f"{shown(name)} is none of the questions", file=file, where=where)
+            raise InputError(f"{shown(name)} is not among the questions", file=file, where=where)
         if question is not None and (question.options, question.answer) != (options, letter):
-            message = f"has other options, or another right one, than question {name}"
+            message = f"the options or the answer differ from those of question {name}"
             raise InputError(message, file=file, where=where)
         tags = {}
         if folder is not None:
@@ -193,7 +194,7 @@ def _tomato_folder(one: Response) -> str:
     number = frames if isinstance(frames, int) else _WHOLE_VIDEO
     if not (_PART.fullmatch(reasoning) and _PART.fullmatch(str(demonstration or ""))):
         raise InputError(
-            "is no response to a question of TOMATO: an id is REASONING_TYPE/NUMBER, and the "
+            "does not answer a question of TOMATO: an id is REASONING_TYPE/NUMBER, and the "
             "tag demonstration_type must be given, both without slashes",
             where=f"id {shown(one.id)}",
         )
@@ -219,7 +220,7 @@ def _template(responses: Sequence[Response]) -> list[dict[str, Any]]:
     for one in responses:
         if lacking := [name for name in (*of_video, "task_type") if name not in one.tags]:
             raise InputError(
-                f"is no response to a question of Video-MME: it has no {', '.join(lacking)}",
+                f"does not answer a question of Video-MME: it has no {', '.join(lacking)}",
                 where=f"id {shown(one.id)}",
             )
         # Questions of the published table name the video's file; its number is in the id.

@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from capeval.errors import UsageError
+from capeval.mcq.grades import GradedItem
 from capeval.mcq.questions import texts_of
 from capeval.schema.question import Response
 from capeval.text import nearest
 
-WAYS: Mapping[str, tuple[str, ...]] = {
+TAGS: Mapping[str, tuple[str, ...]] = {
     "tuna": ("skill", "task", "visual_characteristic"),
     "tomato": (
         "reasoning_type",
@@ -70,23 +71,23 @@ _MOST_VALUES = 50
 _FEWEST_QUESTIONS = 2
 
 
-def buckets_of(response: Response, way: str) -> tuple[str, ...]:
-    """Return the groups of a question in one way; none if it has no such tag."""
-    if way == "frames":
+def buckets_of(response: Response | GradedItem, tag: str) -> tuple[str, ...]:
+    """Return the groups of a question by a tag; none if it has no such tag."""
+    if tag == "frames":
         return _frames(response)
-    if way == "benchmark":
+    if tag == "benchmark":
         return (response.benchmark,)
-    if way not in response.tags:
+    if tag not in response.tags:
         return ()
-    tag = response.tags[way]
-    if isinstance(tag, str):
-        return (tag,)
-    if way in _FLAGS and tag in (0, 1):
-        return ("true" if tag else "false",)
-    return texts_of(tag)
+    value = response.tags[tag]
+    if isinstance(value, str):
+        return (value,)
+    if tag in _FLAGS and value in (0, 1):
+        return ("true" if value else "false",)
+    return texts_of(value)
 
 
-def _frames(response: Response) -> tuple[str, ...]:
+def _frames(response: Response | GradedItem) -> tuple[str, ...]:
     indices, number = response.frames.get("indices"), response.frames.get("number")
     if isinstance(indices, list):
         return (str(len(indices)),)
@@ -94,9 +95,9 @@ def _frames(response: Response) -> tuple[str, ...]:
 
 
 def grouped(
-    responses: Sequence[Response], by: Sequence[str] = ()
+    responses: Sequence[Response | GradedItem], by: Sequence[str] = ()
 ) -> dict[str, dict[str, list[int]]]:
-    """Return the positions of the responses in each group, by way.
+    """Return the positions of the responses in each group, by tag.
 
     Parameters
     ----------
@@ -108,36 +109,36 @@ def grouped(
         No question has a tag of `by`.
     """
     found = {}
-    for way in by or _usual(responses):
+    for tag in by or _usual(responses):
         places: defaultdict[str, list[int]] = defaultdict(list)
         for at, response in enumerate(responses):
-            for bucket in buckets_of(response, way):
+            for bucket in buckets_of(response, tag):
                 places[bucket].append(at)
         if by and not places:
             tags = sorted({name for response in responses for name in response.tags})
             raise UsageError(
-                f"--by {way}: no question has this tag; there are {', '.join(tags) or 'none'}"
-                f"{nearest(way, tags)}"
+                f"--by {tag}: no question has this tag; there are {', '.join(tags) or 'none'}"
+                f"{nearest(tag, tags)}"
             )
         if places:
-            order = {name: at for at, name in enumerate(ORDERS.get(way, ()))}
+            order = {name: at for at, name in enumerate(ORDERS.get(tag, ()))}
             names = sorted(places, key=lambda name: (order.get(name, len(order)), _natural(name)))
-            found[way] = {name: places[name] for name in names}
+            found[tag] = {name: places[name] for name in names}
     return found
 
 
-def _usual(responses: Sequence[Response]) -> list[str]:
+def _usual(responses: Sequence[Response | GradedItem]) -> list[str]:
     benchmarks = list(dict.fromkeys(response.benchmark for response in responses))
-    ways = [way for name in benchmarks for way in WAYS.get(name, ())]
-    if any(name not in WAYS for name in benchmarks):
-        own = [response for response in responses if response.benchmark not in WAYS]
+    found = [tag for name in benchmarks for tag in TAGS.get(name, ())]
+    if any(name not in TAGS for name in benchmarks):
+        own = [response for response in responses if response.benchmark not in TAGS]
         for tag in dict.fromkeys(name for response in own for name in response.tags):
             tagged = [buckets_of(response, tag) for response in own if tag in response.tags]
             values = {text for texts in tagged for text in texts}
             few = len(tagged) < _FEWEST_QUESTIONS * len(values)
             if 2 <= len(values) <= _MOST_VALUES and not few:
-                ways.append(tag)
-    return list(dict.fromkeys([*(["benchmark"] if len(benchmarks) > 1 else []), *ways]))
+                found.append(tag)
+    return list(dict.fromkeys([*(["benchmark"] if len(benchmarks) > 1 else []), *found]))
 
 
 def _natural(name: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Read which option a reply states, as a careful reader would; never guess.
+"""Read which option a reply states; never guess.
 
 Every mention of an option, by its symbol ("C", "(c)", "Option C") or by its text, is replaced by
 one mark. The marked reply is split into sentences and clauses once, and each mention is judged
@@ -21,8 +21,6 @@ from capeval.text import normal_form
 
 VERSION = "1"
 """Of these rules, for signatures."""
-
-LETTERS = tuple(OPTION_LETTERS)
 
 # Marks are private characters, so that the phrases around them remain ordinary patterns.
 _FIRST_MARK = 0xF0000
@@ -100,7 +98,9 @@ _Texts = dict[str, int | None]
 """The number of the option by its text; None for texts that are alike."""
 
 
-def read_answer(reply: str, options: Sequence[str], symbols: Sequence[str] = LETTERS) -> Reading:
+def read_answer(
+    reply: str, options: Sequence[str], symbols: Sequence[str] = OPTION_LETTERS
+) -> Reading:
     """Return the option that a reply states.
 
     Parameters

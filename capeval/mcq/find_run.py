@@ -38,7 +38,7 @@ def find_grades(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     Raises
     ------
     InputError
-        There is none, or a folder holds several.
+        There is none, or a folder has several.
     """
     path = locate(
         name_or_path,

@@ -35,7 +35,7 @@ _ONE_FRAME = r"1|[0-9]+,"
 
 @dataclass(frozen=True)
 class Shown:
-    """What of a video the model sees.
+    """Which frames of a video the model sees.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Shown:
 
     @property
     def label(self) -> str:
-        """How the name of a run's folder says it, apart from the policy."""
+        """The part of the run folder's name that describes the frames, apart from the policy."""
         if self.blind:
             return "blind"
         seeded = f"-seed{self.seed}" if self.seed else ""

@@ -2,91 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictFloat,
-    model_validator,
-)
-
-from capeval.errors import InputError
 from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
 from capeval.mcq.find_run import GRADES
-from capeval.schema.question import Tag
-from capeval.text import counted, cut, shown
+from capeval.mcq.grades import GradedItem, Grades, Group
+from capeval.text import counted, cut
 
 
-class GradedAnswer(BaseModel):
-    """What became of the answer to a question.
+@dataclass(frozen=True)
+class GroupAccuracy:
+    """The accuracy of a group of questions with its 95% interval, and that of its baselines."""
 
-    Attributes
-    ----------
-    correct : None if it is unscored
-    frames : what the model was shown, as in responses.jsonl
-    tags : the benchmark's own fields
-    """
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    baselines: Mapping[str, float | None]
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    id: str
-    video: str
-    correct: StrictBool | None
-    answer: str | None = None
-    benchmark: str = ""
-    frames: Mapping[str, Any] = Field(default_factory=dict)
-    tags: Mapping[str, Tag] = Field(default_factory=dict)
-
-
-Share = Annotated[float, Field(strict=True, ge=0, le=1)]
-
-
-class GroupAccuracy(BaseModel):
-    """The accuracy of a group of questions with its 95% interval, as grades.json has it."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    value: Share | None
-    # Intervals of the normal distribution can end outside 0 and 1.
-    low: StrictFloat | None = None
-    high: StrictFloat | None = None
-    n: int = Field(strict=True, ge=0)
-    baselines: Mapping[str, Share | None] = Field(default_factory=dict)
-
-    @model_validator(mode="before")
     @classmethod
-    def _flat(cls, group: Any) -> Any:
-        if isinstance(group, dict) and isinstance(group.get("accuracy"), dict):
-            return group | group["accuracy"]
-        return group
+    def of(cls, group: Group) -> GroupAccuracy:
+        """Return the accuracy of a group of grades.json."""
+        one = group.accuracy
+        return cls(one.value, one.low, one.high, group.n, group.baselines)
 
 
-class GradedRun(BaseModel):
+@dataclass(frozen=True)
+class GradedRun:
     """One run's answers, read by one strategy.
 
     Attributes
     ----------
     path : of its grades.json
-    signature : one line that says how the accuracy was made
+    signature : one line that identifies what was graded and how
     settings : the strategy, the convention and what they were set to
-    by : accuracies of groups of questions, by way and group
+    by : accuracies of groups of questions, by tag and value
     answers : one for each question that was asked
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    path: Path = Path()
+    path: Path
     signature: str
-    settings: Mapping[str, Any] = Field(default_factory=dict)
+    settings: Mapping[str, Any]
     overall: GroupAccuracy
-    by: Mapping[str, Mapping[str, GroupAccuracy]] = Field(default_factory=dict)
-    answers: tuple[GradedAnswer, ...] = Field(alias="items", min_length=1)
+    by: Mapping[str, Mapping[str, GroupAccuracy]]
+    answers: Sequence[GradedItem]
 
     @property
     def name(self) -> str:
@@ -96,38 +59,29 @@ class GradedRun(BaseModel):
     @property
     def model(self) -> str | None:
         """The model's name, if the grades have it."""
-        found = self.settings.get("model")
-        return found if isinstance(found, str) else None
+        return self.settings.get("model")
 
     @property
     def read_by(self) -> str:
         """How the replies became answers: the strategy, and the benchmark's convention."""
         strategy, convention = self.settings.get("strategy"), self.settings.get("as")
-        if strategy is None:
-            return self.signature
         return f"{strategy}, as {convention}" if convention else str(strategy)
 
     @property
     def benchmark(self) -> str:
         """The benchmark's name; several are joined."""
-        return "+".join(dict.fromkeys(one.benchmark for one in self.answers if one.benchmark))
+        return "+".join(dict.fromkeys(one.benchmark for one in self.answers))
 
 
 def read_graded_run(path: Path) -> GradedRun:
-    """Read one grades.json.
-
-    Raises
-    ------
-    InputError
-        It is not one, or a question is duplicated.
-    """
-    run = validated(GradedRun, parse_json(read_text(path), file=path), file=path, where="")
-    seen: set[tuple[str, str]] = set()
-    for one in run.answers:
-        if (one.benchmark, one.id) in seen:
-            raise InputError(f"{shown(one.id)} is duplicated", file=path, field="items")
-        seen.add((one.benchmark, one.id))
-    return run.model_copy(update={"path": path})
+    """Read one grades.json; InputError if it is not one."""
+    found = validated(Grades, parse_json(read_text(path), file=path), file=path, where="")
+    by = {
+        tag: {name: GroupAccuracy.of(group) for name, group in groups.items()}
+        for tag, groups in found.by.items()
+    }
+    overall = GroupAccuracy.of(found.overall)
+    return GradedRun(path, found.signature, found.settings, overall, by, found.items)
 
 
 class Shown(NamedTuple):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import TypedDict
+
+from capeval.schema.question import Tag
 
 
 class _Part(BaseModel):
@@ -31,7 +33,7 @@ class Group(_Part):
     n, correct : replies that count, and right answers among them
     answered : replies that yield an answer
     accuracy_answered : right answers among those
-    by_chance : answers that were drawn
+    by_chance : answers that were chosen at random
     videos : how many different videos there are
     baselines : accuracy of chance and of the frequent choice
     """
@@ -58,7 +60,7 @@ class Counts(_Part):
     scored : the others
     empty : completed calls without a text; wrong
     answered, no_answer : replies that yield an answer, and those that do not
-    by_chance : answers that were drawn
+    by_chance : answers that were chosen at random
     counted : replies that the accuracy is over; a convention may leave out some that are scored
     unlike_exact : replies that the strategy and `exact` read differently
     """
@@ -76,8 +78,8 @@ class Counts(_Part):
     unlike_exact: int
 
 
-class Side(_Part):
-    """One strategy among those that are compared."""
+class StrategyGrades(_Part):
+    """The result of one strategy among those that are compared."""
 
     select: str
     published: bool
@@ -91,7 +93,8 @@ class Side(_Part):
     decided_by: dict[str, int]
 
 
-class GradedItem(TypedDict):
+@dataclass(frozen=True, slots=True)
+class GradedItem:
     """One response and how it was graded; `correct` is None where it is not counted.
 
     `frames` and `tags` are those of the response: the temporal diagnostics compare runs by them.
@@ -109,7 +112,7 @@ class GradedItem(TypedDict):
     reply: str | None
     reason: str | None
     frames: Mapping[str, Any]
-    tags: Mapping[str, Any]
+    tags: Mapping[str, Tag]
 
 
 class Grades(_Part):
@@ -117,9 +120,9 @@ class Grades(_Part):
 
     Attributes
     ----------
-    signature : one line that says how the accuracy was made
+    signature : one line that identifies what was graded and how
     settings : the strategy, the convention and what they were set to
-    by : the same for each group of questions, by way and group
+    by : the same for each group of questions, by tag and value
     changes : by flag, accuracy where it is true divided by accuracy where it is false, minus 1
     decided_by : how many replies each rule decided
     baselines : of the whole set; the same are in each group
@@ -136,7 +139,7 @@ class Grades(_Part):
     changes: dict[str, Accuracy] = Field(default_factory=dict)
     decided_by: dict[str, int]
     baselines: dict[str, Any]
-    strategies: list[Side] = Field(default_factory=list)
+    strategies: list[StrategyGrades] = Field(default_factory=list)
     captioning: dict[str, Any] | None = None
     items: list[GradedItem]
 

@@ -19,14 +19,12 @@ from capeval.mcq.grades import (
     GradedItem,
     Grades,
     Group,
-    Side,
+    StrategyGrades,
 )
 from capeval.mcq.strategies import Convention, Decision, Strategy
 from capeval.schema.question import Question
 from capeval.stats.values import Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
-
-DRAWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Graded:
     convention: Convention | None = None
     questions: Sequence[Question] | None = None
     by: Sequence[str] = ()
-    draws: int = DRAWS
+    resamples: int = 10_000
     seed: int = 0
     sides: Mapping[str, Sequence[Decision]] = field(default_factory=dict)
 
@@ -56,6 +54,7 @@ def count_grades(
     signature: str,
     settings: Mapping[str, Any],
     strategies: Mapping[str, Strategy],
+    captioning: dict[str, Any] | None = None,
 ) -> Grades:
     """Return the result of what was decided."""
     count = _Counter(graded)
@@ -65,8 +64,8 @@ def count_grades(
         counts=count.counts,
         overall=count.groups[_ALL],
         by={
-            way: {bucket: count.groups[way, bucket] for bucket in buckets}
-            for way, buckets in count.places.items()
+            tag: {bucket: count.groups[tag, bucket] for bucket in buckets}
+            for tag, buckets in count.places.items()
         },
         changes=count.changes(),
         decided_by=count.decided_by(),
@@ -74,7 +73,7 @@ def count_grades(
         strategies=[
             count.side(strategies[name], decisions) for name, decisions in graded.sides.items()
         ],
-        captioning=None,
+        captioning=captioning,
         items=count.items(),
     )
 
@@ -96,7 +95,7 @@ class _Counter:
             for one, decision in zip(graded.asked, graded.decisions, strict=True)
         ]
         self._right = np.array(right, dtype=bool)
-        self._drawn = np.array([one.by_chance for one in graded.decisions], dtype=bool)
+        self._by_chance = np.array([one.by_chance for one in graded.decisions], dtype=bool)
         only_read = graded.convention is not None and graded.convention.only_read
         self._counted = self._scored & self._answered if only_read else self._scored
         # Where the video is not known, each question is one.
@@ -121,8 +120,8 @@ class _Counter:
         for name, at in (
             (_ALL, every),
             *(
-                ((way, bucket), np.array(places, dtype=np.intp))
-                for way, buckets in self.places.items()
+                ((tag, bucket), np.array(places, dtype=np.intp))
+                for tag, buckets in self.places.items()
                 for bucket, places in buckets.items()
             ),
         ):
@@ -143,7 +142,7 @@ class _Counter:
             rows = row[self._video[at]]
             asked[:, column] = np.bincount(rows, minlength=len(used))
             corrects[:, column] = np.bincount(rows, weights=right[at], minlength=len(used))
-        return VideoRatios(corrects, asked, draws=self._graded.draws, seed=self._graded.seed)
+        return VideoRatios(corrects, asked, draws=self._graded.resamples, seed=self._graded.seed)
 
     def _group(self, name: tuple[str, str]) -> Group:
         at = self._columns[name]
@@ -156,7 +155,7 @@ class _Counter:
             correct=correct,
             answered=answered,
             accuracy_answered=right_answered / answered if answered else None,
-            by_chance=int(self._drawn[at].sum()),
+            by_chance=int(self._by_chance[at].sum()),
             videos=len(np.unique(self._video[at])),
             baselines=self._baselines_at(at),
         )
@@ -188,7 +187,7 @@ class _Counter:
             empty=int(empty),
             answered=int(answered.sum()),
             no_answer=int((scored & ~self._answered).sum()),
-            by_chance=int(self._drawn.sum()),
+            by_chance=int(self._by_chance.sum()),
             counted=int(self._counted.sum()),
             unlike_exact=_unlike_exact(self._asked, self._decisions),
         )
@@ -228,7 +227,7 @@ class _Counter:
             "frequent": {"letter": self._frequent_letter, "value": values["frequent"]},
         }
 
-    def side(self, strategy: Strategy, decisions: Sequence[Decision]) -> Side:
+    def side(self, strategy: Strategy, decisions: Sequence[Decision]) -> StrategyGrades:
         """Return a strategy's result over all replies that it can grade."""
         right = np.array(
             [d.option == one.right for one, d in zip(self._asked, decisions, strict=True)],
@@ -236,7 +235,7 @@ class _Counter:
         )
         at = np.array([i for i, one in enumerate(decisions) if not one.unscored], dtype=np.intp)
         answered = [i for i in at if decisions[i].option is not None]
-        return Side.model_construct(
+        return StrategyGrades.model_construct(
             select=strategy.name,
             published=strategy.published,
             accuracy=self._one(at, right),

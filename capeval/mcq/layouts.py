@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +17,10 @@ from capeval.files.reading import json_lines, parse_json, read_text
 from capeval.files.tables import CONTROL, is_binary_table, read_table
 from capeval.files.validation import validated
 from capeval.files.videos import SUFFIXES
-from capeval.mcq.list_text import parse_list
 from capeval.schema.question import OPTION_LETTERS, VISIBLE, Question, Tag
 from capeval.text import counted, listed, shown
 
 Notices = Callable[[str], None]
-PlacedQuestion = tuple[str, Question]
 
 # A string may be unterminated: it is then read once, not from each of its quotes.
 _STRING_OR_TRAILING_COMMA = re.compile(
@@ -49,6 +49,37 @@ def _name(value: Any) -> str:
     return name
 
 
+def parse_list(text: str) -> list[str]:
+    r"""Return the items of a list that a table stores as text: JSON, or as Python prints it.
+
+    ValueError if it is neither.
+
+    >>> parse_list("['left', \"it's right\", 2.5]")
+    ['left', "it's right", '2.5']
+    """
+    try:
+        items = json.loads(text, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError):
+        items = _printed(text)
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError(
+            "is not a list of texts in quotes, with commas between all of them; "
+            'write it like ["left", "right"]'
+        )
+    return items
+
+
+def _printed(text: str) -> list[Any] | None:
+    try:
+        items = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    # Adjacent strings, as numpy prints a list, would be fused into one item.
+    if not isinstance(items, list) or "".join(repr(items).split()) != "".join(text.split()):
+        return None
+    return [str(item) if isinstance(item, int | float) else item for item in items]
+
+
 def _options(value: Any) -> Any:
     options = parse_list(value) if isinstance(value, str) else value
     if not isinstance(options, list | tuple):
@@ -61,7 +92,7 @@ def _options(value: Any) -> Any:
 
 def _tag(value: Any) -> Any:
     if isinstance(value, bytes):
-        raise ValueError("bytes are no tag")  # noqa: TRY004 - pydantic reports it with its place
+        raise ValueError("a tag must not be bytes")  # noqa: TRY004 - pydantic reports it with its place
     # A table's empty field of numbers is not a number.
     return None if isinstance(value, float) and value != value else value  # noqa: PLR0124
 
@@ -190,7 +221,7 @@ def _as_they_are(source: Source, _: Notices) -> Iterable[Record]:
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout of question files; called with a path, it yields `(place, question)`.
+    """A layout of question files.
 
     Attributes
     ----------
@@ -200,7 +231,7 @@ class Layout:
     needs : the fields by which the layout is recognised
     records : yields the records, one for each question, under the file's names
     trailing_commas : whether JSON with trailing commas is accepted, with a notice
-    ignored : fields that are no tags
+    ignored : fields that do not become tags
     """
 
     benchmark: str
@@ -215,12 +246,8 @@ class Layout:
         """Return whether a file has this layout, judged by its first record."""
         return bool(self.needs) and source.columns() >= self.needs
 
-    def __call__(self, path: Path) -> Iterator[PlacedQuestion]:
-        """Yield the questions of a file; its notices are ignored."""
-        yield from self.questions(read_source(path), lambda _: None)
-
-    def questions(self, source: Source, on_notice: Notices) -> Iterator[PlacedQuestion]:
-        """Yield the questions of a file that has been read."""
+    def questions(self, source: Source, on_notice: Notices) -> Iterator[tuple[str, Question]]:
+        """Yield the questions of a file that has been read, each with its place."""
         if source.fault is not None:
             if not self.trailing_commas:
                 raise source.fault

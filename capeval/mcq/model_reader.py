@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from capeval.errors import CacheMiss, CapevalError, ReplyError, RequestRefused, RetriesExhausted
 from capeval.files.packaged import filled, prompts_label, template
 from capeval.llm.asker import Asker
 from capeval.llm.meter import Meter
+from capeval.llm.replies import Number, ReplyForm, in_form, object_of, read_reply
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.mcq.asked import Asked
 from capeval.mcq.strategies import MODEL_FAILED, AskModel, Decision, Strategy
-from capeval.runs.engine import Labels, Plan, Spent
+from capeval.runs.concurrency import work_through
+from capeval.runs.engine import Labels, Progress, Stored, Spent, Status
 from capeval.schema.question import OPTION_LETTERS
 from capeval.schema.usage import Usage
 from capeval.text import one_line, storable
@@ -28,7 +27,7 @@ PROMPTS = "mcq-select-v1"
 NONE = "none"
 
 TRIES = 5
-"""How often TOMATO's code asks before it draws."""
+"""How often TOMATO's code asks before it chooses at random."""
 
 _CHARACTERS = 4
 """Of a token: prompts and most replies are English prose."""
@@ -51,6 +50,10 @@ def label_of(asks: AskModel) -> str:
 
 
 _TEMPLATES: dict[AskModel, str] = {"choice": "choose", "tomato": "tomato"}
+
+
+class _Choice(ReplyForm):
+    choice: str | Number
 
 
 class ModelReader:
@@ -88,8 +91,14 @@ class ModelReader:
     async def _choice(self, asked: Asked) -> int | None:
         choices = _choices(asked)
 
+        def read(value: Any, _: list[str]) -> str:
+            choice = str(in_form(_Choice, value).choice)
+            if choice not in choices:
+                raise ReplyError(f"choice must be one of {', '.join(choices)}")
+            return choice
+
         def check(reply: ChatReply) -> str:
-            return _chosen(reply.text, choices)
+            return read_reply(reply.text, read)[0]
 
         answer = await self._asker.ask(self._choice_request(asked), check)
         return None if answer.value == NONE else choices.index(answer.value)
@@ -102,7 +111,8 @@ class ModelReader:
             "reply": asked.reply[-_LONGEST:],
         }
         listed = ", ".join(json.dumps(one, ensure_ascii=False) for one in choices)
-        return self._request("choice", data, listed, _schema(choices))
+        schema = ReplySchema("choice", object_of(choice={"type": "string", "enum": [*choices]}))
+        return self._request("choice", data, listed, schema)
 
     async def _tomato(self, asked: Asked) -> int | None:
         letters = OPTION_LETTERS[: len(asked.options)]
@@ -146,49 +156,17 @@ def _quoted(data: object) -> str:
     return storable(json.dumps(data, ensure_ascii=False, indent=1))
 
 
-@lru_cache
-def _schema(choices: tuple[str, ...]) -> ReplySchema:
-    return ReplySchema(
-        "choice",
-        {
-            "type": "object",
-            "properties": {"choice": {"type": "string", "enum": [*choices]}},
-            "required": ["choice"],
-            "additionalProperties": False,
-        },
-    )
-
-
-_JSON = re.compile(r"\{[^{}]*\}")
-
-
-def _chosen(text: str, choices: Sequence[str]) -> str:
-    """Return the choice of a reply; raises `ReplyError`."""
-    found = _JSON.findall(text)
-    expected = f'the reply must be {{"choice": X}} where X is one of {", ".join(choices)}'
-    if len(found) != 1:
-        raise ReplyError(expected)
-    try:
-        pairs = json.loads(found[0], object_pairs_hook=list)
-    except (ValueError, RecursionError):
-        raise ReplyError(expected) from None
-    # A number is a symbol, too; a key that is there twice says two things.
-    if [name for name, _ in pairs] != ["choice"] or isinstance(pairs[0][1], bool | float):
-        raise ReplyError(expected)
-    choice = str(pairs[0][1])
-    if choice not in choices:
-        raise ReplyError(expected)
-    return choice
-
-
 # ---- Many replies ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """A reply that the rules of a strategy leave to a model; `asks` is what the model is asked."""
+    """A reply that the rules of a strategy leave to a model; `asks` is what the model is asked.
 
-    index: str
+    `place` is that of its decision.
+    """
+
+    place: tuple[int, int]
     asked: Asked
     strategy: Strategy
     seed: int
@@ -199,19 +177,6 @@ class Undecided:
         if self.strategy.last is None:
             return Decision(None, "model: none")
         return self.strategy.end(self.asked, self.seed)
-
-
-@dataclass(frozen=True)
-class Read:
-    """What a model decided about a reply."""
-
-    index: str
-    decision: Decision
-
-    @property
-    def reason(self) -> str | None:
-        """Why the call failed; None if it did not."""
-        return self.decision.unscored or None
 
 
 @dataclass(frozen=True)
@@ -249,59 +214,50 @@ async def estimate_reading(todo: Sequence[Undecided], offline: ModelReader) -> R
     return ReadingEstimate(len(todo), usage, cost)
 
 
-class ReadingWork:
-    """Reading as a task of the engine; answers are kept in the cache, not in a file."""
+async def read_replies(
+    todo: Sequence[Undecided],
+    reader: ModelReader,
+    record: Callable[[Undecided, Decision], None],
+    *,
+    concurrency: int,
+    progress: Progress | None = None,
+) -> None:
+    """Have a model read replies, and pass each decision to `record` as soon as it is known.
 
-    def __init__(
-        self,
-        todo: Sequence[Undecided],
-        reader: ModelReader,
-        *,
-        concurrency: int,
-    ) -> None:
-        self._todo, self._reader, self._concurrency = todo, reader, concurrency
+    Raises
+    ------
+    EndpointRefused, EndpointDown, BudgetReached
+        The model cannot be called any more; its replies so far are in the cache.
+    """
+    begun = time.monotonic()
+    done = failed = 0
 
-    @property
-    def labels(self) -> Labels:
-        """How messages name this task."""
-        return Labels("reading", "answer", "read", "unread")
+    def show(last: Stored[Decision] | None = None) -> None:
+        if progress is not None:
+            usage, dollars = reader.meter.usage, reader.meter.spent
+            progress.update(
+                Status(
+                    name=reader.model,
+                    labels=Labels("reading", "answer", "read", "unread"),
+                    kept=0,
+                    total=len(todo),
+                    done=done,
+                    failed=failed,
+                    seconds=time.monotonic() - begun,
+                    spent=Spent(usage.input_tokens + usage.output_tokens, dollars),
+                    last=last,
+                )
+            )
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Return without a lock: nothing is written."""
-        return nullcontext()
+    async def read(one: Undecided) -> Decision:
+        return await reader.decide(one.asks, one.asked, one.end)
 
-    def plan(self) -> Plan[Read]:
-        """Return all replies: the cache answers what was asked before."""
-        return Plan(self._reader.model, {}, self._todo)
+    def keep(one: Undecided, decision: Decision) -> None:
+        nonlocal done, failed
+        record(one, decision)
+        done += 1
+        failed += bool(decision.unscored)
+        show(Stored(one.asked.response.id, decision, decision.unscored or None))
 
-    def create(self, plan: Plan[Read]) -> None:
-        """Write nothing."""
-
-    async def perform(self, plan: Plan[Read], record: Callable[[Read], None]) -> None:
-        """Read many replies at the same time."""
-        left = iter(plan.todo)
-
-        async def work() -> None:
-            for one in left:
-                record(Read(one.index, await self._reader.decide(one.asks, one.asked, one.end)))
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._concurrency, len(plan.todo))):
-                    group.create_task(work())
-        except BaseExceptionGroup as errors:
-            # Workers fail alike: a refused key is one message for the user.
-            raise errors.exceptions[0] from None
-
-    def line(self, plan: Plan[Read], outcome: Read) -> tuple[Path, Mapping[str, Any]] | None:
-        """Return nothing: decisions stay in memory."""
-        del plan, outcome
-        return None
-
-    def finish(self, plan: Plan[Read], done: Mapping[str, Read]) -> None:
-        """Write nothing."""
-
-    def spent(self) -> Spent:
-        """Return what the calls took so far."""
-        meter = self._reader.meter
-        return Spent(meter.usage.input_tokens + meter.usage.output_tokens, meter.spent)
+    show()
+    await work_through(todo, read, concurrency=concurrency, record=keep)

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from capeval.files.packaged import filled, template
-from capeval.mcq.asked import SYMBOLS
-from capeval.schema.question import Question, option_lines
+from capeval.schema.question import SYMBOLS, Question, option_lines
 from capeval.text import counted, storable
 
 PROMPTS = "mcq-v1"

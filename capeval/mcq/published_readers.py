@@ -1,7 +1,7 @@
 """How published evaluation code reads replies, for comparison with `exact`.
 
-These readers are wrong in known ways ("Based on …" is B): they exist so that published numbers can
-be made again, and so that the difference can be counted.
+These readers are wrong in known ways ("Based on …" is B): they exist so that published numbers
+can be reproduced, and the difference counted.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ _FIRST = (
 )
 
 PREFIXES: Mapping[str, tuple[str, ...]] = {
-    "2024-06": _FIRST,
     "tuna": (*_FIRST, "Answer:", "Option:"),
     "video-mme": (*_FIRST, "Answer:", "Option:", "The correct answer", "The correct option"),
 }
-"""The versions of the list of prefixes: in Video-MME's repository of June 2024; in VLMEvalKit and
-TUNA's repository; and in the script that Video-MME's README links to since."""
+"""The versions of the list of prefixes: in VLMEvalKit and TUNA's repository, and in the script that
+Video-MME's README links to."""
 
 _CAPITAL = re.compile("[A-D]")
 
@@ -33,8 +32,8 @@ _CAPITAL = re.compile("[A-D]")
 def first_capital(reply: str, version: str) -> int | None:
     """Return the option of the first capital A to D once fixed prefixes are removed.
 
-    >>> first_capital("Answer: C", "tuna"), first_capital("Answer: C", "2024-06")
-    (2, 0)
+    >>> first_capital("Answer: C", "tuna")
+    2
     >>> first_capital("Based on the video, it is C", "video-mme")
     1
     """

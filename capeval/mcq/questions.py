@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import dumps
-from capeval.files.reading import why_missing
-from capeval.files.validation import validated
-from capeval.mcq.layouts import Layout, Notices, Source, read_source
-from capeval.plugins import Registry, blaming
+from capeval.mcq.layouts import (
+    HARNESS,
+    OWN,
+    TOMATO,
+    TUNA,
+    VIDEO_MME,
+    Layout,
+    Notices,
+    Source,
+    read_source,
+)
 from capeval.schema.question import Question, Response, Tag
-from capeval.text import describe, listed, nearest, shown
-
-QuestionReader = Callable[[Path], Iterable[tuple[str, Any]]]
-"""Reads a file or a folder of questions and yields `(place, question)`.
-
-The place is shown in error messages, such as "line 3". A question is a `Question` or a dict with
-its fields.
-"""
+from capeval.text import listed, nearest, shown
 
 _Tagged = TypeVar("_Tagged", Question, Response)
 
@@ -31,34 +31,33 @@ _NEEDED = ("id", "video", "question", "options", "answer")
 _MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user can read.
 
 
-def _problem(reader: Any) -> str | None:
-    usable = callable(reader) and not isinstance(reader, type)
-    return None if usable else "it must be a function that takes a path"
-
-
-_PACKAGED = {
-    "tuna": "capeval.mcq.layouts:TUNA",
-    "tomato": "capeval.mcq.layouts:TOMATO",
-    "tomato-harness": "capeval.mcq.layouts:HARNESS",
-    "video-mme": "capeval.mcq.layouts:VIDEO_MME",
-    "own": "capeval.mcq.layouts:OWN",
+LAYOUTS: Mapping[str, Layout] = {
+    "tuna": TUNA,
+    "tomato": TOMATO,
+    "tomato-harness": HARNESS,
+    "video-mme": VIDEO_MME,
+    "own": OWN,
 }
-FORMATS: Registry[QuestionReader] = Registry(
-    "capeval.questions", "layout of questions", _PACKAGED, _problem
-)
+"""The layouts of question files by name, in the order in which they are tried."""
 
 
 def load_questions(path: Path | str, on_notice: Notices = lambda _: None) -> tuple[Question, ...]:
     """Return the questions of a file or a folder, in its order.
 
     `path` is a path, whose layout is recognised from its content, or `NAME:PATH`, where NAME is
-    one of `FORMATS`; UsageError if that cannot be loaded.
+    one of `LAYOUTS`; UsageError if there is no such layout.
     """
-    name, file = split_format(path, FORMATS)
-    found = _recognised(file, on_notice) if name is None else _named(name, file, on_notice)
+    name, file = split_format(path, LAYOUTS)
+    if name is not None and name not in LAYOUTS:
+        raise UsageError(
+            f"no layout of questions is called {shown(name)}; there are {', '.join(LAYOUTS)}"
+            f"{nearest(name, [*LAYOUTS])}"
+        )
+    source = read_source(file)
+    layout = _recognised(source) if name is None else LAYOUTS[name]
     places: dict[str, str] = {}
     questions = []
-    for place, question in found:
+    for place, question in layout.questions(source, on_notice):
         if question.id in places:
             raise InputError(
                 f"{shown(question.id)} is duplicated ({places[question.id]} and {place})",
@@ -72,13 +71,10 @@ def load_questions(path: Path | str, on_notice: Notices = lambda _: None) -> tup
     return tuple(questions)
 
 
-def _recognised(file: Path, on_notice: Notices) -> Iterator[tuple[str, Question]]:
-    source = read_source(file)
-    for name in _PACKAGED:
-        layout = FORMATS.load(name)
-        if isinstance(layout, Layout) and layout.fits(source):
-            yield from layout.questions(source, on_notice)
-            return
+def _recognised(source: Source) -> Layout:
+    for layout in LAYOUTS.values():
+        if layout.fits(source):
+            return layout
     raise source.fault or _unknown(source)
 
 
@@ -92,29 +88,10 @@ def _unknown(source: Source) -> InputError:
         message = (
             f"has no known layout of questions ({has}); give your own as JSON lines with "
             f"{', '.join(_NEEDED)}, or name the layout as in tuna:{source.file.name} "
-            f"({', '.join(FORMATS.names())})"
+            f"({', '.join(LAYOUTS)})"
         )
     place = source.records[0].place if source.records else ""
     return InputError(message, file=source.file, where=place)
-
-
-def _named(name: str, file: Path, on_notice: Notices) -> Iterator[tuple[str, Question]]:
-    read = FORMATS.load(name)
-    if not file.exists():
-        raise InputError(why_missing(file), file=file)
-    if isinstance(read, Layout):
-        yield from read.questions(read_source(file), on_notice)
-        return
-    where = f"the layout of questions {shown(name)}"
-    with blaming(lambda e: InputError(f"{where} cannot read it: {describe(e)}", file=file)):
-        entries: Iterable[Any] = read(file)
-        for entry in entries:
-            if not (isinstance(entry, tuple) and len(entry) == 2):
-                message = f"{where} must yield (place, question), not {shown(entry)}"
-                raise InputError(message, file=file)
-            place, record = entry
-            fields = record.model_dump() if isinstance(record, Question) else record
-            yield str(place), validated(Question, fields, file=file, where=str(place))
 
 
 def questions_hash(questions: Sequence[Question]) -> str:

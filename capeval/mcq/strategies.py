@@ -39,12 +39,12 @@ class Decision:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the option was drawn."""
+        """Whether the option was chosen at random."""
         return self.rule == CHANCE
 
 
 Step = Callable[[Asked, int], Decision | None]
-"""Decides with the seed of draws, or returns None where it does not."""
+"""Takes a reply and the seed of random choices; returns None where it does not decide."""
 
 AskModel = Literal["choice", "tomato"]
 """What a model is asked: to choose an option or none, or TOMATO's question."""
@@ -89,8 +89,8 @@ class Strategy:
         return decision or Decision(None, asked.exact.rule)
 
 
-def drawn(asked: Asked, seed: int) -> Decision:
-    """Draw an option by the seed and the question, whatever the order of the responses is."""
+def at_random(asked: Asked, seed: int) -> Decision:
+    """Choose an option at random by the seed and the question, whatever the order of responses."""
     response = asked.response
     name = "\0".join((str(seed), response.benchmark, response.id, "0"))
     number = int.from_bytes(hashlib.sha256(name.encode("utf-8", "replace")).digest()[:8], "big")
@@ -145,7 +145,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     one.name: one
     for one in (
         Strategy("exact", [_exact]),
-        Strategy("exact+random", [_exact, drawn]),
+        Strategy("exact+random", [_exact, at_random]),
         _by_likelihood("exact+likelihood-symbol", "symbol"),
         _by_likelihood("exact+likelihood-symbol-text", "symbol_text"),
         _by_likelihood("likelihood-symbol", "symbol"),
@@ -157,7 +157,7 @@ STRATEGIES: Mapping[str, Strategy] = {
             Strategy(f"first-capital@{version}", [_first_capital(version)], published=True)
             for version in PREFIXES
         ),
-        Strategy("tomato", [_tomato], "tomato", drawn, published=True),
+        Strategy("tomato", [_tomato], "tomato", at_random, published=True),
     )
 }
 """Every strategy by name, in the order of `--select all`."""

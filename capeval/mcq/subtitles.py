@@ -1,20 +1,18 @@
-"""Subtitles of videos, from SRT and VTT files in a folder or a zip file."""
+"""Subtitles of videos, from SRT and VTT files in a folder."""
 
 from __future__ import annotations
 
 import html
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
-from zipfile import BadZipFile, LargeZipFile, ZipFile, ZipInfo
 
 from capeval.errors import InputError, MissingExtra
 from capeval.files.reading import read_bytes, reading, why_missing
 from capeval.files.videos import SUFFIXES
-from capeval.text import describe, listed, shown
+from capeval.text import listed, shown
 
 _FORMATS = (".srt", ".vtt")
 
@@ -24,7 +22,7 @@ _INSIDE = re.compile(r"<\d[\d:.,]*>|(<br\s*/?>)", re.IGNORECASE | re.ASCII)
 
 @dataclass(frozen=True)
 class Cue:
-    """A subtitle and when it is shown, in seconds; its end is no part of it."""
+    """A subtitle and when it is shown: from `start` until just before `end`, in seconds."""
 
     start: float
     end: float
@@ -82,62 +80,34 @@ def subtitles_at(cues: Sequence[Cue], times: Sequence[float]) -> tuple[str, ...]
 class SubtitleFiles:
     """Subtitles by the names of their videos.
 
-    A damaged file raises `InputError` when it is read; so does a video whose name several files
-    have in different folders.
-
-    Nothing of a zip file is unpacked to the disk.
+    InputError for a folder without subtitles, and for a video whose name several files have in
+    different folders.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._read: dict[str, Callable[[], bytes]] = {}
-        self._paths: dict[str, list[str]] = {}
-        self._claimed: dict[str, PurePosixPath] = {}
+        self._files: dict[str, Path] = {}
+        self._keys: dict[str, list[str]] = {}
         self._cues: dict[str, tuple[Cue, ...]] = {}
+        if not path.is_dir():
+            is_zip = path.suffix.lower() == ".zip" and path.is_file()
+            raise InputError(
+                "must be a folder; unzip it first" if is_zip else why_missing(path), file=path
+            )
         with reading():
-            if path.is_dir():
-                for file in sorted(path.rglob("*")):
-                    if file.suffix.lower() in _FORMATS and file.is_file():
-                        self._add(file.relative_to(path).as_posix(), partial(read_bytes, file))
-            elif path.is_file():
-                self._open_zip()
-            else:
-                raise InputError(why_missing(path), file=path)
-        if not self._read:
+            for file in sorted(path.rglob("*")):
+                # Archives made on a Mac have files such as ._clip.srt, which are no subtitles.
+                is_hidden = file.name.startswith(".")
+                if file.suffix.lower() in _FORMATS and not is_hidden and file.is_file():
+                    self._add(file, file.relative_to(path).with_suffix("").as_posix())
+        if not self._files:
             raise InputError("has no .srt and no .vtt files", file=path)
 
-    def _open_zip(self) -> None:
-        try:
-            # It remains open, so that its table of contents is not read for every entry.
-            archive = ZipFile(self.path)
-            entries = archive.infolist()
-        except (BadZipFile, LargeZipFile, ValueError, NotImplementedError) as error:
-            raise InputError(
-                f"is neither a folder nor a readable zip file ({describe(error, 80)})",
-                file=self.path,
-            ) from None
-        for entry in sorted(entries, key=lambda entry: entry.filename):
-            name = PurePosixPath(entry.filename.replace("\\", "/"))
-            if "__MACOSX" not in name.parts and name.suffix.lower() in _FORMATS:
-                self._add(str(name), partial(self._entry, archive, entry))
-
-    def _add(self, name: str, read: Callable[[], bytes]) -> None:
-        path = PurePosixPath(name)
-        if path.name.startswith("."):
-            return
+    def _add(self, file: Path, key: str) -> None:
         # .srt comes before .vtt of the same name.
-        key = str(path.with_suffix(""))
-        if key not in self._read:
-            self._read[key] = read
-            self._paths.setdefault(path.stem, []).append(key)
-
-    def _entry(self, archive: ZipFile, entry: ZipInfo) -> bytes:
-        try:
-            return archive.read(entry)
-        except Exception as error:  # zipfile raises anything on damaged entries
-            raise InputError(
-                f"cannot be read: {describe(error, 120)}", file=self.path, where=entry.filename
-            ) from None
+        if key not in self._files:
+            self._files[key] = file
+            self._keys.setdefault(file.stem, []).append(key)
 
     def of(self, video: str) -> tuple[Cue, ...] | None:
         """Return the subtitles of a video (its name, with or without suffix); None if none.
@@ -146,7 +116,7 @@ class SubtitleFiles:
         """
         path = PurePosixPath(video)
         stem = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
-        found = [str(stem)] if str(stem) in self._read else self._paths.get(stem.name, [])
+        found = [str(stem)] if str(stem) in self._files else self._keys.get(stem.name, [])
         if len(found) > 1:
             raise InputError(
                 f"{len(found)} files of subtitles could be those of {shown(video)} "
@@ -154,22 +124,14 @@ class SubtitleFiles:
                 file=self.path,
             )
         for key in found:
-            other = self._claimed.setdefault(key, stem)
-            if stem.parent != other.parent and len(stem.parts) > 1 and len(other.parts) > 1:
-                raise InputError(
-                    f"both {shown(str(other))} and {shown(video)} would have these subtitles; give "
-                    "them the folders of their videos",
-                    file=self.path,
-                    where=key,
-                )
             if key not in self._cues:
-                self._cues[key] = parse_subtitles(_decoded(self._read[key]()))
+                self._cues[key] = parse_subtitles(_decoded(read_bytes(self._files[key])))
             return self._cues[key]
         return None
 
     def __repr__(self) -> str:
         """Return what messages call it."""
-        return f"{shown(str(self.path))} ({listed(sorted(self._read), 3)})"
+        return f"{shown(str(self.path))} ({listed(sorted(self._files), 3)})"
 
 
 def _decoded(data: bytes) -> str:

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import InputError, UsageError
-from capeval.mcq.breakdown import MAIN_WAYS, ORDERS
-from capeval.mcq.graded_run import GradedAnswer, GradedRun, shown_by
-from capeval.mcq.questions import texts_of
-from capeval.schema.question import Tag
+from capeval.mcq.breakdown import MAIN_WAYS, grouped
+from capeval.mcq.graded_run import GradedRun, shown_by
+from capeval.mcq.grades import GradedItem
 from capeval.stats.values import Floats, Interval, Mask, Missing, Value
 from capeval.stats.video_ratios import VideoRatios
-from capeval.text import counted, listed, nearest
+from capeval.text import counted, listed
 
 Role = Literal["multi", "single", "picked", "shuffled"]
 """What a run shows of each video: many frames in order, one frame, one frame picked for the
@@ -96,7 +95,7 @@ class MeasureResult(_Part):
 
 
 def relative_change(upper: float, lower: float) -> Value:
-    """Return `upper` divided by `lower`, minus 1; there is none of nothing.
+    """Return `upper` divided by `lower`, minus 1; Missing if `lower` is 0.
 
     >>> relative_change(0.377, 0.212)
     0.7783018867924529
@@ -111,7 +110,7 @@ def diagnose(
     video: NDArray[np.int64],
     buckets: Sequence[Mask],
     *,
-    draws: int = 10_000,
+    resamples: int = 10_000,
     seed: int = 0,
 ) -> list[dict[str, MeasureResult]]:
     """Return the diagnostics of every bucket of questions that the runs at hand allow.
@@ -121,7 +120,7 @@ def diagnose(
     correct : for each role (questions,): 1 correct, 0 wrong, NaN unscored or not asked
     video : (questions,), the number of each question's video from 0
     buckets : (questions,) each; which questions are in it
-    draws, seed : of the bootstrap. All diagnostics of all buckets have the same resamples.
+    resamples, seed : of the bootstrap; all diagnostics of all buckets share the resamples
     """
     videos = int(video.max(initial=-1)) + 1
     tables: list[tuple[int, Measure, NDArray[np.float64]]] = []
@@ -135,7 +134,7 @@ def diagnose(
     # Columns of `_sums`: correct above, correct below, correct only above, questions.
     above = np.stack([t[:, 2] if m.share else t[:, 0] for _, m, t in tables], axis=1)
     below = np.stack([t[:, 3] if m.share else t[:, 1] for _, m, t in tables], axis=1)
-    ratios = VideoRatios(above, below, draws=draws, seed=seed)
+    ratios = VideoRatios(above, below, draws=resamples, seed=seed)
     intervals = [
         ratios.share(at) if measure.share else ratios.ratio(at, table[:, 3] > 0)
         for at, (_, measure, table) in enumerate(tables)
@@ -207,7 +206,7 @@ class TemporalResult(_Part):
 
     Attributes
     ----------
-    way : the tag that questions are grouped by; None without groups
+    tag : the tag that questions are grouped by; None without groups
     overall : the measures of all questions, by name
     by : the same for each value of the tag
     unpaired : the questions that not all of the runs asked
@@ -216,7 +215,7 @@ class TemporalResult(_Part):
     benchmark: str
     model: str
     runs: dict[Role, RoleRun]
-    way: str | None
+    tag: str | None
     overall: dict[str, MeasureResult]
     by: dict[str, dict[str, MeasureResult]]
     unpaired: int
@@ -229,14 +228,18 @@ _Key = tuple[str, str]
 
 
 def temporal_result(
-    runs: Mapping[Role, GradedRun], *, way: str | None = None, draws: int = 10_000, seed: int = 0
+    runs: Mapping[Role, GradedRun],
+    *,
+    tag: str | None = None,
+    resamples: int = 10_000,
+    seed: int = 0,
 ) -> TemporalResult:
     """Return the diagnostics of one model's runs.
 
     Parameters
     ----------
     runs : by what they show
-    way : the tag to group questions by; by default that of the benchmark
+    tag : the tag to group questions by; by default that of the benchmark
 
     Raises
     ------
@@ -259,20 +262,17 @@ def temporal_result(
     }
     questions = _questions(runs, answers)
     first = next(iter(runs.values()))
-    used = way or MAIN_WAYS.get(first.benchmark)
-    groups = _groups([one.tags for one in questions.values()], used) if used else {}
-    if way and not groups:
-        tags = sorted({name for one in questions.values() for name in one.tags})
-        raise UsageError(
-            f"--by {way}: no question has this tag; there are {listed(tags) or 'none'}"
-            f"{nearest(way, tags)}"
-        )
+    used = tag or MAIN_WAYS.get(first.benchmark)
+    groups: dict[str, list[int]] = {}
+    if used and (tag or any(used in one.tags for one in questions.values())):
+        groups = grouped([*questions.values()], [used])[used]
     # Sorted, so that the resamples do not depend on the order of the responses.
     videos = {name: at for at, name in enumerate(sorted({q.video for q in questions.values()}))}
     video = np.array([videos[one.video] for one in questions.values()], dtype=np.int64)
     correct = {role: _correct(of, questions) for role, of in answers.items()}
-    masks = [np.ones(len(video), dtype=np.bool_), *groups.values()]
-    overall, *by = diagnose(correct, video, masks, draws=draws, seed=seed)
+    every = np.arange(len(video))
+    masks = [every >= 0, *(np.isin(every, places) for places in groups.values())]
+    overall, *by = diagnose(correct, video, masks, resamples=resamples, seed=seed)
     asked_everywhere = set.intersection(*({*of} for of in answers.values()))
     return TemporalResult(
         benchmark=first.benchmark,
@@ -287,11 +287,11 @@ def temporal_result(
             )
             for role, run in runs.items()
         },
-        way=used if groups else None,
+        tag=used if groups else None,
         overall=overall,
         by=dict(zip(groups, by, strict=True)),
         unpaired=len(questions) - len(asked_everywhere),
-        resamples=draws,
+        resamples=resamples,
         seed=seed,
         notes=tuple(_notes(runs, answers)),
     )
@@ -303,10 +303,10 @@ def _label(role: Role, run: GradedRun) -> str:
 
 
 def _questions(
-    runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[_Key, GradedAnswer]]
-) -> dict[_Key, GradedAnswer]:
+    runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[_Key, GradedItem]]
+) -> dict[_Key, GradedItem]:
     """Return every question once; those of one id must be the same in all runs."""
-    found: dict[_Key, GradedAnswer] = {}
+    found: dict[_Key, GradedItem] = {}
     for role, of in answers.items():
         for key, one in of.items():
             known = found.setdefault(key, one)
@@ -319,7 +319,7 @@ def _questions(
 
 
 def _notes(
-    runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[_Key, GradedAnswer]]
+    runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[_Key, GradedItem]]
 ) -> Iterator[str]:
     strategies = dict.fromkeys(run.read_by for run in runs.values())
     if len(strategies) > 1:
@@ -342,21 +342,11 @@ def _notes(
         yield f"the single frame is the {label}; the TOMATO paper's measures are of a random one"
 
 
-def _frame_set(one: GradedAnswer) -> object:
+def _frame_set(one: GradedItem) -> object:
     indices = one.frames.get("indices")
     return sorted(map(str, indices)) if isinstance(indices, list) else None
 
 
-def _correct(of: Mapping[_Key, GradedAnswer], questions: Iterable[_Key]) -> Floats:
+def _correct(of: Mapping[_Key, GradedItem], questions: Iterable[_Key]) -> Floats:
     values = ((of[key].correct if key in of else None) for key in questions)
     return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
-
-
-def _groups(tags: Sequence[Mapping[str, Tag]], way: str) -> dict[str, Mask]:
-    """Return which questions have each value of a tag, in the order of the benchmark's tables."""
-    places: dict[str, Mask] = {}
-    for at, one in enumerate(tags):
-        for name in texts_of(one[way]) if way in one else ():
-            places.setdefault(name, np.zeros(len(tags), dtype=np.bool_))[at] = True
-    order = {name: at for at, name in enumerate(ORDERS.get(way, ()))}
-    return {name: places[name] for name in sorted(places, key=lambda n: (order.get(n, 99), n))}

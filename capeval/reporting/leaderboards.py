@@ -701,7 +701,7 @@ def _baselines(runs: Sequence[GradedRun], way: str, groups: Sequence[str]) -> li
 
 
 def _plain(value: float | None, n: int) -> GroupAccuracy:
-    return GroupAccuracy.model_construct(value=value, n=n)
+    return GroupAccuracy(value, None, None, n, {})
 
 
 def _question_table(

@@ -104,7 +104,7 @@ def _divides(found: Grades, way: str) -> bool:
 def grades_headline(found: Grades) -> str:
     """Return the accuracy and what it is over, in a sentence."""
     counts, overall = found.counts, found.overall
-    names = sorted({item["benchmark"] for item in found.items})
+    names = sorted({item.benchmark for item in found.items})
     what = ", ".join(map(benchmark_name, names))
     what = what[:1].upper() + what[1:]
     over = "replies that are read" if counts.counted < counts.scored else "replies"
@@ -168,7 +168,7 @@ def _strategies(found: Grades) -> Table:
             for one in sides
         ]
     note = (
-        "Accuracy in percent, over all replies. Chance: answers that were drawn. ≠ exact: replies "
+        "Accuracy in percent, over all replies. Chance: answers chosen at random. ≠ exact: replies "
         "that exact reads otherwise."
     )
     return Table("Strategies", _STRATEGIES, rows, note)
@@ -239,8 +239,8 @@ def _notes(found: Grades) -> list[str]:
 def _warnings(found: Grades) -> list[str]:
     reasons: dict[str, int] = {}
     for item in found.items:
-        if item["reason"]:
-            reasons[item["reason"]] = reasons.get(item["reason"], 0) + 1
+        if item.reason:
+            reasons[item.reason] = reasons.get(item.reason, 0) + 1
     shown = sorted(reasons.items(), key=lambda one: -one[1])[:3]
     return [
         f"Unscored: {counted(number, 'response')}: {one_line(reason, 200)}"

@@ -94,7 +94,7 @@ def temporal_headline(result: TemporalResult) -> str:
 def _records(result: TemporalResult) -> list[dict[str, object]]:
     """Return a record for each group of questions and measure."""
     groups = [("overall", "", result.overall)]
-    groups += [(result.way or "", bucket, of) for bucket, of in result.by.items()]
+    groups += [(result.tag or "", bucket, of) for bucket, of in result.by.items()]
     about = {"benchmark": result.benchmark, "model": result.model}
     return [
         {**about, "by": way, "bucket": bucket, "measure": name, **of.model_dump(mode="json")}
@@ -109,9 +109,9 @@ def _page(result: TemporalResult, *, full: bool) -> Page:
     rows += [_row(_NAMES[one.name], result.overall[one.name], one) for one in measures]
     for one in measures:
         if result.by and (full or one.name in _MAIN):
-            rows.append([cut(one_line(f"{_heading(one, result)} by {result.way}"), 100)])
+            rows.append([cut(one_line(f"{_heading(one, result)} by {result.tag}"), 100)])
             rows += [_row(name, of[one.name], one) for name, of in result.by.items()]
-    more = f"by {one_line(result.way or '')}, every measure: --full"
+    more = f"by {one_line(result.tag or '')}, every measure: --full"
     table = Table(
         "Accuracy with more and with less of the video, in percent",
         _COLUMNS,

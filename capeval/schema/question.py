@@ -20,6 +20,12 @@ from pydantic import (
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of options in files, by their number; a prompt may show other symbols."""
 
+SYMBOLS: Mapping[str, tuple[str, ...]] = {
+    "letters": tuple(OPTION_LETTERS),
+    "numbers": tuple(str(number) for number in range(1, 27)),
+}
+"""What a prompt can call the options, by the name of the set."""
+
 VISIBLE = r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
 """A character that is seen; controls and characters without width would show an empty option."""
 

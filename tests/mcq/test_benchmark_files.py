@@ -42,8 +42,8 @@ def test_results_of_tomato_come_back_as_they_were(results: Path, tmp_path: Path)
     notices: list[str] = []
     again = tmp_path / "again"
     found = capeval.mcq_grade(results, layout="tomato", out=again, on_notice=notices.append)
-    assert [item["id"] for item in found.items][:3] == ["count/0", "count/1", "count/2"]
-    assert found.items[0]["tags"] == {"reasoning_type": "count", "demonstration_type": "human"}
+    assert [item.id for item in found.items][:3] == ["count/0", "count/1", "count/2"]
+    assert found.items[0].tags == {"reasoning_type": "count", "demonstration_type": "human"}
     assert any("questions" in text for text in notices)
     assert found.settings["model"] == "some-model"
     files = [file for file in again.rglob("*") if file.is_file()]
@@ -73,8 +73,8 @@ def test_questions_give_videos_and_tags(results: Path, tmp_path: Path) -> None:
         }
         (questions / f"{name}.json").write_text(json.dumps(records))
     graded = capeval.mcq_grade(results, questions=questions)
-    assert graded.items[1]["video"] == "human/01"
-    assert graded.items[1]["tags"]["zoom"] == 1
+    assert graded.items[1].video == "human/01"
+    assert graded.items[1].tags["zoom"] == 1
     assert graded.counts.missing == 2
     assert (graded.overall.correct, graded.overall.n) == (2, 4)
 
@@ -128,7 +128,7 @@ def test_template_of_video_mme_comes_back_as_it_was(tmp_path: Path) -> None:
     first = videos[0]["questions"][0]
     assert (first["options"][2], first["response"]) == ("C. Berries.", "C")
     back = capeval.mcq_grade(tmp_path / "submission.json")
-    assert [item["reply"] for item in back.items] == ["C", "", "", "D. Ribbons."]
+    assert [item.reply for item in back.items] == ["C", "", "", "D. Ribbons."]
     assert (tmp_path / "grades.json").exists()
 
 
@@ -137,7 +137,7 @@ def test_an_empty_cell_is_no_response(tmp_path: Path) -> None:
     rows += [f"v,{n},Q,\"['A. l', 'B. r']\",A,{reply}" for n, reply in enumerate(["A", "B", ""])]
     (tmp_path / "filled.csv").write_text("\n".join(rows) + "\n")
     found = capeval.mcq_grade(tmp_path / "filled.csv")
-    assert [item["reply"] for item in found.items] == ["A", "B", None]
+    assert [item.reply for item in found.items] == ["A", "B", None]
 
 
 @pytest.mark.parametrize(

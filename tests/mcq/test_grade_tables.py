@@ -110,7 +110,7 @@ def test_where_grades_some_questions_and_keeps_the_grades_of_the_run(tmp_path: P
     capeval.mcq_grade(file)
     grades = (tmp_path / "grades.json").read_bytes()
     found = capeval.mcq_grade(file, where=["reasoning_type=count", "counterfactual=1"])
-    assert {item["tags"]["reasoning_type"] for item in found.items} == {"count"}
+    assert {item.tags["reasoning_type"] for item in found.items} == {"count"}
     assert found.counts.responses == 20
     assert found.settings["where"] == ["reasoning_type=count", "counterfactual=1"]
     assert (tmp_path / "grades.json").read_bytes() == grades

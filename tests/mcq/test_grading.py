@@ -52,7 +52,7 @@ def questions(tmp_path: Path, count: int) -> Path:
 
 
 def choices(found: Any) -> dict[str, str | None]:
-    return {item["id"]: item["choice"] for item in found.items}
+    return {item.id: item.choice for item in found.items}
 
 
 # ---- conventions ---------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_select_overrides_the_strategy_of_a_convention(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("select", "right"),
-    [("exact", 7), ("first-capital", 7), ("first-capital@tuna", 7), ("first-capital@2024-06", 6)],
+    [("exact", 7), ("first-capital", 7), ("first-capital@tuna", 7)],
 )
 def test_published_template_of_video_mme(select: str, right: int) -> None:
     if not TEMPLATE.exists():
@@ -218,7 +218,7 @@ def test_a_model_chooses_an_option_or_none_and_its_failure_scores_nothing(tmp_pa
     found = capeval.mcq_grade(file, **options)
     assert choices(found) == {"1": "C", "2": None, "3": None, "4": "C", "5": None, "6": None}
     assert (found.counts.failed, found.overall.correct, found.overall.n) == (2, 2, 4)
-    reasons = {item["id"]: item["reason"] for item in found.items}
+    reasons = {item.id: item.reason for item in found.items}
     assert "6 attempts failed" in str(reasons["3"])
     assert "must be" in str(reasons["6"])
     paid = len(client.requests)
@@ -474,7 +474,7 @@ def test_questions_that_differ_from_what_was_asked_are_refused(
 ) -> None:
     file = write(tmp_path / "r.jsonl", [line(1, "C"), line(2, "C")])
     asked = write(tmp_path / "q.jsonl", [own_question(1), own_question(2, **changes)])
-    with pytest.raises(UsageError, match='"2" has other options, or another right'):
+    with pytest.raises(UsageError, match='the options or the answer of "2" differ'):
         capeval.mcq_grade(file, questions=asked)
 
 

@@ -141,7 +141,7 @@ def test_nothing_to_show_is_an_error() -> None:
 
 def test_broken_run_is_left_out_unless_it_is_named(typed: Typed) -> None:
     make("one", paired(1, 0.5)[0])
-    edit(make("broken", paired(2, 0.5)[0]), items=[])
+    edit(make("broken", paired(2, 0.5)[0]), items=None)
     code, out, err = typed()
     assert code == 3
     assert "broken" not in out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -74,14 +73,14 @@ def test_those_at_the_frames_each_once_in_order(times: list[float], found: tuple
     assert subtitles_at(CUES, times) == found
 
 
-def archive(path: Path, **entries: bytes) -> Path:
-    with ZipFile(path, "w", ZIP_DEFLATED) as file:
-        for name, data in entries.items():
-            file.writestr(name, data)
-    return path
+def folder(path: Path, **files: bytes) -> SubtitleFiles:
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return SubtitleFiles(path)
 
 
-def test_a_zip_is_read_without_unpacking(tmp_path: Path) -> None:
+def test_subtitles_have_the_names_of_their_videos(tmp_path: Path) -> None:
     entries = {
         "subtitle/abc.srt": ONE.encode(),
         "__MACOSX/._abc.srt": b"junk",
@@ -89,13 +88,12 @@ def test_a_zip_is_read_without_unpacking(tmp_path: Path) -> None:
         "latin.srt": ONE.replace("Hello", "Café").encode("cp1252"),
         "notes.txt": b"no",
     }
-    files = SubtitleFiles(archive(tmp_path / "subtitle.zip", **entries))
+    files = folder(tmp_path, **entries)
     for name in ("abc", "abc.mp4", "some/abc.mp4", "utf16"):
         assert files.of(name) == (Cue(1, 2, "Hello."),), name
     assert files.of("latin") == (Cue(1, 2, "Café."),)
     for name in ("notes", "other"):
         assert files.of(name) is None, name
-    assert [path.name for path in tmp_path.iterdir()] == ["subtitle.zip"]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +105,7 @@ def test_a_name_in_several_folders_needs_its_folder(
 ) -> None:
     texts = {"a/x.srt": "a", "b/x.srt": "b", "b/y.vtt": "not this", "b/y.srt": "y"}
     entries = {name: ONE.replace("Hello.", text).encode() for name, text in texts.items()}
-    files = SubtitleFiles(archive(tmp_path / "s.zip", **entries))
+    files = folder(tmp_path, **entries)
     if found is None:
         with pytest.raises(InputError, match=r"2 files .* could be those of .*\(a/x, b/x\)"):
             files.of(video)
@@ -115,32 +113,10 @@ def test_a_name_in_several_folders_needs_its_folder(
         assert files.of(video) == (Cue(1, 2, found),)
 
 
-def test_two_videos_of_one_name_do_not_share_subtitles(tmp_path: Path) -> None:
-    files = SubtitleFiles(archive(tmp_path / "s.zip", **{"subtitle/x.srt": ONE.encode()}))
-    for same in ("human/x.mp4", "human/x", "x"):
-        assert files.of(same) == (Cue(1, 2, "Hello."),)
-    with pytest.raises(InputError, match=r'both "human/x" and "object/x\.mp4" would have'):
-        files.of("object/x.mp4")
-
-
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [("a.zip", b"no zip"), ("b.zip", b""), ("c.srt", ONE.encode()), ("d.zip", b"PK\x05\x06")],
-)
-def test_what_is_no_zip_is_refused(tmp_path: Path, name: str, data: bytes) -> None:
-    path = tmp_path / name
-    path.write_bytes(data)
-    with pytest.raises(InputError):
-        SubtitleFiles(path)
-
-
-def test_a_damaged_entry_is_refused(tmp_path: Path) -> None:
-    path = archive(tmp_path / "s.zip", **{"abc.srt": ONE.encode() * 50})
-    data = bytearray(path.read_bytes())
-    data[40:60] = b"x" * 20
-    path.write_bytes(data)
-    with pytest.raises(InputError, match="cannot be read"):
-        SubtitleFiles(path).of("abc")
+def test_a_zip_is_to_be_unzipped(tmp_path: Path) -> None:
+    (tmp_path / "subtitle.zip").write_bytes(b"PK")
+    with pytest.raises(InputError, match="unzip it first"):
+        SubtitleFiles(tmp_path / "subtitle.zip")
 
 
 async def test_subtitles_reach_the_prompt_and_videos_without_are_counted(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def one(correct: dict[Role, list[float | None]], video: list[int] | None = None)
     arrays = {role: np.array(values, dtype=np.float64) for role, values in correct.items()}
     size = len(next(iter(arrays.values())))
     ids = np.array(range(size) if video is None else video, dtype=np.int64)
-    (found,) = diagnose(arrays, ids, [np.ones(size, dtype=np.bool_)], draws=500)
+    (found,) = diagnose(arrays, ids, [np.ones(size, dtype=np.bool_)], resamples=500)
     return found
 
 
