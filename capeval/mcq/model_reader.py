@@ -18,7 +18,7 @@ from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused,
 from capeval.mcq.asked import Asked
 from capeval.mcq.strategies import MODEL_FAILED, AskModel, Decision, Strategy
 from capeval.runs.concurrency import work_through
-from capeval.runs.engine import Labels, Progress, Stored, Spent, Status
+from capeval.runs.engine import Labels, Progress, Spent, Status, Stored
 from capeval.schema.question import OPTION_LETTERS
 from capeval.schema.usage import Usage
 from capeval.text import one_line, storable

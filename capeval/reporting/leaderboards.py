@@ -30,7 +30,15 @@ from capeval.mcq.find_run import all_grades
 from capeval.mcq.graded_run import GradedRun, GroupAccuracy, read_graded_run, shown_by
 from capeval.reporting.calibrated_tables import with_calibrated
 from capeval.reporting.mcq_names import benchmark_name, way_name
-from capeval.reporting.numbers import NOTHING, hundredths, interval, percent, share, thousands
+from capeval.reporting.numbers import (
+    NOTHING,
+    hundredths,
+    interval,
+    percent,
+    share,
+    thousands,
+    whole_percent,
+)
 from capeval.reporting.score_tables import (
     BASELINE_NOTE,
     CHARACTERISTIC_PLACES,
@@ -273,7 +281,7 @@ def _downwards(value: float | None) -> float:
 
 
 def _not_ranked(what: str, names: Sequence[str]) -> list[str]:
-    least = f"{LEAST_SCORED:.0%}"
+    least = whole_percent(LEAST_SCORED)
     line = f"Not ranked, fewer than {least} of the {what} are scored: {', '.join(names)}"
     return [line] if names else []
 
@@ -371,6 +379,7 @@ def _judged(
         cells=means_of(scores),
         annotated=counts.annotated,
         captioned=counts.captioned,
+        empty=counts.empty,
         scored=counts.scored,
         model=run.model,
         frames=run.frames or _policy(run),

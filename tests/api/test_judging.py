@@ -94,7 +94,7 @@ def test_a_named_run_is_kept_and_gone_on_with(client: ScriptedClient) -> None:
     assert capeval.score("runs/mine", videos()) == whole
     by_name = capeval.judge("mine", str(written(videos())), client=client)
     assert (by_name.overall, len(client.requests)) == (whole.overall, 3 * COUNT)
-    with pytest.raises(InputError, match="holds other captions"):
+    with pytest.raises(InputError, match="has different captions"):
         judge(client, {"V0": "Other."}, videos(), run="mine")
 
 
