@@ -413,7 +413,7 @@ class CallOptions:
     """
 
     _: KW_ONLY
-    runs: str | Path = option("runs", panel=INPUTS, metavar="DIR")
+    runs: str | Path = python_only("runs")
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(120.0, panel=LIMITS, metavar="SECONDS", min=0.1, max=86_400)
     max_cost: float | None = option(None, panel=LIMITS, metavar="DOLLARS", min=0)

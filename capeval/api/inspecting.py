@@ -61,7 +61,7 @@ async def inspect_async(o: InspectOptions) -> Inspection:
     found = runs_with_video(o)
     labels = None
     if o.human is not None:
-        labels = load_human_labels(Path(o.human), o.columns, o.sheet, o.on_notice)
+        labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
     cards = {name: card_of(run, annotation, labels) for name, (run, annotation) in found.items()}
     unlabelled = [name for name, card in cards.items() if not any(e.human for e in card.elements)]
     if labels is not None and unlabelled:

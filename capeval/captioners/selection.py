@@ -126,8 +126,8 @@ async def open_captioner(
             yield opened
 
 
-_OF_IMAGES = ("images", "jpeg_quality", "max_side")
-_IN_PROCESS = ("device", "batch_size", "revision", "dtype", "attn")
+_OF_IMAGES = ("images", "max_side")
+_IN_PROCESS = ("device", "batch_size", "revision", "dtype")
 _OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
 
 
@@ -170,7 +170,6 @@ def load_arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, An
         "batch_size": options.batch_size,
         "max_new_tokens": options.max_new_tokens or limit,
         "system_prompt": entry.system,
-        "attention": options.attn,
         "generation": _sampling(temperature or 0.0),
         "seed": options.seed,
         "serve": entry.serve,

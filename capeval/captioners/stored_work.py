@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from capeval.captioners.options import DEFAULT_READERS
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
 from capeval.captioners.run_settings import same_settings, settings_id
@@ -29,6 +28,9 @@ from capeval.schema import Usage
 from capeval.version import __version__
 from capeval.video import FrameReader
 from capeval.video.frames import file_size
+
+# Each decodes with all cores; the second reads and scales while the first waits for its file.
+READERS = 2
 
 _WAIT_FOR_OTHERS = 60.0
 """Seconds for which a shard waits until others have written the manifest or the whole run."""
@@ -117,7 +119,7 @@ ResultT = TypeVar("ResultT", bound=StoredResult)
 class StoredWork(ABC, Generic[ValueT, ResultT]):
     """Asks a model what a run lacks; a `ResumableTask`.
 
-    `readers` videos are decoded at a time; `dollars` returns what calls have cost so far.
+    `dollars` returns what calls have cost so far.
     """
 
     names: ClassVar[tuple[str, ...]]
@@ -128,7 +130,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     captioner: Captioner
     reader: FrameReader
     dollars: Callable[[], float] = lambda: 0.0
-    readers: int = DEFAULT_READERS
     usage: Usage = field(default_factory=Usage)
 
     @property
@@ -322,9 +323,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
                     outcome = replace(outcome, model=plan.settings["model"])
             record(self.said(job, outcome, frames, plan.settings))
 
-        await caption_videos(
-            plan.todo, self.reader, self.captioner, record=said, threads=self.readers
-        )
+        await caption_videos(plan.todo, self.reader, self.captioner, record=said, threads=READERS)
 
     def line(
         self, plan: StoredPlan[ValueT], outcome: Said[ValueT]

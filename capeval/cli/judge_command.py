@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from capeval.cli.options import DryRun, Full, Json, Quiet, Yes, declared_by
+from capeval.cli.options import DryRun, Full, Json, MaxFailed, Quiet, Yes, declared_by
 from capeval.cli.output import print_json
 from capeval.judging.options import JudgeOptions
 from capeval.text import Loss, counted
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from capeval.cli.session import Session
     from capeval.judging.estimate import JudgingEstimate
     from capeval.judging.selection import OpenJudge
+    from capeval.scoring.gates import CountOrShare
 
 
 @declared_by(JudgeOptions)
@@ -33,6 +34,7 @@ def judge(
             show_default=False,
         ),
     ] = None,
+    max_failed: MaxFailed = "0",
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -49,7 +51,9 @@ def judge(
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.judging import targets_named
     from capeval.cli.session import Session
+    from capeval.scoring.gates import CountOrShare
 
+    allowance = CountOrShare.read(max_failed, "--max-failed")
     session = Session(as_json=as_json, quiet=quiet)
     # The captions are the targets: several, and each loaded when it is judged.
     options = JudgeOptions(captions={}, **declared)
@@ -66,7 +70,7 @@ def judge(
     async def run() -> int:
         found = targets_named(list(targets or ()), options, on_notice=session.notice)
         return await judge_targets(
-            session, options, found, show, yes=yes, dry_run=dry_run, as_json=as_json
+            session, options, found, show, allowance, yes=yes, dry_run=dry_run, as_json=as_json
         )
 
     raise typer.Exit(session.until_stopped(run))
@@ -77,6 +81,7 @@ async def judge_targets(
     options: JudgeOptions,
     targets: Sequence[Target],
     show: Callable[[list[Judged]], None],
+    allowance: CountOrShare,
     *,
     yes: bool,
     dry_run: bool,
@@ -128,8 +133,7 @@ async def judge_targets(
         if failure:
             raise failure
     complete = all(
-        not result.stopped
-        and len(result.unscored) <= judging.allowance.of(result.scores.counts.captioned)
+        not result.stopped and len(result.unscored) <= allowance.of(result.scores.counts.captioned)
         for result in results
     )
     return DONE if complete else INCOMPLETE

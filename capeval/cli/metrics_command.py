@@ -10,6 +10,7 @@ import typer
 from capeval.cli.options import (
     DryRun,
     Json,
+    MaxFailed,
     Quiet,
     TableFormat,
     Yes,
@@ -41,6 +42,7 @@ def metrics(
     list_metrics: Annotated[
         bool, typer.Option("--list", help="List the metrics, and compute nothing.")
     ] = False,
+    max_failed: MaxFailed = "0",
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -70,7 +72,7 @@ def metrics(
     if list_metrics:
         _list(as_json=as_json)
         return
-    allowance = CountOrShare.read(declared["max_unscored"], "--max-unscored")
+    allowance = CountOrShare.read(max_failed, "--max-failed")
     options = MetricsOptions(captions=tuple(targets or ()), **declared)
 
     async def run() -> int:

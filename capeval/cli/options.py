@@ -27,6 +27,15 @@ Yes = Annotated[
         "--yes", "-y", help="Do not ask before spending more than $1.", rich_help_panel=LIMITS
     ),
 ]
+MaxFailed = Annotated[
+    str,
+    typer.Option(
+        metavar="SHARE",
+        help="How many may get no result before the exit code is 3: a number, or a share such as "
+        "1%.",
+        rich_help_panel=LIMITS,
+    ),
+]
 DryRun = Annotated[
     bool,
     typer.Option(

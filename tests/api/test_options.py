@@ -62,7 +62,6 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
     ("generate", {"batch_size": "big"}, "batch_size must be a whole number or 'auto', not 'big'"),
     ("generate", {"max_side": 5}, "max_side must be at least 16, not 5"),
     ("generate", {"images": "gif"}, "images must be 'jpeg', 'png' or 'video', not 'gif'"),
-    ("generate", {"jpeg_quality": 101}, "jpeg_quality must be from 1 to 100, not 101"),
     ("generate", {"shuffle": -1}, "shuffle must be at least 0, not -1"),
     ("generate", {"shard": 5}, "shard must be a string, not 5"),
     ("generate", {"frames": 1.5}, "frames must be a string, a whole number or an object with a me"),
@@ -72,7 +71,6 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
     ("score", {"annotations": 5}, "annotations must be a string, a Path or a list, not 5"),
     ("check_scores", {"judge": 5}, "judge must be a string, not 5"),
     ("compare", {"resamples": 98}, "resamples must be from 99 to 100,000, not 98"),
-    ("compare", {"gate": "upper"}, "gate must be 'estimate' or 'lower', not 'upper'"),
     (
         "compare",
         {"min_coverage": 1.5},
@@ -107,7 +105,7 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
     ("correlate", {"metric": "old"}, "metric must be a dict, not 'old'"),
     ("correlate", {"metric": {"a": 5}}, "metric.a must be a string, a Path or a list, not 5"),
     ("rate_sheet", {"per_video": 0}, "per_video must be at least 1, not 0"),
-    ("rate_sheet", {"video_dir": 5}, "video_dir must be a string or a Path, not 5"),
+    ("rate_sheet", {"videos": 5}, "videos must be a string or a Path, not 5"),
     ("rate_merge", {"partial": None}, "partial must be True or False, not None"),
     ("sample_frames", {"frames": [3]}, "frames must be a string or a whole number, not a value"),
     ("models", {"name": 5}, "name must be a string, not 5"),
@@ -147,14 +145,6 @@ def test_arguments_by_position_are_explained() -> None:
         wrong("old", "new")
     with pytest.raises(UsageError, match="missing a required argument: 'judged_runs'"):
         wrong()
-
-
-def test_how_many_may_stay_unscored_is_a_text_or_a_number() -> None:
-    shares: list[Any] = ["1%", "2", 0.01, 2]
-    for share in shares:
-        capeval.judge({"sample_01": "A dog."}, "sample", judge="lexical", max_unscored=share)
-    with pytest.raises(UsageError, match="`max_unscored`: -1 must be a share"):
-        capeval.judge({"sample_01": "A dog."}, "sample", judge="lexical", max_unscored=-1)
 
 
 @pytest.mark.parametrize(
@@ -207,8 +197,8 @@ EMPTY = [
     ("command", "option"),
     [
         *EMPTY,
-        *((["judge", "x"], each) for each in ("--max-unscored", "--runs")),
-        (["generate"], "--max-ungenerated"),
+        (["judge", "x"], "--max-failed"),
+        (["generate"], "--max-failed"),
         (["score", "x"], "--check"),
     ],
 )

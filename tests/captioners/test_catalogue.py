@@ -149,11 +149,11 @@ def test_an_option_of_the_command_replaces_what_the_entry_says() -> None:
     drawn = {"do_sample": True, "temperature": 0.5, "top_p": 1.0, "top_k": 0}
     assert own["generation"] == drawn
     options = GenerateOptions(
-        revision="v2", dtype="float32", attn="eager", temperature=0, device="cpu", max_new_tokens=7
+        revision="v2", dtype="float32", temperature=0, device="cpu", max_new_tokens=7
     )
     given = load_arguments(entry, options)
     assert given["generation"] is None
-    assert (given["revision"], given["dtype"], given["attention"]) == ("v2", "float32", "eager")
+    assert (given["revision"], given["dtype"]) == ("v2", "float32")
     assert (given["device"], given["max_new_tokens"]) == ("cpu", 7)
 
 

@@ -99,7 +99,7 @@ COMMANDS = {
     "judge": (0, "judge --judge lexical --json"),
     "correlate": (0, "correlate --human human.csv --missing drop"),
     "inspect": (0, "inspect v0"),
-    "rate sheet": (0, "rate sheet --videos 3"),
+    "rate sheet": (0, "rate sheet --count 3"),
 }
 
 

@@ -348,7 +348,6 @@ def test_reasons_are_beside_their_elements(typed: Typed) -> None:
         (["V1", "--run", "mien"], 'is neither a file nor a run under runs/; did you mean "mine"?'),
         (["V1", "--run", "mine", "--judge", "gpt"], "was not judged by gpt, but by judge-model"),
         (["V1", "--judge", "gpt"], "runs: has no run that was judged by gpt"),
-        (["V1", "--runs", "nowhere"], "nowhere: has no run that was judged"),
         (["V1", "--run", "mine", "--run", "mine"], "is named twice"),
         (["V1", "--human", "gone.csv"], "gone.csv"),
         (["V1", "--human", "ratings.csv"], "--human needs labels of elements"),

@@ -150,7 +150,7 @@ def test_what_is_no_value_leaves_a_caption_unscored(tmp_path: Path) -> None:
     for row, reason in zip(found, MALFORMED.values(), strict=True):
         assert row["value"] is None
         assert row["reason"].startswith(reason)
-    assert typed(tmp_path, *FILES, "hostile", "--max-unscored", len(MALFORMED)).code == 0
+    assert typed(tmp_path, *FILES, "hostile", "--max-failed", len(MALFORMED)).code == 0
 
 
 BROKEN = {
@@ -198,7 +198,7 @@ FAULTS: list[tuple[list[str], str]] = [
     (["--candidates", "lines:gone", "--references", "r.json"], "gone: does not exist"),
     (["c.json"], "c.json: name its annotations with --annotations"),
     ([*FILES[1:5], "--only", "9"], 'no caption has the index "9"'),
-    ([*FILES[1:5], "--max-unscored", "x"], "--max-unscored"),
+    ([*FILES[1:5], "--max-failed", "x"], "--max-failed"),
     ([*FILES[1:5], "--metric", "meteor"], 'metrics.metoer: is no metric; did you mean "meteor"?'),
     ([*FILES[1:], "length"], "capeval.toml: metrics.length: java: Extra inputs are not permitted"),
 ]
