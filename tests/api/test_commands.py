@@ -93,7 +93,7 @@ def test_leaderboard_ranks_and_writes() -> None:
     assert board.sections[0].entries[0].name == "new"
     assert Path("board.csv").read_text(encoding="utf-8").count("\n") > 3
     with pytest.raises(
-        UsageError, match=r"`min_coverage`: 99.0 must be a percentage .* or a fraction"
+        UsageError, match=r"--min-coverage: 99.0 must be a percentage .* or a fraction"
     ):
         capeval.leaderboard(min_coverage=99)
 

@@ -152,7 +152,7 @@ def test_coverage_counts_what_both_scored() -> None:
         (["old", "new", "--min-coverage", "100.0000000000000001%"], "must be a share"),
         (["old", "new", "--min-coverage", "4.0000000000000001"], "must be a share"),
         (["old", "new", "--min-coverage", "9" * 40], "must be a share"),
-        (["old", ""], "a value of RUN is empty"),
+        (["old", ""], "RUN is empty"),
         (["old", "new", "--judge", "gpt"], "was not judged by gpt"),
         ([], "capeval compare --help"),
     ],

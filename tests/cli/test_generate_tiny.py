@@ -123,8 +123,11 @@ def test_the_benchmarks_preset_is_its_code_whatever_the_entry_says(
         (["--model", "ours"], "the folder of that name is ./ours"),
         (["--model", "./ours", "--revision", "v1"], "--revision v1: "),
         (["--model", "./ours", "--dtype", "int4"], "--dtype must be 'auto', 'bfloat16'"),
-        (["--model", "./ours", "--temperature", "-1"], "--temperature must be from 0 to 5"),
-        (["--model", "./ours", "--temperature", "warm"], "--temperature must be a number"),
+        (
+            ["--model", "./ours", "--temperature", "-1"],
+            "--temperature must be greater than or equal to 0",
+        ),
+        (["--model", "./ours", "--temperature", "warm"], "--temperature must be a valid number"),
         (["--model", "./ours", "--frames", "tuna-x"], "frames: 'tuna-x' is not one of"),
         (["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--dtype", "auto"], "--dtype is"),
         (["--base-url", "http://127.0.0.1:9/v1", "--device", "cpu"], "--device is for models in"),

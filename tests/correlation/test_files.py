@@ -71,7 +71,7 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
         columns={"video_id": "what", "system": "by", "score": "good"},
     )
     assert found.results[0].value == 1.0
-    with pytest.raises(UsageError, match=r"`columns` score=gud: no such column in .*h\.csv or "):
+    with pytest.raises(UsageError, match=r"--columns score=gud: no such column in .*h\.csv or "):
         capeval.correlate(
             tmp_path / "h.csv",
             {"m": tmp_path / "m.csv"},

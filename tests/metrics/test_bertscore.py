@@ -358,7 +358,7 @@ def test_texts_are_cut_at_what_the_model_reads(
         ({"rescale": "nowhere.tsv"}, "nowhere.tsv: does not exist"),
         ({"rescale": "en"}, 'bert-score has no baseline "en" of '),
         ({"rescale": "bad.csv"}, "bad.csv: must have a line LAYER,P,R,F for layer 3, with numbers"),
-        ({"device": "tpu"}, "`device` tpu: must be one of"),
+        ({"device": "tpu"}, "--device tpu: must be one of"),
     ],
 )
 def test_a_wrong_setting_is_one_line(

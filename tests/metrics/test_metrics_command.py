@@ -291,7 +291,7 @@ def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
     assert found.results[0].summaries["unigram-f1"].value == 0.25
     with pytest.raises(InputError, match='references: index "1": references'):
         capeval.measure(candidates={"1": "A."}, references={"1": []})
-    with pytest.raises(UsageError, match="name their file with `references`"):
+    with pytest.raises(UsageError, match="name their file with --references"):
         capeval.measure(candidates={"1": "A."})
 
 

@@ -180,7 +180,7 @@ def test_annotations_in_memory_and_the_file_of_the_result() -> None:
     [
         ({"annotations": [SAMPLE[0]] * 2}, "the same index twice"),
         ({"annotations": []}, "no probe can be built"),
-        ({"count": 0}, "count must be at least 1"),
+        ({"count": 0}, "count must be greater than or equal to 1"),
         ({"out": "probes/sample/labels.csv"}, "is one of the files to be read"),
     ],
 )
