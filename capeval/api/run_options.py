@@ -1,19 +1,20 @@
 """The options of the commands that read runs, declared once for Python and for the command line."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from capeval.api import FilePath, Notices, ignore
 from capeval.errors import UsageError
 from capeval.options import FRACTION, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
-    from capeval.api.reports import Strips
     from capeval.runs.engine import Progress
     from capeval.schema import Annotation
+
+T = TypeVar("T")
 
 judged_runs_argument = partial(
     required,
@@ -177,7 +178,7 @@ class ReportOptions:
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
-    track: "Callable[[Strips, int], Strips]" = python_only(lambda taken, _: taken)
+    track: Callable[[Iterable[T], int], Iterable[T]] = python_only(lambda taken, _: taken)
 
 
 @declares

@@ -93,7 +93,6 @@ async def judge_targets(
     """
     from capeval.api.judging import open_judging
     from capeval.cli.session import DONE, INCOMPLETE, ask, expected_cost, unestimated_reasoning
-    from capeval.errors import CapevalError
 
     async with open_judging(options, targets, offline=dry_run, on_notice=session.notice) as judging:
         opened = judging.opened
@@ -113,15 +112,10 @@ async def judge_targets(
                     session.print(line)
             return DONE
         ask(expected.cost, expected.usage.calls, yes=yes, max_cost=options.max_cost)
-        results: list[Judged] = []
-        failure: CapevalError | None = None
         with session.showing() as progress:
-            try:
-                async for result in judging.results(progress):
-                    # With hundreds of runs, the scores of every video would fill the memory.
-                    results.append(result.without_videos())  # noqa: PERF401 - keeps what came
-            except CapevalError as error:
-                failure = error
+            # With hundreds of runs, the scores of every video would fill the memory.
+            judged = (result.without_videos() async for result in judging.results(progress))
+            results, failure = await session.collected(judged)
         # What was finished is shown, whatever became of the rest.
         if results or not failure:
             show(results)
@@ -142,11 +136,9 @@ async def judge_targets(
 def _show_rest(session: Session, results: list[Judged], opened: OpenJudge) -> None:
     """Print what was not judged and why, what to do about it, the cost, and the files."""
     from capeval.cli.session import next_step
-    from capeval.reporting.score_tables import unscored_lines
 
     for result in results:
-        for line in unscored_lines(result.name, result.unscored):
-            session.lost(line)
+        session.unscored(result.name, result.unscored)
         if result.not_reached:
             session.lost(f"{result.name}: {counted(result.not_reached, 'caption')} not judged")
         if result.stopped:

@@ -64,7 +64,6 @@ def metrics(
         ask,
         unestimated_reasoning,
     )
-    from capeval.errors import CapevalError
     from capeval.scoring.gates import CountOrShare
 
     check_format(form, as_json=as_json)
@@ -88,14 +87,8 @@ def metrics(
                 _show_estimate(session, measuring, expected, as_json=as_json)
                 return DONE
             ask(expected.cost, expected.usage.calls, yes=yes, max_cost=options.max_cost)
-            found: list[Measured] = []
-            failure: CapevalError | None = None
             with session.showing() as progress:
-                try:
-                    async for one in measuring.results(progress):
-                        found.append(one)  # noqa: PERF401 - keeps what came
-                except CapevalError as error:
-                    failure = error
+                found, failure = await session.collected(measuring.results(progress))
             _show(session, found, measuring, as_json=as_json, form=form or "table")
             if failure:
                 raise failure
@@ -150,10 +143,7 @@ def _show(
     for measured in found:
         for one in measured.results:
             name = f"{measured.name} {one.metric.name}"
-            for key, reason in list(one.unscored.items())[:5]:
-                session.lost(f"{name}: {key} is unscored: {reason}")
-            if (more := len(one.unscored) - 5) > 0:
-                session.lost(f"{name}: {more:,} more {'is' if more == 1 else 'are'} unscored")
+            session.unscored(name, one.unscored)
             if one.not_reached:
                 session.lost(f"{name}: {counted(one.not_reached, 'caption')} not measured")
             left += len(one.unscored) + one.not_reached
