@@ -126,7 +126,9 @@ def checked(options: type, name: str, value: Any, label: str | None = None) -> A
         raise UsageError(f"{label} {_wrong(error)}") from None
     except Exception as error:  # another package's object may raise anything
         raise UsageError(f"{label} cannot be used: {describe(error)}") from None
-    plain = tuple(kind for kind in kinds if isinstance(kind, type) and kind is not Any)
+    # Those of Annotated and of generic types are their origins.
+    bare = [getattr(kind, "__origin__", kind) for kind in kinds if kind is not Any]
+    plain = tuple(kind for kind in bare if isinstance(kind, type))
     has_method = callable(getattr(found, option.method or "", None))
     if option.method and not has_method and not isinstance(found, plain):
         what = "a string or an object" if str in kinds else "an object"
