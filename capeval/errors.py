@@ -24,8 +24,6 @@ Any other exception is a bug (exit 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from capeval.text import one_line
 
 
@@ -41,10 +39,6 @@ class CapevalError(Exception):
 
     def __str__(self) -> str:
         return one_line(super().__str__())
-
-    def reword(self, edit: Callable[[str], str]) -> None:
-        """Replace the message by what `edit` makes of it; a file and a place stay as they are."""
-        self.args = tuple(map(edit, self.args))
 
 
 class InputError(CapevalError):

@@ -28,7 +28,7 @@ def compare(o: CompareOptions) -> Comparison | Matrix:
     InputError, UsageError
         A run cannot be loaded, the runs cannot be compared, or `out` cannot be written.
     """
-    gates = read_gates(o.fail_under, on=o.gate or "estimate")
+    gates = read_gates(o.fail_under)
     coverage = (
         None if o.min_coverage is None else CountOrShare.read(o.min_coverage, "--min-coverage")
     )

@@ -69,7 +69,6 @@ def correlate(o: CorrelateOptions) -> Correlations:
         missing=o.missing,
         published=o.published,
         columns=o.columns or {},
-        sheet=o.sheet,
         standardised=o.raters == "zmean",
         on_notice=o.on_notice,
     )

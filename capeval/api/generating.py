@@ -68,7 +68,6 @@ async def open_generating(
             opened.captioner,
             _reader(options, opened.entry.frames),
             lambda: opened.meter.spent,
-            options.readers,
             wanted=wanted,
         )
         yield AskingSession(work, opened)
@@ -76,12 +75,11 @@ async def open_generating(
 
 def _wanted(options: GenerateOptions, prompt: str | None) -> Wanted:
     path = SAMPLE if options.annotations is None else str(options.annotations)
-    file = Path(options.prompt) if options.prompt else None
     wanted = Wanted(
         annotations=annotations_of(path),
         annotations_path=path,
         videos=Path(options.videos) if options.videos else default_videos(path),
-        prompts=load_caption_prompts(file, prompt or "tuna-cap-v1", text=options.prompt_text),
+        prompts=load_caption_prompts(options.prompts, prompt or "tuna-cap-v1"),
         only=tuple(options.only),
         limit=options.limit,
         shard=Shard.read(options.shard) if options.shard else None,

@@ -28,7 +28,7 @@ def inspect(o: InspectOptions) -> VideoCard:
         raise InputError(f"has no video {shown(o.index)}{hint}", file=run.annotations_path)
     labels = None
     if o.human is not None:
-        labels = load_human_labels(Path(o.human), o.columns, o.sheet, o.on_notice)
+        labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
     card = card_of(run, run.annotated[o.index], labels)
     if labels is not None and not any(element.human for element in card.elements):
         o.on_notice(

@@ -11,6 +11,9 @@ from capeval.judging.listing import JudgeList, listed_judges, offered_judges, on
 from capeval.llm.prices import read_prices
 from capeval.options import takes
 
+_SECONDS = 30.0
+"""For an endpoint's list of models."""
+
 
 @takes(JudgesOptions)
 async def judges_async(options: JudgesOptions) -> JudgeList:
@@ -37,7 +40,7 @@ async def judges_async(options: JudgesOptions) -> JudgeList:
         from capeval.llm.client import OpenAIChatClient
 
         key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
-        async with OpenAIChatClient(options.base_url, key, timeout=options.timeout) as client:
+        async with OpenAIChatClient(options.base_url, key, timeout=_SECONDS) as client:
             listed = offered_judges(await client.models(), client.base_url, prices)
     return listed if options.name is None else only(listed, options.name)
 

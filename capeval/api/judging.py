@@ -32,7 +32,6 @@ from capeval.runs.sources import (
 from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
-from capeval.scoring.gates import CountOrShare
 from capeval.scoring.result import VideoScore
 from capeval.text import Loss, counted, listed
 
@@ -112,7 +111,6 @@ class JudgingSession:
         on_notice: Callable[[str], None],
     ) -> None:
         self._options, self._on_notice = options, on_notice
-        self.allowance = CountOrShare.read(options.max_unscored, "--max-unscored")
         self.opened, self.targets = opened, list(targets)
         self.left_out: list[str] = []
         self._reported: set[str] = set()

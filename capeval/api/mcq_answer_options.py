@@ -25,7 +25,7 @@ class AnswerOptions(CaptionerOptions):
     run : The name of the run. By default MODEL@SETTINGS.
     frames : The frames to take, as for generate. By default the benchmark's: 16 for TOMATO; for
         others the catalogue's, 32 for most.
-    order : The order of the frames: ordered, or shuffled with --seed.
+    shuffle : Show the frames in a random order, drawn with --seed.
     single : Show one frame: first, middle, random (with --seed), an index from 0, or column:NAME
         for an index in the questions' own column.
     blind : Ask without the video.
@@ -34,7 +34,7 @@ class AnswerOptions(CaptionerOptions):
     max_new_tokens : Tokens a reply may have. By default the catalogue's, 1024 for most.
     temperature : Above 0, replies are sampled. By default the catalogue's, 0 for most.
     batch_size : Questions at a time on a device: a number or auto.
-    seed : The seed of --order, --single random, and replies that are sampled in this process.
+    seed : The seed of --shuffle, --single random, and replies that are sampled in this process.
     allow_damaged : Ask about what is left of videos that do not decode cleanly.
     shard : Do part I of N; the last part to finish writes the run.
     """
@@ -46,7 +46,7 @@ class AnswerOptions(CaptionerOptions):
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     subtitles: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
-    order: Literal["ordered", "shuffled"] = option("ordered", panel=FRAMES, metavar="ORDER")
+    shuffle: bool = option(False, panel=FRAMES)
     single: str | None = option(None, panel=FRAMES, metavar="WHICH")
     blind: bool = option(False, panel=FRAMES)
     symbols: Literal["letters", "numbers"] = option("letters", metavar="KIND")

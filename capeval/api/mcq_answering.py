@@ -10,6 +10,7 @@ from capeval.api.asking_session import AskingSession
 from capeval.api.mcq_answer_options import AnswerOptions
 from capeval.api.sync_async import blocking
 from capeval.captioners.selection import choose_model, open_captioner
+from capeval.captioners.stored_work import READERS
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.videos import VideoFolder
@@ -80,7 +81,6 @@ async def open_answering(
             captioner,
             NoReader(),
             lambda: opened.meter.spent,
-            options.readers,
             asking=asking,
         )
         yield AskingSession(work, opened, written=_REPLY_TOKENS)
@@ -103,7 +103,7 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
     view = Shown(
         frames=None if own is None else given.policy if given is not None else str(own),
         default=default,
-        order=options.order,
+        order="shuffled" if options.shuffle else "ordered",
         single=options.single,
         blind=options.blind,
         seed=options.seed,
@@ -149,7 +149,7 @@ def _readers(
         )
 
     # Questions on one video follow each other, but each reader may be at another video.
-    recent = recent_reads(max(2, options.readers))
+    recent = recent_reads(READERS)
     if view.single:
         taken = {question.id: view.single_frame(question) for question in chosen}
         single = {policy: SharedReader(opened(policy), recent) for policy in {*taken.values()}}

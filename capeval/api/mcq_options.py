@@ -63,7 +63,7 @@ class GradeOptions:
     cache: FilePath | None = python_only(None)
     client: "ChatClient | None" = python_only(None, method="complete")
     progress: "Progress | None" = python_only(None, method="update", shown=False)
-    resamples: int = option(10_000, metavar="N", min=99)
+    resamples: int = python_only(10_000, min=99)
     layout: Literal["video-mme", "tomato"] | None = option(None, panel=OUTPUT, metavar="NAME")
     seed: int = seed_option()
     runs: FilePath = runs_option()

@@ -26,7 +26,6 @@ from capeval.runs.outputs import check_output
 from capeval.runs.resolve import attempt, find_captions, is_taken
 from capeval.runs.sources import SAMPLE, Source, from_file, from_run, run_name, sample_captions
 from capeval.schema import Usage
-from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss, counted, listed
 
 
@@ -184,7 +183,6 @@ async def open_measuring(
 
     `offline` needs no key and makes no call: enough for an estimate.
     """
-    CountOrShare.read(o.max_unscored, "--max-unscored")
     check_configuration()
     names = [*dict.fromkeys(o.metric or CONTROLS)]
     kinds = {name: METRICS.load(name) for name in names}

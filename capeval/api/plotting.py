@@ -53,7 +53,7 @@ def plot(o: PlotOptions) -> list[Path]:
     forms = _chosen(o.format, FORMATS, "--format")
     require_plot_extra()
     judged = load_judged_runs(
-        o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
+        o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
     )
     for line in (line for run in judged.values() for line in run.notices):
         o.on_notice(line)
@@ -134,7 +134,7 @@ def _of_runs(
     if "forest" in wanted:
         found["forest"] = []
         try:
-            compared = compare_judged(judged, seed=o.seed)
+            compared = compare_judged(judged)
             found["forest"] += (
                 [figures.forest_of(compared)] if isinstance(compared, Comparison) else []
             )
@@ -156,12 +156,11 @@ def _scatters(judged: Mapping[str, JudgedRun], human: Path, o: PlotOptions) -> l
             annotations=None if o.annotations is None else str(o.annotations),
             missing="drop",
             columns=o.columns or {},
-            sheet=o.sheet,
             on_notice=o.on_notice,
         )
     )
     order = [name for run in judged.values() for name in (run.name, run.model) if name]
-    scatters, warnings = scatters_of(sides, order=order, seed=o.seed)
+    scatters, warnings = scatters_of(sides, order=order)
     for line in warnings:
         o.on_notice(line)
     return [*scatters]

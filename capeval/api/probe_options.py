@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capeval.judging.options import JudgingOptions
-from capeval.options import INPUTS, OUTPUT, declares, option
+from capeval.options import INPUTS, OUTPUT, declares, option, python_only
 
 if TYPE_CHECKING:
     from capeval.schema import Annotation
@@ -19,7 +19,7 @@ class ProbeOptions(JudgingOptions):
     Parameters
     ----------
     annotations : Annotations (JSON or JSONL) to build probes of, or 'sample' for the bundled ones.
-    videos : How many videos to build probes of, or all if there are fewer.
+    count : How many videos to build probes of, or all if there are fewer.
     seed : The seed of the videos and of the probes. With more videos of the same seed, the probes
         of fewer stay the same.
     run : The name of the run that the probes become. By default the stem of the annotations' file.
@@ -33,9 +33,9 @@ class ProbeOptions(JudgingOptions):
         "sample", note="Or `Annotation`s.", positional=True, metavar="ANNOTATIONS"
     )
     _: KW_ONLY
-    videos: int = option(40, panel=INPUTS, metavar="N", min=1)
+    count: int = option(40, panel=INPUTS, metavar="N", min=1)
     seed: int = option(0, panel=INPUTS, metavar="N", min=0)
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
-    runs: str | Path = option("probes", panel=INPUTS, metavar="DIR")
+    runs: str | Path = python_only("probes")
     only_build: bool = option(False, panel=OUTPUT)
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")

@@ -60,7 +60,7 @@ def build(options: ProbeOptions) -> ProbeSource:
         annotations = tuple(named)
     source = probe_source(
         annotations,
-        videos=options.videos,
+        videos=options.count,
         seed=options.seed,
         name=options.run or name,
         runs=Path(options.runs),

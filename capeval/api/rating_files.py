@@ -96,12 +96,12 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
         if annotations_hash(source.annotations) != annotations_hash(first.annotations):
             raise UsageError(
                 f"{first.name} and {source.name} have different annotations; name the runs to be "
-                "rated together with --run, or one file for all with --annotations"
+                "rated together, or one file for all with --annotations"
             )
     drawn = sample_sheet(
         first.annotations,
         {source.name: {c.index: c.caption for c in source.captions} for source in sources},
-        videos=o.videos,
+        videos=o.count,
         per_video=o.per_video,
         seed=o.seed,
     )
@@ -112,13 +112,13 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
             file=key,
         )
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
-    if o.videos is None and len(sampled) < DEFAULT_VIDEOS:
+    if o.count is None and len(sampled) < DEFAULT_VIDEOS:
         o.on_notice(
             f"only {counted(len(sampled), 'video')} {'has' if len(sampled) == 1 else 'have'} "
             f"captions, so all of them are used; a study usually has {DEFAULT_VIDEOS}"
         )
     urls, missing = _urls(
-        first, list(sampled.values()), None if o.video_dir is None else Path(o.video_dir), folder
+        first, list(sampled.values()), None if o.videos is None else Path(o.videos), folder
     )
     write_atomic(key, text)
     write_atomic(folder / "sheet.html", sheet_html(drawn, urls))
@@ -171,21 +171,20 @@ def rate_merge(o: MergeOptions) -> MergedRatings:
 
 def _sources(o: SheetOptions) -> list[Source]:
     sample, runs, known = sample_captions(), Path(o.runs), o.annotations
-    skip = o.ignore_unknown
 
     def bundled(name: str) -> Source:
-        return from_file(sample[name], known or SAMPLE, runs=runs, name=name, ignore_unknown=skip)
+        return from_file(sample[name], known or SAMPLE, runs=runs, name=name)
 
     def source_of(name: FilePath) -> Source:
         if isinstance(name, str) and name in sample and not is_taken(name, runs):
             return bundled(name)
         found = find_run(name, runs)
-        return from_run(found, known, ignore_unknown=skip)
+        return from_run(found, known)
 
-    if o.run:
-        found = [source_of(name) for name in o.run]
+    if o.sampled_runs:
+        found = [source_of(name) for name in o.sampled_runs]
     else:
-        read = partial(from_run, annotations_path=known, ignore_unknown=skip)
+        read = partial(from_run, annotations_path=known)
         found = attempt(read, RunFolder.all(runs), o.on_notice)
         found = found or [bundled(name) for name in sample]
     seen: set[str] = set()
@@ -206,7 +205,7 @@ def _urls(
         return {}, []
     if not folder.is_dir():
         raise InputError(
-            "is not a folder; name the folder of the videos with --video-dir", file=folder
+            "is not a folder; name the folder of the videos with --videos", file=folder
         )
     videos = VideoFolder(folder)
     urls: dict[str, str] = {}

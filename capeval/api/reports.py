@@ -57,7 +57,7 @@ def report(o: ReportOptions) -> Report:
         raise UsageError(f"--out: {o.out}: a report is HTML; name a file that ends in .html")
     check_has_human(o.columns, o.human)
     loaded = load_judged_runs(
-        o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
+        o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
     )
     same_annotations(loaded)
     for line in (line for run in loaded.values() for line in run.notices):
@@ -70,7 +70,7 @@ def report(o: ReportOptions) -> Report:
     _check_overwrite(file)
     labels = None
     if o.human is not None:
-        labels = load_human_labels(Path(o.human), o.columns, o.sheet, o.on_notice)
+        labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
         _check_labels(labels, Path(o.human), loaded, o.on_notice)
     prices = read_prices(CONFIG)
     page = report_html(loaded, human=labels, strips=_strips(first, o), prices=prices)

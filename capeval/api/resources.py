@@ -35,7 +35,7 @@ def models(o: ModelsOptions) -> list[ModelEntry]:
     catalogue = read_catalogue(CONFIG)
     if o.name is not None:
         return [find_model(o.name, catalogue)]
-    return [entry for entry in catalogue.values() if entry.paper or not o.paper]
+    return list(catalogue.values())
 
 
 @takes(FramesOptions)

@@ -1,19 +1,20 @@
 """The options of the commands that read runs, declared once for Python and for the command line."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from capeval.api import FilePath, Notices, ignore
 from capeval.errors import UsageError
 from capeval.options import FRACTION, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
-    from capeval.api.reports import Strips
     from capeval.runs.engine import Progress
     from capeval.schema import Annotation
+
+T = TypeVar("T")
 
 judged_runs_argument = partial(
     required,
@@ -49,13 +50,10 @@ columns_option = partial(
     metavar="NAME=COLUMN",
     commas=True,
 )
-sheet_option = partial(
-    option, None, "Which sheet of a workbook to read. By default the first.", metavar="NAME"
-)
 # With fewer, no p-value could be .01.
-resamples_option = partial(option, None, metavar="N", min=99)
+resamples_option = partial(python_only, None, min=99)
 seed_option = partial(option, 0, "The seed of the statistics.", min=0, metavar="N")
-runs_option = partial(option, "runs", "The folder of the runs.", metavar="DIR")
+runs_option = partial(python_only, "runs", "The folder of the runs.")
 out_option = partial(
     option,
     None,
@@ -99,7 +97,6 @@ class ScoreOptions:
     judge: str | None = judge_option()
     labels: FilePath | None = option(None, metavar="FILE")
     columns: Mapping[str, str] | None = columns_option()
-    sheet: str | None = sheet_option()
     repeats: int | None = option(None, metavar="N", min=1)
     ignore_unknown: bool = ignore_unknown_option()
     out: FilePath | None = out_option()
@@ -128,7 +125,6 @@ class CheckOptions:
     judge: str | None = judge_option()
     labels: FilePath | None = option(None, metavar="FILE")
     columns: Mapping[str, str] | None = columns_option()
-    sheet: str | None = sheet_option()
     repeats: int | None = option(None, metavar="N", min=1)
     ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
@@ -142,8 +138,6 @@ class CompareOptions:
     ----------
     allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
     fail_under : The smallest difference that passes: f1=-0.5, action.recall=-1.
-    gate : What --fail-under tests: estimate, or lower for the lower end of the interval. By
-        default estimate.
     min_coverage : How many annotated videos must be compared: a number, or a share such as 99%.
     resamples : Sign flips for p-values. By default 10,000.
     """
@@ -154,7 +148,6 @@ class CompareOptions:
     annotations: FilePath | None = annotations_option()
     allow_mismatch: bool = False
     fail_under: Sequence[str] = option((), metavar="MEASURE=POINTS")
-    gate: Literal["estimate", "lower"] | None = option(None, metavar="VALUE")
     min_coverage: str | int | float | None = option(None, note=FRACTION, metavar="SHARE")
     # More need more memory than a CI machine has, and change no digit that is shown.
     resamples: int | None = resamples_option(max=100_000)
@@ -179,15 +172,13 @@ class ReportOptions:
     out: FilePath | None = out_option()
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
-    sheet: str | None = sheet_option()
     frames: int | None = option(None, metavar="N", min=0, max=64)
     videos: FilePath | None = option(None, metavar="DIR")
     judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
-    seed: int = seed_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
-    track: "Callable[[Strips, int], Strips]" = python_only(lambda taken, _: taken)
+    track: Callable[[Iterable[T], int], Iterable[T]] = python_only(lambda taken, _: taken)
 
 
 @declares
@@ -206,7 +197,6 @@ class InspectOptions:
     judge: str | None = judge_option()
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
-    sheet: str | None = sheet_option()
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -262,10 +252,8 @@ class PlotOptions:
     width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = columns_option()
-    sheet: str | None = sheet_option()
     judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
-    seed: int = seed_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
 
@@ -302,7 +290,6 @@ class CorrelateOptions:
     metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
     judge: str | None = judge_option()
     columns: Mapping[str, str] | None = columns_option()
-    sheet: str | None = sheet_option()
     annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
         note="Or `Annotation`s."
     )
@@ -325,24 +312,23 @@ class SheetOptions:
 
     Parameters
     ----------
-    run : A run to sample captions from. By default all under runs/, or the sample
-        if there are none.
-    videos : The number of videos. By default 40, or all if there are fewer.
+    sampled_runs : Runs to sample captions from. By default all under runs/, or the sample if
+        there are none.
+    count : The number of videos. By default 40, or all if there are fewer.
     per_video : Captions of each video. By default one of every run.
     seed : The seed of the sample.
-    video_dir : The folder of the videos that the page plays.
+    videos : The folder of the videos that the page plays.
     out : The folder to write to.
     """
 
-    run: Sequence[FilePath] = option((), metavar="RUN")
+    sampled_runs: Sequence[FilePath] = option((), positional=True, metavar="RUN")
     _: KW_ONLY
-    videos: int | None = option(None, metavar="N", min=1)
+    count: int | None = option(None, metavar="N", min=1)
     per_video: int | None = option(None, metavar="N", min=1)
     seed: int = option(0, metavar="N", min=0)
     annotations: FilePath | None = annotations_option()
-    video_dir: FilePath | None = option(None, metavar="DIR")
+    videos: FilePath | None = option(None, metavar="DIR")
     out: FilePath = option("rating", metavar="DIR", panel=OUTPUT)
-    ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
 
@@ -401,12 +387,9 @@ class ModelsOptions:
     Parameters
     ----------
     name : Show every field of one model: its name or its hub id.
-    paper : Only the models of the TUNA paper's table 7.
     """
 
     name: str | None = option(None, positional=True, metavar="NAME")
-    _: KW_ONLY
-    paper: bool = False
 
 
 @declares
@@ -418,14 +401,12 @@ class JudgesOptions:
     name : Show every field of one judge: its name or an alias.
     base_url : List the models that this OpenAI-compatible endpoint offers, with what is known of
         them.
-    timeout : Seconds for the endpoint's answer.
     api_key : Of the endpoint. By default OPENAI_API_KEY.
     """
 
     name: str | None = option(None, positional=True, metavar="NAME")
     _: KW_ONLY
     base_url: str | None = option(None, metavar="URL")
-    timeout: float = option(30.0, metavar="SECONDS", min=0.1, max=86_400)
     api_key: str | None = python_only(None, shown=False)
 
 

@@ -42,7 +42,6 @@ def score_run(o: ScoreOptions) -> JudgedRun:
             o.labels,
             runs=runs,
             columns=o.columns,
-            sheet=o.sheet,
             on_notice=o.on_notice,
         )
         for line in store_labels(judged):
@@ -88,5 +87,5 @@ def check_scores(o: CheckOptions) -> Checked:
         repeats=o.repeats or (int(named) if named and named.isdecimal() else None),
     )
     if o.labels is not None:
-        judged = with_labels(judged, o.labels, runs=Path(o.runs), columns=o.columns, sheet=o.sheet)
+        judged = with_labels(judged, o.labels, runs=Path(o.runs), columns=o.columns)
     return check_stored(judged, Path(o.file))

@@ -168,8 +168,7 @@ async def open_endpoint(
                 on_notice(f"{asker.base_url} is not asked whether it serves {served}")
         form = ImageForm(
             options.images or (entry.images if options.base_url else "jpeg"),
-            options.jpeg_quality,
-            options.max_side,
+            max_side=options.max_side,
         )
         captioner = EndpointCaptioner(
             asker=asker,

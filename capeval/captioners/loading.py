@@ -236,7 +236,7 @@ def _placed(
     )
     loading: dict[str, Any] = {
         "dtype": placement.dtype,
-        "attn_implementation": options.attn or _ATTENTION,
+        "attn_implementation": _ATTENTION,
         "output_loading_info": True,
     }
     if room := dict(placement.room):

@@ -22,12 +22,8 @@ if TYPE_CHECKING:
     from capeval.runs.engine import Progress
     from capeval.video import FrameReader
 
-# Each decodes with all cores; the second reads and scales while the first waits for its file.
-DEFAULT_READERS = 2
-
 ImageKind = Literal["jpeg", "png", "video"]
 Precision = Literal["auto", "bfloat16", "float16", "float32"]
-Attention = Literal["sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention"]
 
 
 @declares
@@ -45,8 +41,6 @@ class CaptionerOptions(ModelOptions):
         newest.
     dtype : Precision in this process: auto, bfloat16, float16 or float32. By default auto, which is
         bfloat16 and on a CPU float32.
-    attn : Attention in this process: sdpa, eager, flash_attention_2, flash_attention_3 or
-        flex_attention. By default sdpa.
     batch_size : Videos at a time on a device: a number or auto.
     device : The device: cuda, one GPU such as cuda:1, mps or cpu. By default the best available.
     frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), or
@@ -54,10 +48,8 @@ class CaptionerOptions(ModelOptions):
     decoder : The decoder: pyav, or decord to compare with.
     seed : The seed of captions that are sampled in this process.
     allow_damaged : Caption what is left of videos that do not decode cleanly.
-    readers : Videos that are decoded at a time.
     images : How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM).
         By default the catalogue's, jpeg for most.
-    jpeg_quality : The quality of JPEGs.
     max_side : Shrink frames for an endpoint to this many pixels. By default they are not shrunk.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
@@ -72,7 +64,6 @@ class CaptionerOptions(ModelOptions):
     temperature: float | None = option(None, panel=MODEL, metavar="T", min=0, max=5)
     revision: str | None = option(None, panel=MODEL, metavar="NAME")
     dtype: Precision | None = option(None, panel=MODEL, metavar="NAME")
-    attn: Attention | None = option(None, panel=MODEL, metavar="NAME")
     batch_size: int | Literal["auto"] = option("auto", panel=MODEL, metavar="N", min=1, max=4096)
     device: str | None = option(None, panel=MODEL, metavar="NAME")
     frames: "str | int | FrameReader | None" = option(
@@ -81,9 +72,7 @@ class CaptionerOptions(ModelOptions):
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
     seed: int = option(0, panel=MODEL, metavar="N", min=0)
     allow_damaged: bool = option(False, panel=FRAMES)
-    readers: int = option(DEFAULT_READERS, panel=LIMITS, metavar="N", min=1, max=256)
     images: ImageKind | None = option(None, panel=FRAMES, metavar="KIND")
-    jpeg_quality: int = option(90, panel=FRAMES, metavar="N", min=1, max=100)
     max_side: int | None = option(None, panel=FRAMES, metavar="PIXELS", min=16)
     max_concurrency: int = option(32, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(300.0, panel=LIMITS, metavar="SECONDS", min=0.1, max=86_400)
@@ -98,9 +87,8 @@ class GenerateOptions(CaptionerOptions):
     Parameters
     ----------
     annotations : Annotations (JSON or JSONL) that list the videos. By default the bundled sample.
-    prompt : The prompt for every video, in a file. By default the annotations' question where they
-        have one, else tuna-cap-v1.
-    prompt_text : The prompt for every video, itself.
+    prompts : The prompt for every video: a packaged prompt set, or a file. By default the
+        annotations' question where they have one, else tuna-cap-v1.
     videos : The folder of the videos. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.
     shard : Do part I of N; the last part to finish writes the run.
@@ -108,8 +96,7 @@ class GenerateOptions(CaptionerOptions):
 
     annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
     _: KW_ONLY
-    prompt: str | Path | None = option(None, panel=MODEL, metavar="FILE")
-    prompt_text: str | None = option(None, panel=MODEL, metavar="TEXT")
+    prompts: str | Path | None = option(None, panel=MODEL, metavar="NAME")
     videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
     shard: str | None = option(None, panel=MACHINES, metavar="I/N")

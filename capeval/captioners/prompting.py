@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from capeval.errors import InputError, UsageError
+from capeval.errors import InputError
 from capeval.files.packaged import packaged
 from capeval.files.reading import read_text
 from capeval.schema import Annotation
@@ -25,8 +25,6 @@ class CaptionPrompts:
     text: str
     source: str
     questions: bool
-    typed: bool = False
-    """Whether the prompt is in no file: its text is then recorded as well."""
 
     def of(self, annotation: Annotation) -> str:
         """Return the prompt for one video."""
@@ -39,30 +37,23 @@ class CaptionPrompts:
         if asked and all((a.question or "").strip() for a in annotations):
             return {"source": "question"}
         source = f"question, else {self.source}" if asked else self.source
-        found = {"source": source, "sha256": prompt_hash(self.text)}
-        return found | ({"text": self.text} if self.typed else {})
+        return {"source": source, "sha256": prompt_hash(self.text)}
 
 
-def load_caption_prompts(
-    file: Path | None, default: str = "tuna-cap-v1", *, text: str | None = None
-) -> CaptionPrompts:
-    """Return `text`, or the prompt of a file; else the data's own or that of `default`.
+def load_caption_prompts(named: str | Path | None, default: str = "tuna-cap-v1") -> CaptionPrompts:
+    """Return the prompt that is named; else the data's own, or that of `default`.
 
-    `default` is a prompt set or a file.
+    Both are a prompt set or a file.
     """
-    if file is not None and text is not None:
-        raise UsageError("--prompt and --prompt-text are two prompts; give one of them")
-    if text is not None:
-        return CaptionPrompts(text.strip(), "--prompt-text", questions=False, typed=True)
-    if file is not None:
-        return CaptionPrompts(read_text(file).strip(), file.name, questions=False)
-    path = packaged("prompts") / Path(default).name / "caption.txt"
-    if path.is_file():
-        return CaptionPrompts(read_text(path).strip(), f"{Path(default).name}/caption.txt", True)
-    if Path(default).is_file():
-        return CaptionPrompts(read_text(Path(default)).strip(), Path(default).name, True)
+    wanted = Path(default if named is None else named)
+    file = packaged("prompts") / wanted / "caption.txt"
+    source = f"{wanted.name}/caption.txt"
+    if wanted.name != str(wanted) or not file.is_file():
+        file, source = wanted, wanted.name
+    if file.is_file():
+        return CaptionPrompts(read_text(file).strip(), source, questions=named is None)
     sets = sorted(entry.parent.name for entry in packaged("prompts").glob("*/caption.txt"))
     raise InputError(
-        f"is neither a prompt set ({', '.join(sets)}) nor a file{nearest(default, sets)}",
-        file=default,
+        f"is neither a prompt set ({', '.join(sets)}) nor a file{nearest(str(wanted), sets)}",
+        file=wanted,
     )

@@ -110,8 +110,8 @@ async def open_captioner(
             yield opened
 
 
-_OF_IMAGES = ("images", "jpeg_quality", "max_side")
-_IN_PROCESS = ("device", "batch_size", "revision", "dtype", "attn")
+_OF_IMAGES = ("images", "max_side")
+_IN_PROCESS = ("device", "batch_size", "revision", "dtype")
 _OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
 
 

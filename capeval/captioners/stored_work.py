@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from capeval.captioners.options import DEFAULT_READERS
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
 from capeval.captioners.run_settings import same_settings, settings_id
@@ -28,6 +27,9 @@ from capeval.schema import Usage
 from capeval.version import __version__
 from capeval.video import FrameReader
 from capeval.video.frames import file_size
+
+# Each decodes with all cores; the second reads and scales while the first waits for its file.
+READERS = 2
 
 _WAIT_FOR_OTHERS = 60.0
 """Seconds for which a shard waits until others have written the manifest or the whole run."""
@@ -116,7 +118,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     names : the files, without their endings
     not_reached : why an item has nothing where the run was stopped before it
     dollars : returns what calls have cost so far
-    readers : how many videos are decoded at a time
     shard : the part that this process does, if not all
     videos : the folder of the videos; None if the model sees none
     items : all items in order
@@ -133,7 +134,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     captioner: Captioner
     reader: FrameReader
     dollars: Callable[[], float] = lambda: 0.0
-    readers: int = DEFAULT_READERS
     usage: Usage = field(default_factory=Usage)
     shard: Shard | None = field(init=False)
     videos: Path | None = field(init=False)
@@ -301,9 +301,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
                     outcome = replace(outcome, model=plan.settings["model"])
             record(self.stored(job, outcome, frames, plan.settings))
 
-        await caption_videos(
-            plan.todo, self.reader, self.captioner, record=keep, threads=self.readers
-        )
+        await caption_videos(plan.todo, self.reader, self.captioner, record=keep, threads=READERS)
 
     def line(
         self, plan: StoredPlan[ValueT], outcome: Stored[ValueT]

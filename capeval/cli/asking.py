@@ -132,10 +132,7 @@ class AskingCommand:
             f"{run}{shard}: {labels.done} {thousands(done)}/{thousands(result.asked)}{new}"
         )
         failed = {index: reason for index, reason in left.items() if reason != work.not_reached}
-        for index, reason in list(failed.items())[:5]:
-            session.lost(f"{run}: {index} is {labels.failed}: {reason}")
-        if (more := len(failed) - 5) > 0:
-            session.lost(f"{run}: {more:,} more {'is' if more == 1 else 'are'} {labels.failed}")
+        session.unscored(run, failed, labels.failed)
         if not_reached := len(left) - len(failed):
             session.lost(f"{run}: {counted(not_reached, labels.item)} not {labels.done}")
         for warning, count in list(result.warnings.items())[:5]:

@@ -10,7 +10,6 @@ from capeval.api.run_options import CompareOptions
 from capeval.cli.options import Full, Json, Quiet, TableFormat, check_format, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
-from capeval.options import natural_number
 
 
 @declared_by(CompareOptions)
@@ -21,10 +20,6 @@ def compare(
         bool,
         typer.Option("--power", help="Show the difference of two runs that can be detected."),
     ] = False,
-    top: Annotated[
-        str,
-        typer.Option(metavar="N", help="How many changed videos and flipped elements to show."),
-    ] = "5",
     as_json: Json = False,
     form: TableFormat = None,
     full: Full = False,
@@ -41,20 +36,15 @@ def compare(
     from capeval.reporting.comparison_tables import print_comparison
     from capeval.reporting.gate_results import gate_lines
 
-    if declared["gate"] is not None and not declared["fail_under"]:
-        raise UsageError("--gate requires --fail-under; add a MEASURE=POINTS, or omit --gate")
     if power and (runs := len(declared["judged_runs"])) > 2:
         raise UsageError(f"--power needs two runs, not {runs}; name two")
-    most = natural_number(top, "--top")
     check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
     found = comparing.compare(**declared)
     if as_json:
         output.json(found)
     else:
-        print_comparison(
-            found, output.console, form=form or "table", power=power, most=most, full=full
-        )
+        print_comparison(found, output.console, form=form or "table", power=power, full=full)
     for line in gate_lines(found):
         output.error(f"capeval: {line}")
     if not all(result.passed for result in found.gates):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from capeval.captioners.options import GenerateOptions
-from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
-from capeval.options import LIMITS
+from capeval.cli.options import DryRun, Json, MaxFailed, Quiet, Yes, declared_by
 
 if TYPE_CHECKING:
     from capeval.api.asking_session import AskingSession
@@ -19,14 +18,7 @@ if TYPE_CHECKING:
 def generate(
     declared: dict[str, Any],
     *,
-    max_ungenerated: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE",
-            help="Exit 3 if more get no caption: a number, or a share such as 1%.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = "0",
+    max_failed: MaxFailed = "0",
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -46,7 +38,7 @@ def generate(
     from capeval.cli.session import Session
     from capeval.scoring.gates import CountOrShare
 
-    allowance = CountOrShare.read(max_ungenerated, "--max-ungenerated")
+    allowance = CountOrShare.read(max_failed, "--max-failed")
     session = Session(as_json=as_json, quiet=quiet)
     options = GenerateOptions(**declared)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from capeval.cli.options import DryRun, Full, Json, Quiet, Yes, declared_by
+from capeval.cli.options import DryRun, Full, Json, MaxFailed, Quiet, Yes, declared_by
 from capeval.cli.output import print_json
 from capeval.judging.options import JudgeOptions
 from capeval.text import Loss, counted
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from capeval.cli.session import Session
     from capeval.judging.estimate import JudgingEstimate
     from capeval.judging.selection import OpenJudge
+    from capeval.scoring.gates import CountOrShare
 
 
 @declared_by(JudgeOptions)
@@ -33,6 +34,7 @@ def judge(
             show_default=False,
         ),
     ] = None,
+    max_failed: MaxFailed = "0",
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -49,7 +51,9 @@ def judge(
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.judging import targets_named
     from capeval.cli.session import Session
+    from capeval.scoring.gates import CountOrShare
 
+    allowance = CountOrShare.read(max_failed, "--max-failed")
     session = Session(as_json=as_json, quiet=quiet)
     # The captions are the targets: several, and each loaded when it is judged.
     options = JudgeOptions(captions={}, **declared)
@@ -66,7 +70,7 @@ def judge(
     async def run() -> int:
         found = targets_named(list(targets or ()), options, on_notice=session.notice)
         return await judge_targets(
-            session, options, found, show, yes=yes, dry_run=dry_run, as_json=as_json
+            session, options, found, show, allowance, yes=yes, dry_run=dry_run, as_json=as_json
         )
 
     raise typer.Exit(session.until_stopped(run))
@@ -77,6 +81,7 @@ async def judge_targets(
     options: JudgeOptions,
     targets: Sequence[Target],
     show: Callable[[list[Judged]], None],
+    allowance: CountOrShare,
     *,
     yes: bool,
     dry_run: bool,
@@ -88,7 +93,6 @@ async def judge_targets(
     """
     from capeval.api.judging import open_judging
     from capeval.cli.session import DONE, INCOMPLETE, ask, expected_cost, unestimated_reasoning
-    from capeval.errors import CapevalError
 
     async with open_judging(options, targets, offline=dry_run, on_notice=session.notice) as judging:
         opened = judging.opened
@@ -110,15 +114,10 @@ async def judge_targets(
         calls, model = expected.usage.calls, opened.judge.name
         ask(expected.cost, calls, model, yes=yes, max_cost=options.max_cost)
         session.caches_replies = opened.offline is not None
-        results: list[Judged] = []
-        failure: CapevalError | None = None
         with session.showing() as progress:
-            try:
-                async for result in judging.results(progress):
-                    # With hundreds of runs, the scores of every video would fill the memory.
-                    results.append(result.without_videos())  # noqa: PERF401 - keeps what came
-            except CapevalError as error:
-                failure = error
+            # With hundreds of runs, the scores of every video would fill the memory.
+            judged = (result.without_videos() async for result in judging.results(progress))
+            results, failure = await session.collected(judged)
         # What was finished is shown, whatever became of the rest.
         if results or not failure:
             show(results)
@@ -130,8 +129,7 @@ async def judge_targets(
         if failure:
             raise failure
     complete = all(
-        not result.stopped
-        and len(result.unscored) <= judging.allowance.of(result.scores.counts.captioned)
+        not result.stopped and len(result.unscored) <= allowance.of(result.scores.counts.captioned)
         for result in results
     )
     return DONE if complete else INCOMPLETE
@@ -140,11 +138,9 @@ async def judge_targets(
 def _show_rest(session: Session, results: list[Judged], opened: OpenJudge) -> None:
     """Print what was not judged and why, what to do about it, the cost, and the files."""
     from capeval.cli.session import next_step
-    from capeval.reporting.score_tables import unscored_lines
 
     for result in results:
-        for line in unscored_lines(result.name, result.unscored):
-            session.lost(line)
+        session.unscored(result.name, result.unscored)
         if result.not_reached:
             session.lost(f"{result.name}: {counted(result.not_reached, 'caption')} not judged")
         if result.stopped:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from capeval.api.mcq_answer_options import AnswerOptions
-from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
-from capeval.options import LIMITS
+from capeval.cli.options import DryRun, Json, MaxFailed, Quiet, Yes, declared_by
 
 if TYPE_CHECKING:
     from capeval.api.asking_session import AskingSession
@@ -20,14 +19,7 @@ if TYPE_CHECKING:
 def answer(
     declared: dict[str, Any],
     *,
-    max_unanswered: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE",
-            help="Exit 3 if more get no reply: a number, or a share such as 1%.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = "0",
+    max_failed: MaxFailed = "0",
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -47,7 +39,7 @@ def answer(
     from capeval.cli.session import Session
     from capeval.scoring.gates import CountOrShare
 
-    allowance = CountOrShare.read(max_unanswered, "--max-unanswered")
+    allowance = CountOrShare.read(max_failed, "--max-failed")
     session = Session(as_json=as_json, quiet=quiet)
     options = AnswerOptions(**declared)
 
@@ -55,7 +47,7 @@ def answer(
         policies = asking.plan.settings["frames"]
         frames = policies if isinstance(policies, str) else ", ".join(map(str, policies.values()))
         view = "no frames" if options.blind else f"frames {frames}"
-        if options.order == "shuffled":
+        if options.shuffle:
             view += " shuffled"
         return f"{view}, prompts {asking.plan.settings['prompt']['set']}"
 

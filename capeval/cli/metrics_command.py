@@ -10,6 +10,7 @@ import typer
 from capeval.cli.options import (
     DryRun,
     Json,
+    MaxFailed,
     Quiet,
     TableFormat,
     Yes,
@@ -41,6 +42,7 @@ def metrics(
     list_metrics: Annotated[
         bool, typer.Option("--list", help="List the metrics, and compute nothing.")
     ] = False,
+    max_failed: MaxFailed = "0",
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -62,7 +64,6 @@ def metrics(
         ask,
         unestimated_reasoning,
     )
-    from capeval.errors import CapevalError
     from capeval.scoring.gates import CountOrShare
 
     check_format(form, as_json=as_json)
@@ -70,7 +71,7 @@ def metrics(
     if list_metrics:
         _list(as_json=as_json)
         return
-    allowance = CountOrShare.read(declared["max_unscored"], "--max-unscored")
+    allowance = CountOrShare.read(max_failed, "--max-failed")
     options = MetricsOptions(captions=tuple(targets or ()), **declared)
 
     async def run() -> int:
@@ -90,14 +91,8 @@ def metrics(
             model = opened.chat.model if opened else ""
             ask(expected.cost, expected.usage.calls, model, yes=yes, max_cost=options.max_cost)
             session.caches_replies = opened is not None
-            found: list[Measured] = []
-            failure: CapevalError | None = None
             with session.showing() as progress:
-                try:
-                    async for one in measuring.results(progress):
-                        found.append(one)  # noqa: PERF401 - keeps what came
-                except CapevalError as error:
-                    failure = error
+                found, failure = await session.collected(measuring.results(progress))
             _show(session, found, measuring, as_json=as_json, form=form or "table")
             if failure:
                 raise failure
@@ -152,10 +147,7 @@ def _show(
     for measured in found:
         for one in measured.results:
             name = f"{measured.name} {one.metric.name}"
-            for key, reason in list(one.unscored.items())[:5]:
-                session.lost(f"{name}: {key} is unscored: {reason}")
-            if (more := len(one.unscored) - 5) > 0:
-                session.lost(f"{name}: {more:,} more {'is' if more == 1 else 'are'} unscored")
+            session.unscored(name, one.unscored)
             if one.not_reached:
                 session.lost(f"{name}: {counted(one.not_reached, 'caption')} not measured")
             left += len(one.unscored) + one.not_reached

@@ -12,19 +12,27 @@ import typer
 from capeval.errors import UsageError
 from capeval.options import (
     LIMITS,
-    ON_COMMAND_LINE,
     OUTPUT,
     PANELS,
     Option,
+    checked,
     options_of,
     refuse_empty,
-    typed_value,
 )
 
 Yes = Annotated[
     bool,
     typer.Option(
         "--yes", "-y", help="Do not ask before spending more than $1.", rich_help_panel=LIMITS
+    ),
+]
+MaxFailed = Annotated[
+    str,
+    typer.Option(
+        metavar="SHARE",
+        help="How many may get no result before the exit code is 3: a number, or a share such as "
+        "1%.",
+        rich_help_panel=LIMITS,
     ),
 ]
 DryRun = Annotated[
@@ -117,7 +125,7 @@ def declared_by(
         own = list(inspect.signature(command).parameters.values())[1:]
         hints = get_type_hints(command, include_extras=True)
 
-        def run(typed: dict[str, Any]) -> None:
+        def call(**typed: Any) -> None:
             values = {}
             for name, (found, default) in declared.items():
                 label = _name(name, found)
@@ -125,17 +133,10 @@ def declared_by(
                 refuse_empty(value, label)
                 if name in parsed:
                     value = parsed[name](value)
-                values[name] = typed_value(options, name, value, label)
+                values[name] = checked(options, name, value, label)
             for name, value in typed.items():
                 refuse_empty(value, f"--{name.replace('_', '-')}")
             command(values, **typed)
-
-        def call(**typed: Any) -> None:
-            before = ON_COMMAND_LINE.set(True)
-            try:
-                run(typed)
-            finally:
-                ON_COMMAND_LINE.reset(before)
 
         parameters = [_parameter(name, *declared[name]) for name in declared]
         parameters += [

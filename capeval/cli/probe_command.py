@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from capeval.api.probe_options import ProbeOptions
-from capeval.cli.options import DryRun, Json, Quiet, TableFormat, Yes, check_format, declared_by
+from capeval.cli.options import (
+    DryRun,
+    Json,
+    MaxFailed,
+    Quiet,
+    TableFormat,
+    Yes,
+    check_format,
+    declared_by,
+)
 from capeval.text import counted
 
 if TYPE_CHECKING:
@@ -19,6 +28,7 @@ if TYPE_CHECKING:
 def probe(
     declared: dict[str, Any],
     *,
+    max_failed: MaxFailed = "0",
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -40,7 +50,9 @@ def probe(
     from capeval.cli.session import Session
     from capeval.files.jsonl import printable_json
     from capeval.reporting.probe_tables import print_probing, rendered_probing
+    from capeval.scoring.gates import CountOrShare
 
+    allowance = CountOrShare.read(max_failed, "--max-failed")
     check_format(form, as_json=as_json)
     # Tables of other formats are to be redirected: notes go to stderr.
     session = Session(as_json=as_json or form is not None, quiet=quiet)
@@ -67,7 +79,7 @@ def probe(
 
     def run() -> Any:
         return judge_targets(
-            session, chosen, targets, show, yes=yes, dry_run=dry_run, as_json=as_json
+            session, chosen, targets, show, allowance, yes=yes, dry_run=dry_run, as_json=as_json
         )
 
     raise typer.Exit(session.until_stopped(run))

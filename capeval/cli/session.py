@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -19,6 +19,8 @@ from capeval.llm.meter import Meter
 from capeval.reporting.numbers import money, tenths, thousands
 from capeval.runs.engine import Status
 from capeval.text import Loss, counted, one_line
+
+T = TypeVar("T")
 
 DONE, INCOMPLETE = 0, 3
 
@@ -66,6 +68,23 @@ class Session:
             yield self
         finally:
             self._stop_bar()
+
+    async def collected(self, results: AsyncIterator[T]) -> tuple[list[T], CapevalError | None]:
+        """Return what came before a failure, and the failure: what was finished is shown."""
+        found: list[T] = []
+        try:
+            async for one in results:
+                found.append(one)  # noqa: PERF401 - keeps what came
+        except CapevalError as failure:
+            return found, failure
+        return found, None
+
+    def unscored(self, name: str, reasons: Mapping[str, str], left: str = "unscored") -> None:
+        """Print the reasons of at most five items without a result, with --quiet too."""
+        for index, reason in list(reasons.items())[:5]:
+            self.lost(f"{name}: {index} is {left}: {reason}")
+        if (more := len(reasons) - 5) > 0:
+            self.lost(f"{name}: {more:,} more {'is' if more == 1 else 'are'} {left}")
 
     def notice(self, text: str) -> None:
         """Print a line on stderr, above the progress; with --quiet only a `Loss`."""

@@ -62,7 +62,6 @@ class CorrelateRequest:
     judge : which of several judges of a run; by default all
     published : whether to add the TUNA paper's rows for reference
     columns : the files' columns by capeval's names; each must be in one of the files
-    sheet : the sheet that is read of workbooks; by default the first
     standardised : read the Z-scores of direct assessments instead of the raw scores
     on_notice : called with a line for each run that cannot be read and is left out, and for each
         file of which columns are ignored
@@ -78,7 +77,6 @@ class CorrelateRequest:
     missing: IfMissing = "error"
     published: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
-    sheet: str | None = None
     standardised: bool = False
     on_notice: Callable[[str], None] = lambda _: None
 
@@ -100,7 +98,6 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
         request.human,
         request.metric_columns,
         columns=request.columns,
-        sheet=request.sheet,
         missing=request.missing,
         standardised=request.standardised,
         others=bool(request.auto),
@@ -126,7 +123,6 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
         systems,
         request.on_notice,
         columns=columns,
-        sheet=request.sheet,
         only=request.only,
     )
     check_all_found(request.columns, {request.human: table.header, **sources.headers})

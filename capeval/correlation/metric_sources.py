@@ -178,14 +178,13 @@ def gather(
     on_notice: Callable[[str], None],
     *,
     columns: Mapping[str, str] | None = None,
-    sheet: str | None = None,
     only: Mapping[tuple[str, Path], str] | None = None,
 ) -> Sources:
     """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
 
     Verdicts of these runs that cannot be read, or of which none is scored, are left out with a
-    notice. `columns` are those of files of scores by capeval's names, `sheet` is that of workbooks,
-    and `only` the one metric that is meant of a metrics.jsonl that is named.
+    notice. `columns` are those of files of scores by capeval's names, and `only` the one metric
+    that is meant of a metrics.jsonl that is named.
 
     Raises
     ------
@@ -215,7 +214,7 @@ def gather(
             judgments = _judgments(path, annotations)
             _judged(sources, name, path, judgments, annotations or (), systems)
         else:
-            read = load_metrics(path, name, columns, sheet)
+            read = load_metrics(path, name, columns)
             if any(one.captions for one in read.metrics) and (run := run_around(path)):
                 for one in read.metrics:
                     one.leave_out_changed(_captions_of(run))

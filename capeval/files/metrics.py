@@ -62,14 +62,13 @@ def load_metrics(
     path: Path | str,
     name: str,
     columns: Mapping[str, str] | None = None,
-    sheet: str | None = None,
 ) -> MetricFile:
     """Read a file of metric scores.
 
     A table has one metric, called `name`: the column of that name, else `score`. A metrics.jsonl
     can have several: `name:metric` each. `columns` are the file's by capeval's names.
     """
-    table = read_table(path, sheet)
+    table = read_table(path)
     stored = {"metric", "value"} <= table.columns.keys()
     chosen = _columns(table, name, dict(columns or {}), stored=stored)
     keys = Keys.of_table(table, chosen)

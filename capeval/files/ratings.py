@@ -195,7 +195,6 @@ def load_human(
     metric_columns: Sequence[str] = (),
     *,
     columns: Mapping[str, str] | None = None,
-    sheet: str | None = None,
     missing: IfMissing = "error",
     standardised: bool = False,
     others: bool = False,
@@ -206,7 +205,6 @@ def load_human(
     ----------
     metric_columns : columns with scores of metrics
     columns : the file's columns by capeval's names, where they differ
-    sheet : which sheet of a workbook is read; by default the first
     missing : whether a row without a rating is an error, or left out with a warning
     standardised : read the Z-scores of direct assessments instead of the raw scores
     others : whether a mapped column may be absent, because another file may have it
@@ -218,7 +216,7 @@ def load_human(
     """
     mapped = dict(columns or {})
     check_mapped(mapped)
-    table = read_table(path, sheet)
+    table = read_table(path)
     if not others:
         check_all_found(mapped, {table.file: table.columns})
     for name in metric_columns:

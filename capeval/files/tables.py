@@ -198,9 +198,8 @@ def is_binary_table(path: Path) -> bool:
     return False
 
 
-def read_table(path: Path | str, sheet: str | None = None) -> Table:
-    """Read a table, whose kind its content decides; of a workbook a `sheet`, by default the
-    first that is not hidden.
+def read_table(path: Path | str) -> Table:
+    """Read a table, whose kind its content decides; of a workbook the first visible sheet.
 
     Raises
     ------
@@ -212,7 +211,7 @@ def read_table(path: Path | str, sheet: str | None = None) -> Table:
     path = Path(path)
     data = read_bytes(path)
     if data.startswith(_WORKBOOK):
-        return _of_workbook(path, data, sheet)
+        return _of_workbook(path, data)
     if data.startswith(_PARQUET):
         return _of_parquet(path, data)
     text = read_text(path)
@@ -238,7 +237,7 @@ def _of_csv(path: Path, text: str) -> Table:
     return _of_rows(path, rows, places)
 
 
-def _of_workbook(path: Path, data: bytes, sheet: str | None) -> Table:
+def _of_workbook(path: Path, data: bytes) -> Table:
     from openpyxl import load_workbook
 
     try:
@@ -246,26 +245,22 @@ def _of_workbook(path: Path, data: bytes, sheet: str | None) -> Table:
             # About styles and extensions that do not matter here.
             warnings.simplefilter("ignore")
             book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-            names = [one.title for one in book.worksheets]
-            shown_first = [one.title for one in book.worksheets if one.sheet_state == "visible"]
-            title = [*shown_first, *names][0] if sheet is None else sheet
-            if title in names:
-                # The declared size can be a million columns.
-                book[title].reset_dimensions()
-                values = [list(row) for row in book[title].values]
-                every = [[_text(cell) for cell in row] for row in values]
+            visible = [one for one in book.worksheets if one.sheet_state == "visible"]
+            sheet = [*visible, *book.worksheets][0]
+            # The declared size can be a million columns.
+            sheet.reset_dimensions()
+            values = [list(row) for row in sheet.values]
+            every = [[_text(cell) for cell in row] for row in values]
     except Exception as fault:  # a damaged file makes openpyxl raise almost anything
         raise InputError(
             f"cannot be read as an XLSX workbook ({describe(fault)}); save it as CSV", file=path
         ) from None
-    if title not in names:
-        raise InputError(f"has no sheet {shown(title)}; it has {listed(names)}", file=path)
     numbered = [(n, cells) for n, cells in enumerate(every, start=1) if any(cells)]
-    places = [f"sheet {shown(title)}, row {n}" for n, _ in numbered]
+    places = [f"sheet {shown(sheet.title)}, row {n}" for n, _ in numbered]
     # Cells beside the table have no column name.
     width = max((len(cells) for _, cells in numbered), default=0)
     rows = [[*cells, *[""] * (width - len(cells))] for _, cells in numbered]
-    table = _of_rows(path, rows, places, title)
+    table = _of_rows(path, rows, places, sheet.title)
     found = {
         rows[0][at].strip()
         for n, _ in numbered[1:]

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from capeval.options import (
-    FRACTION,
     INPUTS,
     JUDGE,
-    LIMITS,
     CallOptions,
     ModelOptions,
     declares,
@@ -59,8 +57,6 @@ class JudgingOptions(CallOptions):
         bfloat16 where the device has instructions for it, else float32. Each counts as another
         judge.
     revision : A commit, tag or branch of the model of nli on the hub. By default the newest.
-    max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
-        the command exits with 3.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     on_notice : Called with one line for everything that is no error, such as a judge that ends.
@@ -82,7 +78,6 @@ class JudgingOptions(CallOptions):
     )
     revision: str | None = option(None, panel=JUDGE, metavar="NAME")
     repeats: int | None = option(None, panel=JUDGE, metavar="N", min=1, max=100)
-    max_unscored: str | int | float = option("0", note=FRACTION, panel=LIMITS, metavar="SHARE")
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
     on_notice: Callable[[str], None] = python_only(_ignore, shown=False)

@@ -54,12 +54,12 @@ class Shown:
     def __post_init__(self) -> None:
         """Refuse combinations that contradict each other, and what `--single` cannot be."""
         if self.blind and (self.single or self.frames or self.order == "shuffled"):
-            raise UsageError("--blind shows no frames; omit --frames, --single and --order")
+            raise UsageError("--blind shows no frames; omit --frames, --single and --shuffle")
         if self.single and (self.frames or self.order == "shuffled"):
-            raise UsageError("--single shows one frame; omit --frames and --order")
+            raise UsageError("--single shows one frame; omit --frames and --shuffle")
         if self.order == "shuffled" and re.fullmatch(_ONE_FRAME, self.frames or "", re.ASCII):
             raise UsageError(
-                f"--order shuffled needs several frames, and --frames {self.frames} is one; "
+                f"--shuffle needs several frames, and --frames {self.frames} is one; "
                 "use --single for one frame"
             )
         if self.single and not re.fullmatch(

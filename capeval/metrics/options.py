@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.options import (
-    FRACTION,
     INPUTS,
     JUDGE,
-    LIMITS,
     MODEL,
     OUTPUT,
     ModelOptions,
@@ -54,8 +52,6 @@ class MetricsOptions(ModelOptions):
     reasoning : How much the chat model reasons, as in `capeval judge`.
     device : Where local models run: cuda, one GPU such as cuda:1, mps or cpu. By default the best
         available.
-    max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
-        the command exits with 3.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every caption.
     on_notice : Called with each notice, which is one line.
@@ -97,7 +93,6 @@ class MetricsOptions(ModelOptions):
         Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ) = option(None, panel=JUDGE, metavar="EFFORT")
     device: str | None = option(None, panel=MODEL, metavar="NAME")
-    max_unscored: str | int | float = option("0", note=FRACTION, panel=LIMITS, metavar="SHARE")
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
     on_notice: Callable[[str], None] = python_only(_ignore, shown=False)

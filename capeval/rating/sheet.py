@@ -97,7 +97,7 @@ def sample_sheet(
     if not 1 <= videos <= len(possible):
         raise UsageError(
             f"{videos} videos were requested, but {len(possible)} are captioned by {by}; "
-            f"use --videos {len(possible)}"
+            f"use --count {len(possible)}"
         )
     rng = np.random.default_rng(seed)
     used: Counter[str] = Counter()

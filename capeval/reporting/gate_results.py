@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capeval.reporting.numbers import beside_limit, plain_number, thousands
-from capeval.scoring import FEWEST_VIDEOS
 from capeval.scoring.comparison_result import Comparison, GateResult, Matrix
 from capeval.scoring.gates import CountOrShare, DifferenceGate, GateOutcome
-from capeval.text import counted, one_line
+from capeval.text import one_line
 
 
 def gate_results(
@@ -34,22 +33,15 @@ def _of_difference(found: Comparison, outcome: GateOutcome, gate: DifferenceGate
     measure = "F1" if gate.measure == "f1" else gate.measure
     what = measure if gate.group == "all" else f"{measure} of {gate.group} elements"
     first, second = one_line(found.first.name), one_line(found.second.name)
-    group = getattr(found.overall, gate.group)
     value = outcome.value
     if value is not None:
         size = beside_limit(abs(value), abs(gate.points))
         way = "below" if value < 0 else "above"
-        where = " at the lower end of the interval" if gate.on == "lower" else ""
-        sentence = f"{what} of {second} is {size} points {way} {first}{where}"
-    elif getattr(group, gate.measure).value is None:
-        sentence = f"{second} has no {what} to compare"
+        sentence = f"{what} of {second} is {size} points {way} {first}"
     else:
-        verb = "is" if group.n == 1 else "are"
-        few = f"{counted(group.n, 'video')} {verb} fewer than {FEWEST_VIDEOS}"
-        sentence = f"the difference in {what} has no interval, because {few}"
+        sentence = f"{second} has no {what} to compare"
     return GateResult(
         gate=gate.name,
-        on=gate.on,
         value=value,
         at_least=gate.points,
         passed=outcome.passed,
@@ -75,7 +67,6 @@ def _of_coverage(
     required = f"{plain_number(number)}%" if least.is_share else thousands(number)
     return GateResult(
         gate="coverage",
-        on="coverage",
         value=outcome.value,
         at_least=number,
         passed=outcome.passed,

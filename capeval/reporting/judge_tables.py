@@ -49,7 +49,7 @@ def judges_headline(listed: JudgeList) -> str:
     return one_line(f"The default judge {default.name} {_ends(default)}{advice}.")
 
 
-def judges_page(listed: JudgeList, *, full: bool, title: str = "") -> Page:
+def judges_page(listed: JudgeList, *, full: bool) -> Page:
     """Return the table of judges, the retired ones only if it is to be `full`."""
     shown = [judge for judge in listed.judges if full or not judge.is_retired]
     notes = []
@@ -77,7 +77,7 @@ def judges_page(listed: JudgeList, *, full: bool, title: str = "") -> Page:
         )
     notes.append("`capeval judges NAME` shows everything about one, such as how it is served.")
     table = Table(
-        title,
+        "",
         [
             Column("Judge", words=True),
             Column("$ in"),

@@ -143,7 +143,6 @@ class GateResult(ResultModel):
     """
 
     gate: str
-    on: Literal["estimate", "lower", "coverage"]
     value: float | None
     at_least: float
     passed: bool

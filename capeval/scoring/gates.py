@@ -6,13 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Literal
 
 from capeval.errors import UsageError
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.comparison_result import Comparison, Matrix
-
-On = Literal["estimate", "lower"]
 
 _SPEC = re.compile(r"(?:(?P<group>[a-z]+)\.)?(?P<measure>[a-z0-9]+)=(?P<points>[^=]*)")
 # A difference of exactly -0.5 points must not fail f1=-0.5 by the last bit of its mean.
@@ -25,14 +22,12 @@ _MOST_VIDEOS = 10**9
 class DifferenceGate:
     """The least difference, second − first, in `points`: negative if a loss is allowed.
 
-    `group` is "all" or a type of element; `on` says what must reach it, the estimate or the lower
-    end of its interval.
+    `group` is "all" or a type of element.
     """
 
     group: str
     measure: str
     points: float
-    on: On = "estimate"
 
     @property
     def name(self) -> str:
@@ -82,7 +77,7 @@ class CountOrShare:
         return self.number * total / 100 if self.is_share else self.number
 
 
-def read_gates(texts: Sequence[str], *, on: On = "estimate") -> list[DifferenceGate]:
+def read_gates(texts: Sequence[str]) -> list[DifferenceGate]:
     """Read `f1=-0.5` or `action.recall=-1`, in points.
 
     >>> read_gates(["action.f1=-1"])[0].name
@@ -104,7 +99,7 @@ def read_gates(texts: Sequence[str], *, on: On = "estimate") -> list[DifferenceG
             raise UsageError(
                 f"--fail-under: {text!r} must end in points from -100 to 100, such as -0.5"
             )
-        gate = DifferenceGate(group, measure, float(points), on)
+        gate = DifferenceGate(group, measure, float(points))
         if any(gate.name == other.name for other in gates):
             raise UsageError(f"--fail-under: {gate.name} is named twice")
         gates.append(gate)
@@ -139,8 +134,7 @@ def apply_gates(
 
 def _difference(found: Comparison, gate: DifferenceGate) -> GateOutcome:
     difference = getattr(getattr(found.overall, gate.group), gate.measure)
-    fraction = difference.value if gate.on == "estimate" else difference.low
-    value = None if fraction is None else 100 * fraction
+    value = None if difference.value is None else 100 * difference.value
     return GateOutcome(gate, value, value is not None and value >= gate.points - _SLACK)
 
 

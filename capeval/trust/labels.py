@@ -41,7 +41,6 @@ def with_labels(
     *,
     runs: Path,
     columns: Mapping[str, str] | None = None,
-    sheet: str | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> JudgedRun:
     """Return a judged run with labels of its captions.
@@ -49,8 +48,8 @@ def with_labels(
     Parameters
     ----------
     labels : a file of human labels; or a judged run, a judge's folder or a `judgments.jsonl`
-    columns, sheet : the columns of a human file by capeval's names, and the sheet of a workbook;
-        rows without a label are left out with a notice
+    columns : the columns of a human file by capeval's names; rows without a label are left out
+        with a notice
 
     Raises
     ------
@@ -60,7 +59,7 @@ def with_labels(
     path = find_metric(labels, runs)
     if path.is_dir() or path.name == "judgments.jsonl":
         return replace(judged, labels=_labels_by_judge(path, judged, on_notice))
-    table = load_human(path, columns=columns, sheet=sheet, missing="drop")
+    table = load_human(path, columns=columns, missing="drop")
     if isinstance(table, RatingTable):
         raise InputError(
             "has ratings of captions; calibrated scores need labels of elements "

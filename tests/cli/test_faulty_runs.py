@@ -98,7 +98,7 @@ COMMANDS = {
     "leaderboard": (3, "leaderboard"),
     "judge": (0, "judge --judge lexical --json"),
     "correlate": (0, "correlate --human human.csv --missing drop"),
-    "rate sheet": (0, "rate sheet --videos 3"),
+    "rate sheet": (0, "rate sheet --count 3"),
 }
 
 

@@ -143,8 +143,8 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("judge good.jsonl good.jsonl --annotations good.json --judge lexical", "'good'"),
         ("judge good.jsonl --annotations good.json --judge lexical --only z", "--only"),
         (
-            "judge good.jsonl --annotations good.json --judge lexical --max-unscored x",
-            "--max-unscored",
+            "judge good.jsonl --annotations good.json --judge lexical --max-failed x",
+            "--max-failed",
         ),
         (
             "judge good.jsonl --annotations good.json --judge lexical --base-url http://x",

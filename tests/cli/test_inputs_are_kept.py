@@ -80,7 +80,7 @@ def test_a_rating_sheet_replaces_no_annotations() -> None:
     page.parent.mkdir()
     page.write_text("v1 v2 v3")
     judge(page)
-    refused("rate", "sheet", "--run", "mine", "--videos", "3")
+    refused("rate", "sheet", "mine", "--count", "3")
 
 
 def test_a_file_beside_the_annotations_may_be_new_and_earlier_outputs_may_be_replaced() -> None:

@@ -208,7 +208,7 @@ def test_a_server_that_is_down_is_told(work: Workspace) -> None:
 
 def test_filtered_and_over_long_videos_stay_unscored(work: Workspace, endpoint: Endpoint) -> None:
     endpoint.mood(filter=["unit002"], long=["unit009"])
-    ran = work.judge("--json", "--max-unscored", "1")
+    ran = work.judge("--json", "--max-failed", "1")
     assert ran.code == 3
     counts = ran.json["captions"]["counts"]
     assert counts == {"annotated": 12, "captioned": 12, "scored": 10, "unscored": 2}
@@ -222,7 +222,7 @@ def test_filtered_and_over_long_videos_stay_unscored(work: Workspace, endpoint: 
     videos = ran.json["captions"]["videos"].values()
     mean = sum(video["all"]["f1"] for video in videos) / 10
     assert ran.json["captions"]["overall"]["all"]["f1"]["value"] == pytest.approx(mean)
-    assert work.judge("--max-unscored", "50%", "--quiet").code == 0
+    assert work.judge("--max-failed", "50%", "--quiet").code == 0
     assert endpoint.calls() == 30 + 2 + 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,9 +56,10 @@ def test_what_is_no_metric_is_told_for_what_it_is(folder: Path, source: str) -> 
 
 
 def test_a_folder_without_runs_says_what_to_do_first(folder: Path) -> None:
-    done = typed(folder, *CORRELATE, "--runs", "empty")
+    shutil.rmtree(folder / "runs")
+    done = typed(folder, *CORRELATE)
     assert done.err.startswith(
-        "capeval: empty: contains no judged run; run `capeval judge` first (without a name it "
+        "capeval: runs: contains no judged run; run `capeval judge` first (without a name it "
     )
 
 

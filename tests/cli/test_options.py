@@ -31,7 +31,7 @@ from capeval.scoring.gates import CountOrShare
 def test_allowance_is_a_number_or_a_share_of_the_captioned(
     text: str, unscored: int, captioned: int, allowed: bool
 ) -> None:
-    limit = CountOrShare.read(text, "--max-unscored").of(captioned)
+    limit = CountOrShare.read(text, "--max-failed").of(captioned)
     assert (unscored <= limit) is allowed
 
 
@@ -54,14 +54,14 @@ def test_allowance_is_a_number_or_a_share_of_the_captioned(
     ],
 )
 def test_what_is_no_allowance_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="--max-unscored"):
-        CountOrShare.read(text, "--max-unscored")
+    with pytest.raises(UsageError, match="--max-failed"):
+        CountOrShare.read(text, "--max-failed")
 
 
 @settings(deadline=None)
 @given(st.integers(1, 99), st.integers(0, 5000))
 def test_whole_share_of_the_captioned_is_allowed_exactly(percent: int, hundreds: int) -> None:
-    allowance = CountOrShare.read(f"{percent}%", "--max-unscored")
+    allowance = CountOrShare.read(f"{percent}%", "--max-failed")
     assert allowance.of(100 * hundreds) == percent * hundreds
 
 

@@ -20,7 +20,7 @@ from tests.typed import typed
 
 OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
 CORRELATE = ("correlate", "--human", "human.csv", "--metric", "m=old")
-COMPARE = ("compare", "old", "new", "--resamples", "99")
+COMPARE = ("compare", "old", "new")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("leaderboard",),
         ("leaderboard", "--format", "markdown"),
         ("report", "old"),
-        ("rate", "sheet", "--run", "old"),
+        ("rate", "sheet", "old"),
     ],
     ids=" ".join,
 )
@@ -85,7 +85,7 @@ NASTY = "evil\x1b[2J\x9b31m\u202e\u2066\u200b\u2028 caf\u00e9 \u4e2d"
         ("inspect", "old", "a", "--json"),
         ("score", "old", "--out", "/dev/stdout", "-q"),
         ("leaderboard", "--json"),
-        ("compare", "old", "new", "--json", "--resamples", "99"),
+        ("compare", "old", "new", "--json"),
         ("judge", "old", "--judge", "lexical", "--json"),
         ("judge", "old", "--judge", "lexical", "--json", "--dry-run"),
     ],
@@ -124,12 +124,6 @@ def test_help_texts_have_one_style(name: str, command: Any) -> None:
         assert one.metavar or one.is_flag, f"{label} has no name for its value"
         if getattr(one, "is_flag", False):
             assert not one.metavar, label
-        if label == "--runs":
-            assert one.default == ("probes" if name == "probe" else "runs")
-    reads_runs = {"generate", "judge", "score", "report", "inspect", "compare", "leaderboard"}
-    reads_runs |= {"plot", "correlate", "rate sheet", "probe", "metrics"}
-    reads_runs |= {f"mcq {n}" for n in ("answer", "grade", "export", "temporal")}
-    assert ("--runs" in {one.opts[0] for one in command.params}) is (name in reads_runs)
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])

@@ -11,7 +11,7 @@ PRICE = '[prices."judge-model"]\ninput = 1000\noutput = 1000\n'
 
 
 def probing(work: Workspace, *arguments: str) -> tuple[str, ...]:
-    return ("probe", "annotations.json", "--videos", "3", "--base-url", work.url, *arguments)
+    return ("probe", "annotations.json", "--count", "3", "--base-url", work.url, *arguments)
 
 
 def result(work: Workspace, *arguments: str) -> dict[str, Any]:
@@ -59,4 +59,4 @@ def test_unscored_captions_end_with_3(work: Workspace, endpoint: Endpoint) -> No
     done = work.run(*probing(work))
     assert done.code == 3, done
     assert "is unscored: " in done.out
-    assert work.run(*probing(work, "--max-unscored", "100%")).code == 0
+    assert work.run(*probing(work, "--max-failed", "100%")).code == 0

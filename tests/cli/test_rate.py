@@ -21,7 +21,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
-    made = typed(tmp_path, "rate", "sheet", "--videos", "4", "--seed", "0")
+    made = typed(tmp_path, "rate", "sheet", "--count", "4", "--seed", "0")
     assert (made.code, made.err) == (0, "")
     assert "4 videos, 12 captions of 3 runs" in made.out
     assert "videos found: 4 of 4" in made.out
@@ -62,11 +62,9 @@ def test_same_seed_same_bytes_and_a_study_is_not_overwritten(tmp_path: Path) -> 
     command = (
         "rate",
         "sheet",
-        "--videos",
+        "--count",
         "3",
-        "--run",
         "sample-terse",
-        "--run",
         "sample-thorough",
     )
     # Processes of their own: each has its own hashes, and so its own order of sets.
@@ -97,7 +95,7 @@ def test_own_runs_and_videos(tmp_path: Path) -> None:
         run = tmp_path / "runs" / name
         run.mkdir(parents=True)
         shutil.copy(SAMPLE / "captions" / f"{name}.jsonl", run / "captions.jsonl")
-    plain = typed(tmp_path, "rate", "sheet", "--videos", "10")
+    plain = typed(tmp_path, "rate", "sheet", "--count", "10")
     assert plain.code == 2
     assert "name its annotations with --annotations" in plain.err
     films = tmp_path / "films"
@@ -105,8 +103,8 @@ def test_own_runs_and_videos(tmp_path: Path) -> None:
     (films / "sample_01.mp4").write_bytes(b"")
     made = typed(
         tmp_path,
-        *("rate", "sheet", "--videos", "10", "--per-video", "1", "--annotations", "own.json"),
-        *("--video-dir", "films", "--out", "a/b"),
+        *("rate", "sheet", "--count", "10", "--per-video", "1", "--annotations", "own.json"),
+        *("--videos", "films", "--out", "a/b"),
     )
     assert made.code == 0
     assert "10 videos, 10 captions of 2 runs" in made.out
@@ -116,20 +114,20 @@ def test_own_runs_and_videos(tmp_path: Path) -> None:
     assert json.dumps("./../../films/sample_01.mp4") in page
     wrong = typed(
         tmp_path,
-        *("rate", "sheet", "--videos", "1", "--annotations", "own.json", "--video-dir", "nowhere"),
+        *("rate", "sheet", "--count", "1", "--annotations", "own.json", "--videos", "nowhere"),
     )
     assert wrong.code == 2
-    assert "nowhere: is not a folder; name the folder of the videos with --video-dir" in wrong.err
+    assert "nowhere: is not a folder; name the folder of the videos with --videos" in wrong.err
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
     for arguments, message in (
         (
-            ("sheet", "--videos", "40"),
-            "40 videos were requested, but 10 are captioned by all runs; use --videos 10",
+            ("sheet", "--count", "40"),
+            "40 videos were requested, but 10 are captioned by all runs; use --count 10",
         ),
-        (("sheet", "--run", "sample-ters"), "is neither a run's folder nor a run under runs/"),
-        (("sheet", "--run", "sample-terse", "--run", "sample-terse"), "is named twice"),
+        (("sheet", "sample-ters"), "is neither a run's folder nor a run under runs/"),
+        (("sheet", "sample-terse", "sample-terse"), "is named twice"),
         (("merge", "x.csv", "--key", "none.csv"), "none.csv: does not exist"),
         (("merge", "x.csv", "--key", "k.csv", "--out", "x.csv"), "x.csv is one of the files"),
     ):
@@ -140,7 +138,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
 
 
 def test_merge_replaces_nothing_that_differs_unless_told(tmp_path: Path) -> None:
-    assert (typed(tmp_path, "rate", "sheet", "--videos", "1")).code == 0
+    assert (typed(tmp_path, "rate", "sheet", "--count", "1")).code == 0
     exported(tmp_path / "rating" / "key.csv", tmp_path / "ann.csv", "ann")
     command = ("rate", "merge", "ann.csv", "--key", "rating/key.csv")
     human = tmp_path / "human.csv"

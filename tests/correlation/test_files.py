@@ -33,12 +33,12 @@ def values(done: Any) -> dict[str, float]:
 def test_workbooks_and_mapped_columns_give_the_values_of_plain_csv(tmp_path: Path) -> None:
     rows = [(f"v{n}", "m", n, n % 3) for n in range(1, 7)]
     table = [("clip", "Model", "MOS", "note"), *((v, s, y, "-") for v, s, y, _ in rows)]
-    save_workbook(tmp_path / "human.xlsx", [["read me"], ["x"]], others={"Ratings": table})
+    save_workbook(tmp_path / "human.xlsx", table, others={"Notes": [["read me"], ["x"]]})
     csv(tmp_path / "bleu.csv", "clip,Model,bleu,cider", *(f"{v},{s},{x},0" for v, s, _, x in rows))
     mapped = "video_id=clip,system=Model,score=MOS"
     done = correlate(
         tmp_path,
-        *("--human", "human.xlsx", "--sheet", "Ratings", "--metric", "bleu=bleu.csv"),
+        *("--human", "human.xlsx", "--metric", "bleu=bleu.csv"),
         *("--columns", mapped, *FAST, "--json"),
     )
     plain = [("video_id", "system", "score"), *((v, s, y) for v, s, y, _ in rows)]
@@ -71,7 +71,7 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
         columns={"video_id": "what", "system": "by", "score": "good"},
     )
     assert found.results[0].value == 1.0
-    with pytest.raises(UsageError, match=r"`columns` score=gud: no such column in .*h\.csv or "):
+    with pytest.raises(UsageError, match=r"--columns score=gud: no such column in .*h\.csv or "):
         capeval.correlate(
             tmp_path / "h.csv",
             {"m": tmp_path / "m.csv"},

@@ -99,14 +99,11 @@ def test_cells_of_a_workbook_are_read_as_csv_has_them(tmp_path: Path) -> None:
     assert [place.rpartition(" ")[2] for place in table.places] == ["3", "5", "6"]
 
 
-def test_the_first_sheet_is_read_or_the_one_that_is_named(tmp_path: Path) -> None:
+def test_the_first_sheet_is_read(tmp_path: Path) -> None:
     path = save_workbook(
         tmp_path / "t.xlsx", [["a"], ["1"]], title="First", others={"Old": [["b"], ["2"]]}
     )
     assert read_table(path).columns == {"a": ["1"]}
-    assert read_table(path, "Old").columns == {"b": ["2"]}
-    with pytest.raises(InputError, match='has no sheet "Older"; it has First, Old'):
-        read_table(path, "Older")
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
 async def test_shuffled_frames_are_exactly_the_ordered_ones(tmp_path: Path) -> None:
     questions = own_folder(tmp_path / "q", {}, {})
     _, ordered = await answered(tmp_path, questions, "--frames", "6")
-    _, one = await answered(tmp_path, questions, "--frames", "6", "--order", "shuffled")
-    other = (*("--frames", "6", "--order", "shuffled"), *("--seed", "1"))
+    _, one = await answered(tmp_path, questions, "--frames", "6", "--shuffle")
+    other = (*("--frames", "6", "--shuffle"), *("--seed", "1"))
     _, two = await answered(tmp_path, questions, *other)
     names = {path.name for path in (tmp_path / "runs" / "mcq" / "own").iterdir()}
     assert names == {"m@6", "m@6+shuffled", "m@6+shuffled-seed1"}
@@ -361,7 +361,7 @@ async def test_a_run_with_other_settings_is_refused(tmp_path: Path) -> None:
 WRONG = [
     (("--single", "last"), "--single"),
     (("--single", "first", "--frames", "4"), "--single shows one frame"),
-    (("--single", "first", "--order", "shuffled"), "--single shows one frame"),
+    (("--single", "first", "--shuffle"), "--single shows one frame"),
     (("--single", "column:best"), "has no such field"),
     (("--single", "column:word"), "must be the index of a frame"),
     (("--single", "column:half"), "must be the index of a frame"),
@@ -371,11 +371,10 @@ WRONG = [
     (("--single", "-1"), "--single"),
     (("--single", "5.0"), "--single"),
     (("--blind", "--frames", "4"), "--blind shows no frames"),
-    (("--order", "shuffled", "--frames", "1"), "--order shuffled needs several frames"),
-    (("--order", "shuffled", "--frames", "7,"), "--order shuffled needs several frames"),
+    (("--shuffle", "--frames", "1"), "--shuffle needs several frames"),
+    (("--shuffle", "--frames", "7,"), "--shuffle needs several frames"),
     (("--blind", "--subtitles", "."), "--blind shows no frames"),
     (("--symbols", "roman"), "--symbols"),
-    (("--order", "reversed"), "--order"),
     (("--only", "q9"), "no question has the id"),
     (("--where", "word=that"), "no question has this value"),
     (("--subtitles", "nowhere"), "nowhere"),
@@ -463,9 +462,7 @@ def test_a_system_prompt_reaches_captioners_that_have_no_place_for_it(
 def test_shuffled_frames_keep_the_times_of_the_ordered_ones(tmp_path: Path) -> None:
     captioner = Scoring()
     questions = own_folder(tmp_path / "q")
-    made = capeval.mcq_answer(
-        captioner, questions, frames=6, order="shuffled", runs=tmp_path / "runs"
-    )
+    made = capeval.mcq_answer(captioner, questions, frames=6, shuffle=True, runs=tmp_path / "runs")
     (request,) = captioner.requests
     assert list(request.times) == sorted(request.times)
     assert list(request.indices) == sorted(request.indices)
@@ -476,7 +473,7 @@ def test_shuffled_frames_keep_the_times_of_the_ordered_ones(tmp_path: Path) -> N
 def test_a_single_frame_that_cannot_be_shuffled_is_reported(tmp_path: Path) -> None:
     questions = own_folder(tmp_path / "q", {}, {})
     made = capeval.mcq_answer(
-        Scoring(), questions, frames="0.5fps", order="shuffled", runs=tmp_path / "runs"
+        Scoring(), questions, frames="0.5fps", shuffle=True, runs=tmp_path / "runs"
     )
     assert made.warnings == {"a single frame has no order": 2}
 
@@ -505,7 +502,7 @@ def test_a_video_is_decoded_once_for_its_questions(tmp_path: Path) -> None:
 
     rows: list[dict[str, Any]] = [{"video": f"v{n % 4}"} for n in range(12)]
     questions = own_folder(tmp_path / "q", *rows)
-    capeval.mcq_answer(Scoring(), questions, frames=Counting(), readers=2, runs=tmp_path / "runs")
+    capeval.mcq_answer(Scoring(), questions, frames=Counting(), runs=tmp_path / "runs")
     assert sorted(reads) == ["v0", "v1", "v2", "v3"]
 
 

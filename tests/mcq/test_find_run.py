@@ -45,7 +45,7 @@ def answered(place: str, replies: str = "AB", questions: int | None = None) -> P
 
 def test_a_run_is_graded_by_its_name_and_keeps_its_grades(typed: Typed) -> None:
     run = answered("runs/mcq/own/mine@8")
-    code, out, _ = typed("grade", "mine@8", "--resamples", "99")
+    code, out, _ = typed("grade", "mine@8")
     assert code == 0
     assert out.rstrip().endswith("runs/mcq/own/mine@8/grades.json")
     stored = json.loads((run / "grades.json").read_text("utf-8"))
@@ -116,8 +116,8 @@ def test_a_run_that_is_not_graded_says_how(typed: Typed) -> None:
 
 def test_an_unfinished_run_says_how_many_questions_have_a_response(typed: Typed) -> None:
     answered("runs/mcq/own/half", replies="AB", questions=5)
-    code, _, err = typed("grade", "half", "--resamples", "99")
+    code, _, err = typed("grade", "half")
     assert code == 0
     assert "2 of the run's 5 questions have a response" in err
     answered("runs/mcq/own/whole", replies="AB", questions=2)
-    assert "have a response" not in typed("grade", "whole", "--resamples", "99")[2]
+    assert "have a response" not in typed("grade", "whole")[2]

@@ -484,7 +484,7 @@ def test_responses_to_other_questions_are_left_out_with_a_notice(tmp_path: Path)
     asked = write(tmp_path / "q.jsonl", [own_question(1)])
     found = capeval.mcq_grade(file, questions=asked, on_notice=notices.append)
     assert found.counts.responses == 1
-    assert notices == ["`questions`: 2 responses to other questions are left out"]
+    assert notices == ["--questions: 2 responses to other questions are left out"]
 
 
 def test_unknown_strategy_and_missing_model_are_refused(tmp_path: Path) -> None:

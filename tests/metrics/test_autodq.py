@@ -288,9 +288,7 @@ def test_a_reference_that_fails_is_paid_for_once(tmp_path: Path) -> None:
         is_reference = prompt.startswith("List") and "brown dog" in prompt
         return "none" if is_reference else reply_to(prompt)
 
-    found, client, _ = measured(
-        "autodq", tmp_path, script, captions, max_concurrency=1, max_unscored=4
-    )
+    found, client, _ = measured("autodq", tmp_path, script, captions, max_concurrency=1)
     assert len(found.results[0].unscored) == 4
     assert len(client.requests) == 3
 

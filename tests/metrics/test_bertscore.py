@@ -216,7 +216,7 @@ def test_what_is_no_number_is_unscored(encoder: Encoder, measure: Measure) -> No
         ({"rescale": "nowhere.tsv"}, "nowhere.tsv: does not exist"),
         ({"rescale": "en"}, 'bert-score has no baseline "en" of '),
         ({"rescale": "bad.csv"}, "bad.csv: must have a line LAYER,P,R,F for layer 3"),
-        ({"device": "tpu"}, "`device` tpu: must be one of"),
+        ({"device": "tpu"}, "--device tpu: must be one of"),
     ],
 )
 def test_a_wrong_setting_is_one_line(

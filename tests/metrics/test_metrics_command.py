@@ -158,7 +158,7 @@ def test_what_is_no_value_leaves_a_caption_unscored(tmp_path: Path) -> None:
     for row, reason in zip(found, MALFORMED.values(), strict=True):
         assert row["value"] is None
         assert row["reason"].startswith(reason)
-    assert typed(tmp_path, *FILES, "hostile", "--max-unscored", len(MALFORMED)).code == 0
+    assert typed(tmp_path, *FILES, "hostile", "--max-failed", len(MALFORMED)).code == 0
 
 
 BROKEN = {
@@ -206,7 +206,7 @@ FAULTS: list[tuple[list[str], str]] = [
     (["--candidates", "lines:gone", "--references", "r.json"], "gone: does not exist"),
     (["c.json"], "c.json: name its annotations with --annotations"),
     ([*FILES[1:5], "--only", "9"], 'no caption has the index "9"'),
-    ([*FILES[1:5], "--max-unscored", "x"], "--max-unscored"),
+    ([*FILES[1:5], "--max-failed", "x"], "--max-failed"),
     (
         [*FILES[1:5], "--metric", "meteor"],
         'metrics.metoer: is not a metric; did you mean "meteor"?',
@@ -302,7 +302,7 @@ def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
     assert found.results[0].summaries["unigram-f1"].value == 0.25
     with pytest.raises(InputError, match='references: index "1": references'):
         capeval.measure(candidates={"1": "A."}, references={"1": []})
-    with pytest.raises(UsageError, match="name their file with `references`"):
+    with pytest.raises(UsageError, match="name their file with --references"):
         capeval.measure(candidates={"1": "A."})
 
 

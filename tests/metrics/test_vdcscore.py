@@ -298,9 +298,9 @@ def test_candidates_need_no_references_for_it(tmp_path: Path) -> None:
     found = of_candidates(metric=["vdcscore", "length"], qa=ONE, cache=cache)
     assert of(found, ACCURACY).value == 1
     assert found.results[1].summaries["length"].value == 3
-    with pytest.raises(UsageError, match="name their file with `references`"):
+    with pytest.raises(UsageError, match="name their file with --references"):
         of_candidates(metric=["vdcscore", "unigram-f1"], qa=ONE, cache=cache)
-    with pytest.raises(UsageError, match="name their file with `qa`"):
+    with pytest.raises(UsageError, match="name their file with --qa"):
         of_candidates(metric=["vdcscore"], cache=cache)
 
 

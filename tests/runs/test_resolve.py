@@ -241,7 +241,7 @@ COMMANDS = {
     "report": ("report", "NAME", "--frames", "0", "--out", "out.html"),
     "leaderboard": ("leaderboard", "NAME"),
     "correlate": ("correlate", "--human", "human.csv", "--metric", "m=NAME"),
-    "rate": ("rate", "sheet", "--run", "NAME"),
+    "rate": ("rate", "sheet", "NAME"),
 }
 
 

@@ -163,10 +163,10 @@ def test_what_is_built_is_judged_and_compared_as_any_run() -> None:
 
 
 def test_other_probes_need_another_run() -> None:
-    capeval.probe(judge="lexical", videos=3)
+    capeval.probe(judge="lexical", count=3)
     with pytest.raises(InputError, match="has different captions from the probes of 4 videos"):
-        capeval.probe(judge="lexical", videos=4)
-    assert capeval.probe(judge="lexical", videos=4, run="four").videos == 4
+        capeval.probe(judge="lexical", count=4)
+    assert capeval.probe(judge="lexical", count=4, run="four").videos == 4
 
 
 def test_annotations_in_memory_and_the_file_of_the_result() -> None:
@@ -180,7 +180,7 @@ def test_annotations_in_memory_and_the_file_of_the_result() -> None:
     [
         ({"annotations": [SAMPLE[0]] * 2}, "the same index twice"),
         ({"annotations": []}, "no probe can be built"),
-        ({"videos": 0}, "videos must be at least 1"),
+        ({"count": 0}, "count must be greater than or equal to 1"),
         ({"out": "probes/sample/labels.csv"}, "is one of the files to be read"),
     ],
 )

@@ -212,12 +212,11 @@ def cards_of(run: JudgedRun, human: HumanLabels | None = None) -> list[VideoCard
 def load_human_labels(
     path: Path,
     columns: Mapping[str, str] | None = None,
-    sheet: str | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> HumanLabels:
     """Read a human file of element labels; elements without a label are left out with a notice.
 
-    `columns` are the file's by capeval's names, `sheet` is that of a workbook.
+    `columns` are the file's by capeval's names.
 
     Raises
     ------
@@ -227,7 +226,7 @@ def load_human_labels(
         It has ratings of whole captions.
     """
 
-    table = load_human(path, columns=columns, sheet=sheet, missing="drop")
+    table = load_human(path, columns=columns, missing="drop")
     if not isinstance(table, LabelTable):
         raise UsageError(f"{path}: has ratings of whole captions; --human needs labels of elements")
     for line in (*table.notices, *table.warnings):
