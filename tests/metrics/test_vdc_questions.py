@@ -66,10 +66,10 @@ def test_both_layouts_are_read(name: str, content: str, tmp_path: Path) -> None:
 
 
 def test_of_two_different_lists_the_last_counts(tmp_path: Path) -> None:
-    other = [*GOOD, {"question": "r", "answer": "b"}]
-    lines = [{"1": GOOD * 2, "22": GOOD}, {"1": other}]
+    other = [*GOOD, {"question": "r", "answer": "b"}, {"question": "s", "answer": "c"}]
+    lines = [{"1": GOOD, "22": GOOD}, {"1": other}]
     done = estimated(tmp_path, "qa.jsonl", "\n".join(map(json.dumps, lines)))
-    assert done.json["calls"] == 6
+    assert done.json["calls"] == 8
     assert 'qa.jsonl: different lists of questions for 1 video (such as "1")' in done.err
 
 
