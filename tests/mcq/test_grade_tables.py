@@ -126,7 +126,7 @@ def test_select_all_names_what_it_leaves_out(tmp_path: Path) -> None:
     capeval.mcq_grade(tomato(tmp_path), select="all", on_notice=notices.append)
     assert len(notices) == 1
     assert "leaves out those with likelihoods" in notices[0]
-    assert notices[0].endswith("and exact+llm and tomato (they need `llm`)")
+    assert notices[0].endswith("and exact+llm and tomato (they need --llm)")
 
 
 def test_questions_in_place_of_responses_are_named(tmp_path: Path) -> None:

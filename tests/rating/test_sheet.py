@@ -90,7 +90,7 @@ def test_only_videos_that_enough_systems_captioned_are_drawn() -> None:
         "v03",
         "v04",
     }
-    with pytest.raises(UsageError, match="2 are captioned by all runs; use --videos 2"):
+    with pytest.raises(UsageError, match="2 are captioned by all runs; use --count 2"):
         sample_sheet(ANNOTATIONS, some, videos=3)
     assert len(sample_sheet(ANNOTATIONS, some).items) == 2 * 3
     some["delta"] = {}

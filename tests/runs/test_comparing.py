@@ -112,7 +112,7 @@ def test_unlike_judges_and_prompts_are_refused_with_the_reason(other: str) -> No
         compared("old", "new")
     assert str(error.value) == (
         f"old and new cannot be compared because they differ: {message}; "
-        "judge them in the same way, or compare them nevertheless with `allow_mismatch`"
+        "judge them in the same way, or compare them nevertheless with --allow-mismatch"
     )
     found = compared("old", "new", allow_mismatch=True)
     assert (found.comparable, "; ".join(found.unlike)) == (False, message)
