@@ -155,21 +155,19 @@ def _check_of(options: type, name: str) -> tuple[Option, list[Any], Any]:
     return found, kinds, TypeAdapter[Any](functools.reduce(operator.or_, kinds))
 
 
-_NAMES: dict[str, Any] = {each.__name__: each for each in (str, int, Path)}
-_NAMES |= {"Sequence": Sequence, "Mapping": Mapping, "Callable": Callable, "Any": Any}
+_NAMES: dict[str, Any] = {"None": NoneType, "str": str, "int": int, "Path": Path}
+_GENERIC: dict[str, Any] = {"Sequence": Sequence[Any], "Mapping": Mapping[Any, Any]}
 
 
 def _alternatives(declared: Any) -> list[Any]:
-    """Return the types that a field admits; those that cannot be imported here as Any."""
+    """Return the types that a field admits; those that a string names in another module as Any.
+
+    Importing the types of such annotations would slow down `--help`.
+    """
     if isinstance(declared, str):
-        # Importing the types of such annotations would slow down `--help`.
-        declared = eval(declared, {}, _Known(_NAMES))  # noqa: S307 - the source's own annotation
+        names = declared.split(" | ")
+        return [_NAMES.get(one, _GENERIC.get(one.partition("[")[0], Any)) for one in names]
     return [*get_args(declared)] if get_origin(declared) in (Union, UnionType) else [declared]
-
-
-class _Known(dict[str, Any]):
-    def __missing__(self, name: str) -> Any:
-        return {"None": None}.get(name, Any)
 
 
 def _constrained(kind: Any, option: Option) -> Any:

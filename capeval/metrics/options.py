@@ -60,15 +60,15 @@ class MetricsOptions(ModelOptions):
     captions: Sequence[str | Path] = option((), typed=False)
     _: KW_ONLY
     metric: Sequence[str] = option((), panel=INPUTS, metavar="NAME", commas=True)
-    annotations: "str | Path | None" = option(None, panel=INPUTS, metavar="FILE")
-    candidates: "Sequence[str | Path] | Mapping[str, str]" = option(
+    annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
+    candidates: Sequence[str | Path] | Mapping[str, str] = option(
         (),
         note="Or a dict of captions by index.",
         kind=list[str] | None,
         panel=INPUTS,
         metavar="FILE",
     )
-    references: "str | Path | Mapping[str, str | Sequence[str]] | None" = option(
+    references: str | Path | Mapping[str, str | Sequence[str]] | None = option(
         None,
         note="Or a dict of texts, or lists of texts, by index.",
         kind=str | None,
@@ -79,7 +79,7 @@ class MetricsOptions(ModelOptions):
     ignore_unknown: bool = option(
         False, "Skip captions of videos without an annotation or reference.", panel=INPUTS
     )
-    qa: "str | Path | Mapping[str, Sequence[Mapping[str, Any]]] | None" = option(
+    qa: str | Path | Mapping[str, Sequence[Mapping[str, Any]]] | None = option(
         None,
         note="Or a dict of lists of questions, by index.",
         kind=str | None,
