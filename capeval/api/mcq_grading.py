@@ -16,7 +16,6 @@ from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
-from capeval.mcq.asked import Asked
 from capeval.mcq.benchmark_files import benchmark_files
 from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
@@ -36,6 +35,7 @@ from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
     STRATEGIES,
+    Asked,
     Convention,
     Decision,
     Strategy,
@@ -81,6 +81,9 @@ def _no_collection() -> Iterator[None]:
         yield
     finally:
         if was:
+            # All objects count as old, and are not searched at once.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 

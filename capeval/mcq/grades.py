@@ -93,7 +93,7 @@ class StrategyGrades(_Part):
     decided_by: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GradedItem:
     """One response and how it was graded; `correct` is None where it is not counted.
 

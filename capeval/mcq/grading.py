@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from capeval.mcq.asked import Asked, letter_of
 from capeval.mcq.breakdown import CHANGES, grouped
 from capeval.mcq.grades import (
     Accuracy,
@@ -21,7 +20,7 @@ from capeval.mcq.grades import (
     Group,
     StrategyGrades,
 )
-from capeval.mcq.strategies import Convention, Decision, Strategy
+from capeval.mcq.strategies import Asked, Convention, Decision, Strategy, letter_of
 from capeval.schema.question import Question
 from capeval.stats.values import Interval, Missing
 from capeval.stats.video_ratios import VideoRatios

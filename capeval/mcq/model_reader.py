@@ -15,8 +15,7 @@ from capeval.llm.asker import Asker
 from capeval.llm.meter import Meter
 from capeval.llm.replies import Number, ReplyForm, in_form, object_of, read_reply
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
-from capeval.mcq.asked import Asked
-from capeval.mcq.strategies import MODEL_FAILED, AskModel, Decision, Strategy
+from capeval.mcq.strategies import MODEL_FAILED, Asked, AskModel, Decision, Strategy
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Progress, Spent, Status, Stored
 from capeval.schema.question import OPTION_LETTERS
