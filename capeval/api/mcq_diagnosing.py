@@ -6,7 +6,7 @@ from pathlib import Path
 
 from capeval.api.mcq_diagnostic_options import McqTemporalOptions
 from capeval.mcq.find_run import RESPONSES, find_grades
-from capeval.mcq.graded_run import read_graded_run
+from capeval.mcq.grades import read_graded_run
 from capeval.mcq.temporal import ROLES, TemporalResult, temporal_result
 from capeval.options import takes
 from capeval.reporting.table import form_for

@@ -34,7 +34,6 @@ from capeval.mcq.responses import load_responses, models_of, responses_hash
 from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
-    STRATEGIES,
     Asked,
     Convention,
     Decision,
@@ -228,7 +227,6 @@ class GradingSession:
             graded,
             signature=str(signature),
             settings=made_with,
-            strategies=STRATEGIES,
             captioning=self._captioning,
         )
         if self.out is not None:

@@ -48,7 +48,7 @@ def filled_template(path: Path, on_notice: Notices = lambda _: None) -> list[Res
     A question without `response`, or where it is null or an empty cell, has no reply; an empty text
     in JSON is an empty reply. InputError if no question has a response.
     """
-    source = read_source(path)
+    source = read_source(path, on_notice)
     if not VIDEO_MME.fits(source):
         message = "has neither responses, as JSON lines, nor the layout of Video-MME's results"
         raise InputError(message, file=path)

@@ -145,30 +145,20 @@ class Source:
     ----------
     value : of JSON that is one value, that value; else None
     records : of a table, parquet, JSON lines or a JSON list of objects
-    fault : the error of JSON that can only be read without its trailing commas
     """
 
     file: Path
     value: Any = None
     records: Sequence[Record] = ()
-    fault: InputError | None = None
 
     def columns(self) -> frozenset[str]:
         """Return the names of the first record's fields."""
         return frozenset(self.records[0].fields) if self.records else frozenset()
 
 
-def is_folder(path: Path) -> bool:
-    """Return whether a path is a folder; no name is too long or otherwise impossible."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
-def read_source(file: Path) -> Source:
+def read_source(file: Path, on_notice: Notices) -> Source:
     """Read a question file, whose kind is recognised from its content; a folder has no content."""
-    if is_folder(file):
+    if file.is_dir():
         return Source(file)
     text = "" if is_binary_table(file) else read_text(file)
     if text.lstrip()[:1] not in ("{", "["):
@@ -178,21 +168,22 @@ def read_source(file: Path) -> Source:
     if first[0] == "{" and rest.strip() and _is_json(first, file):
         lines = json_lines(text, file=file)
         return Source(file, records=[_record(file, f"line {n}", value) for n, value in lines])
-    fault = None
     try:
         value = parse_json(text, file=file)
     except InputError as error:
-        relaxed = _STRING_OR_TRAILING_COMMA.sub(lambda found: found[1] or " ", text)
-        if relaxed == text or not _is_json(relaxed, file):
-            raise
-        value, fault = parse_json(relaxed, file=file), error
+        # Video-MME's template is published so.
+        value = parse_json(
+            _STRING_OR_TRAILING_COMMA.sub(lambda found: found[1] or " ", text), file=file
+        )
+        on_notice(
+            f"{file}: has trailing commas, which JSON forbids; they are ignored "
+            f"(the first at {error.where})"
+        )
     values = value if isinstance(value, list) else [value]
     if not values:
         raise InputError("has no questions", file=file)
     places = [f"entry {n}" if value is values else "line 1" for n in range(1, len(values) + 1)]
-    return Source(
-        file, value, [_record(file, *one) for one in zip(places, values, strict=True)], fault
-    )
+    return Source(file, value, [_record(file, *one) for one in zip(places, values, strict=True)])
 
 
 def _is_json(text: str, file: Path) -> bool:
@@ -214,7 +205,7 @@ def _record(file: Path, place: str, value: Any) -> Record:
 
 def _as_they_are(source: Source, _: Notices) -> Iterable[Record]:
     if not source.records:
-        message = "is a folder; name a file" if is_folder(source.file) else "has no questions"
+        message = "is a folder; name a file" if source.file.is_dir() else "has no questions"
         raise InputError(message, file=source.file)
     return source.records
 
@@ -230,7 +221,6 @@ class Layout:
     answers : how the right option is given
     needs : the fields by which the layout is recognised
     records : yields the records, one for each question, under the file's names
-    trailing_commas : whether JSON with trailing commas is accepted, with a notice
     ignored : fields that do not become tags
     """
 
@@ -239,7 +229,6 @@ class Layout:
     needs: frozenset[str]
     names: Mapping[str, str] = field(default_factory=dict)
     records: Callable[[Source, Notices], Iterable[Record]] = _as_they_are
-    trailing_commas: bool = False
     ignored: frozenset[str] = frozenset()
 
     def fits(self, source: Source) -> bool:
@@ -248,13 +237,6 @@ class Layout:
 
     def questions(self, source: Source, on_notice: Notices) -> Iterator[tuple[str, Question]]:
         """Yield the questions of a file that has been read, each with its place."""
-        if source.fault is not None:
-            if not self.trailing_commas:
-                raise source.fault
-            on_notice(
-                f"{source.file}: has trailing commas, which JSON forbids; they are ignored "
-                f"(the first at {source.fault.where})"
-            )
         rows = [(one, self._row(one)) for one in self.records(source, on_notice)]
         for (record, row), letter in zip(rows, self._letters(rows), strict=True):
             tags = dict(row.__pydantic_extra__ or {})
@@ -379,7 +361,7 @@ def _of_tomato(source: Source, on_notice: Notices) -> Iterator[Record]:
     demonstration type.
     """
     sources = [source]
-    if is_folder(source.file):
+    if source.file.is_dir():
         files = {name: source.file / f"{name}.json" for name in REASONING_TYPES}
         names = [file.name for file in files.values()]
         lacking = [file.name for file in files.values() if not file.exists()]
@@ -391,10 +373,8 @@ def _of_tomato(source: Source, on_notice: Notices) -> Iterator[Record]:
                 f"{source.file}: has {counted(len(files) - len(lacking), 'file')} of TOMATO's "
                 f"{len(files)}; without {listed(lacking, len(files))}"
             )
-        sources = [read_source(file) for file in files.values() if file.exists()]
+        sources = [read_source(file, on_notice) for file in files.values() if file.exists()]
     for one in sources:
-        if one.fault is not None:
-            raise one.fault
         if not isinstance(one.value, dict):
             raise InputError('must be a JSON object of questions such as {"0": {…}}', file=one.file)
         for number, value in one.value.items():
@@ -448,7 +428,7 @@ def _of_template(source: Source, on_notice: Notices) -> Iterator[Record]:
 class _Tomato(Layout):
     def fits(self, source: Source) -> bool:
         first = next(iter(source.value.values()), None) if isinstance(source.value, dict) else None
-        return is_folder(source.file) or (isinstance(first, dict) and "options" in first)
+        return source.file.is_dir() or (isinstance(first, dict) and "options" in first)
 
 
 class _VideoMme(Layout):
@@ -481,6 +461,5 @@ VIDEO_MME = _VideoMme(
     frozenset({"question_id", "question", "options", "answer"}),
     {"id": "question_id", "video": "videoID"},
     _of_template,
-    trailing_commas=True,
     ignored=frozenset({"response"}),
 )

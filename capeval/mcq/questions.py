@@ -53,7 +53,7 @@ def load_questions(path: Path | str, on_notice: Notices = lambda _: None) -> tup
             f"no layout of questions is called {shown(name)}; there are {', '.join(LAYOUTS)}"
             f"{nearest(name, [*LAYOUTS])}"
         )
-    source = read_source(file)
+    source = read_source(file, on_notice)
     layout = _recognised(source) if name is None else LAYOUTS[name]
     places: dict[str, str] = {}
     questions = []
@@ -75,7 +75,7 @@ def _recognised(source: Source) -> Layout:
     for layout in LAYOUTS.values():
         if layout.fits(source):
             return layout
-    raise source.fault or _unknown(source)
+    raise _unknown(source)
 
 
 def _unknown(source: Source) -> InputError:

@@ -18,8 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import InputError, UsageError
 from capeval.mcq.breakdown import MAIN_WAYS, grouped
-from capeval.mcq.graded_run import GradedRun, shown_by
-from capeval.mcq.grades import GradedItem
+from capeval.mcq.grades import GradedItem, GradedRun, shown_by
 from capeval.stats.values import Floats, Interval, Mask, Missing, Value
 from capeval.stats.video_ratios import VideoRatios
 from capeval.text import counted, listed
@@ -258,7 +257,7 @@ def temporal_result(
         if len(names) > 1:
             raise UsageError(f"the runs are of several {about}: {listed(names)}")
     answers = {
-        role: {(one.benchmark, one.id): one for one in run.answers} for role, run in runs.items()
+        role: {(one.benchmark, one.id): one for one in run.items} for role, run in runs.items()
     }
     questions = _questions(runs, answers)
     first = next(iter(runs.values()))
@@ -298,7 +297,7 @@ def temporal_result(
 
 
 def _label(role: Role, run: GradedRun) -> str:
-    labels = {shows.label for one in run.answers if (shows := shown_by(one.frames))}
+    labels = {shows.label for one in run.items if (shows := shown_by(one.frames))}
     return labels.pop() if len(labels) == 1 else SHOWN[role]
 
 

@@ -90,8 +90,9 @@ class AutoDQ(ChatMetric):
     name = "autodq"
     outputs = (Output(PRECISION), Output(RECALL), Output(F1))
     # Both texts are split into events, and both lists of events checked. The prompts have 209 and
-    # 161 tokens; ten events of 14 tokens each are sent to be checked, with 14 for their numbers.
-    usual = Usage(calls=4, input_tokens=1300, output_tokens=560)
+    # 161 tokens. DREAM-1K has 6.3 events of 9 tokens for each video; each is written once (11 with
+    # its quotes), sent once with its number (17), and answered once (10).
+    usual = Usage(calls=4, input_tokens=960, output_tokens=270)
     times_sent = 2
     form = AutoDQSettings
     chosen: AutoDQSettings

@@ -27,7 +27,7 @@ from capeval.files.jsonl import dumps
 from capeval.files.reading import read_text, reading
 from capeval.mcq.breakdown import MAIN_WAYS, ORDERS
 from capeval.mcq.find_run import all_grades
-from capeval.mcq.graded_run import GradedRun, GroupAccuracy, read_graded_run, shown_by
+from capeval.mcq.grades import GradedRun, Group, read_graded_run, shown_by
 from capeval.reporting.calibrated_tables import with_calibrated
 from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import (
@@ -92,6 +92,17 @@ _VIEWS: dict[str, tuple[View, ...]] = {
     "all": VIEWS,
 }
 _PUBLISHED = Path(__file__).with_name("published")
+
+
+@dataclass(frozen=True)
+class GroupAccuracy:
+    """The accuracy of a group of questions with its 95% interval, and that of its baselines."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    baselines: Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -610,7 +621,7 @@ def question_board(
     groups: dict[tuple[str, ...], list[GradedRun]] = {}
     for run in read:
         how = {name: value for name, value in run.settings.items() if name not in _OWN}
-        ids = sorted(f"{one.benchmark}\t{one.id}" for one in run.answers)
+        ids = sorted(f"{one.benchmark}\t{one.id}" for one in run.items)
         key = (run.benchmark, dumps(how), hashlib.sha256("\n".join(ids).encode()).hexdigest())
         groups.setdefault(key, []).append(run)
     sections = [_question_section(members, by) for members in groups.values()]
@@ -623,7 +634,7 @@ def question_board(
 
 
 def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
-    benchmark, questions = runs[0].benchmark, len(runs[0].answers)
+    benchmark, questions = runs[0].benchmark, len(runs[0].items)
     way = by or _COLUMNS.get(benchmark) or next(iter(runs[0].by), "")
     order = {name: at for at, name in enumerate(ORDERS.get(way, ()))}
     names = dict.fromkeys(name for run in runs for name in run.by.get(way, {}))
@@ -677,16 +688,16 @@ def _accuracy(row: QuestionRow) -> float:
 
 
 def _question_row(run: GradedRun, way: str, repeated: bool) -> QuestionRow:
-    shown = {s for one in run.answers if (s := shown_by(one.frames))}
+    shown = {s for one in run.items if (s := shown_by(one.frames))}
     labels = sorted({one.label for one in shown})
     less = bool(shown) and all(one.role != "multi" for one in shown)
     return QuestionRow(
         name=f"{run.name} ({run.path})" if repeated else run.name,
-        overall=run.overall,
-        cells=run.by.get(way, {}),
+        overall=_of_group(run.overall),
+        cells={name: _of_group(group) for name, group in run.by.get(way, {}).items()},
         frames=(" and ".join(labels) if len(labels) < 3 else "several") or None,
-        scored=sum(one.correct is not None for one in run.answers),
-        asked=len(run.answers),
+        scored=sum(one.correct is not None for one in run.items),
+        asked=len(run.items),
         model=run.model,
         path=run.path,
         group="diagnostic" if less else "",
@@ -707,6 +718,11 @@ def _baselines(runs: Sequence[GradedRun], way: str, groups: Sequence[str]) -> li
         for name, value in widest.overall.baselines.items()
         if value is not None
     ]
+
+
+def _of_group(group: Group) -> GroupAccuracy:
+    one = group.accuracy
+    return GroupAccuracy(one.value, one.low, one.high, group.n, group.baselines)
 
 
 def _plain(value: float | None, n: int) -> GroupAccuracy:

@@ -301,15 +301,6 @@ async def test_a_part_of_a_mixed_file_belongs_to_the_same_run(tmp_path: Path) ->
     assert "answered 1/1, 0 of them now" in said.out
 
 
-async def test_one_frame_of_that_number_and_so_many_frames_are_two_runs(tmp_path: Path) -> None:
-    questions = own_folder(tmp_path / "q")
-    for arguments in (("--single", "5"), ("--frames", "5")):
-        said, _ = await answered(tmp_path, questions, *arguments)
-        assert said.code == 0, said.err
-    names = {path.name for path in (tmp_path / "runs" / "mcq" / "own").iterdir()}
-    assert names == {"m@frame-5", "m@5"}
-
-
 async def test_a_failed_call_has_no_line_beside_that_of_its_repetition(tmp_path: Path) -> None:
     """A run that is killed while it makes failed calls again can be graded."""
     questions = own_folder(tmp_path / "q", *({"question": f"Bad {n}?"} for n in range(4)), {})
@@ -347,15 +338,6 @@ async def test_the_last_shard_takes_in_the_others(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "mcq" / "tomato" / "m@2"
     assert {path.name for path in folder.iterdir()} == {"manifest.json", "responses.jsonl"}
     assert len(lines(folder / "responses.jsonl")) == 6
-
-
-async def test_a_run_with_other_settings_is_refused(tmp_path: Path) -> None:
-    questions = own_folder(tmp_path / "q")
-    await answered(tmp_path, questions, "--frames", "2", "--run", "mine")
-    said, requests = await answered(tmp_path, questions, "--frames", "3", "--run", "mine")
-    assert (said.code, requests) == (2, [])
-    assert 'frames "2" (now "3")' in said.err
-    assert len(said.lines) == 1
 
 
 WRONG = [

@@ -134,12 +134,6 @@ def test_a_mistake_is_named_with_its_place(case: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_mistake_in_a_table_is_named_with_its_line() -> None:
-    rows = [tuna(), tuna(index=8, candidates="['a' 'b', 'c']")]
-    with pytest.raises(InputError, match=r"^q\.tsv: line 3: candidates: is not a list"):
-        load(tsv(*rows), "q.tsv")
-
-
 # TOMATO
 
 
@@ -201,7 +195,6 @@ def test_a_mistake_in_tomato_is_named(fields: dict[str, Any], message: str) -> N
         ("count.json", {"0": tomato(), "1": 3}, "question 1: must be a JSON object, not 3"),
         ("tomato:count.json", [tomato()], 'must be a JSON object of questions such as {"0"'),
         ("tomato:count.json", {}, "has no questions"),
-        ("count.json", json.dumps({"0": tomato()})[:-1] + ",}", "line 1: broken JSON at column"),
     ],
 )
 def test_a_file_of_another_form_is_not_tomato(name: str, value: Any, message: str) -> None:
@@ -219,12 +212,6 @@ def test_the_reasoning_type_of_tomato_is_the_name_of_the_file() -> None:
 def test_a_folder_without_any_file_of_tomato_is_refused() -> None:
     with pytest.raises(InputError, match=r"^\.: has none of TOMATO's files \(count\.json, "):
         load_questions(".")
-
-
-@pytest.mark.parametrize("name", ["x" * 300, "none.json", "/dev/null"])
-def test_a_path_without_a_file_is_refused(name: str) -> None:
-    with pytest.raises(InputError):
-        load_questions(name)
 
 
 # Video-MME
@@ -315,11 +302,6 @@ def test_any_other_field_of_an_own_question_is_a_tag() -> None:
     assert question.benchmark == "mine"
 
 
-def test_own_questions_can_be_a_table() -> None:
-    found = load(tsv(own(options=json.dumps(OPTIONS)), own(id="q2", options=OPTIONS)), "q.csv")
-    assert [question.options for question in found] == [tuple(OPTIONS)] * 2
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -334,7 +316,7 @@ def test_own_questions_can_be_a_table() -> None:
             'entry 1: lacks "video"; did you mean "vdeo"?; questions need id, video',
         ),
         ([{"index": "a", "caption": "x"}], "entry 1: has no known layout of questions (caption,"),
-        ("[" + json.dumps(own()) + ",]", "line 1: broken JSON at column"),
+        ("[" + json.dumps(own()) + "}", "line 1: broken JSON at column"),
         (json.dumps(own()) + "\n{,}\n", "line 2: broken JSON at column 2"),
         ("a,b\n1,2\n", "line 2: has no known layout of questions (a, b)"),
         ("{}", "has no known layout of questions (no fields)"),

@@ -121,14 +121,6 @@ def test_where_grades_some_questions_and_keeps_the_grades_of_the_run(tmp_path: P
         capeval.mcq_grade(file, where=["reasoning_type=cuont"])
 
 
-def test_select_all_names_what_it_leaves_out(tmp_path: Path) -> None:
-    notices: list[str] = []
-    capeval.mcq_grade(tomato(tmp_path), select="all", on_notice=notices.append)
-    assert len(notices) == 1
-    assert "leaves out those with likelihoods" in notices[0]
-    assert notices[0].endswith("and exact+llm and tomato (they need --llm)")
-
-
 def test_questions_in_place_of_responses_are_named(tmp_path: Path) -> None:
     question = {name: value for name, value in line(1, "").items() if name != "reply"}
     del question["benchmark"]

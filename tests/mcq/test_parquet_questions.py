@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +10,6 @@ import pytest
 from capeval.errors import InputError
 from capeval.mcq.questions import load_questions
 from tests.mcq.question_files import OPTIONS, harness, own, tuna, video_mme, write
-
-WITHOUT_PYARROW = """
-import sys
-sys.modules["pyarrow"] = None
-from capeval.mcq.questions import load_questions
-from capeval.errors import MissingExtra
-try:
-    load_questions("q.parquet")
-except MissingExtra as missing:
-    print(missing)
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -64,34 +51,3 @@ def test_a_mistake_in_parquet_is_named_with_its_row() -> None:
     file = write_parquet("q.parquet", [own(level=float("-inf"))])
     with pytest.raises(InputError, match=r"^q\.parquet: row 1: level: must be text, a number"):
         load_questions(file)
-
-
-def test_damaged_parquet_is_refused_in_one_line() -> None:
-    file = Path(write_parquet("q.parquet", [tuna()]))
-    whole = file.read_bytes()
-    for damaged in (whole[:40], whole[:-9] + b"\xff" * 5 + whole[-4:], b"PAR1", b"PAR1" * 9):
-        file.write_bytes(damaged)
-        with pytest.raises(InputError, match=r"^q\.parquet: is damaged parquet \(") as caught:
-            load_questions(file)
-        assert "\n" not in str(caught.value)
-
-
-def test_two_columns_of_one_name_are_refused() -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra data")
-    import pyarrow
-
-    columns = [pyarrow.array(["a"]), pyarrow.array(["b"])]
-    parquet.write_table(pyarrow.Table.from_arrays(columns, ["id", "id"]), "q.parquet")
-    with pytest.raises(InputError, match=r'q\.parquet: has two columns "id"'):
-        load_questions("q.parquet")
-
-
-def test_a_missing_extra_is_named() -> None:
-    Path("q.parquet").write_bytes(b"PAR1")
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_PYARROW], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == (
-        "reading parquet needs pyarrow (not installed): pip install '.[data]' in the clone of "
-        "capeval\n"
-    )

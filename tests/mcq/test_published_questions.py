@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from capeval.mcq.benchmark_files import filled_template
-from capeval.mcq.layouts import REASONING_TYPES
 from capeval.mcq.questions import load_questions, select
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -45,13 +44,6 @@ def test_all_of_tomato_loads() -> None:
     assert {len(question.options) for question in questions} == {3, 4, 5, 6, 7}
     assert len(select(questions, ["motion_type=visual cues"])) == 70
     assert len(select(questions, ["composite=1", "demonstration_type=human"])) < 490
-
-
-@_needs(TOMATO)
-@pytest.mark.parametrize("name", REASONING_TYPES)
-def test_one_file_of_tomato_loads_alone(name: str) -> None:
-    found = load_questions(TOMATO / f"{name}.json")
-    assert found == select(load_questions(TOMATO), [f"reasoning_type={name}"])
 
 
 @_needs(TEMPLATE)

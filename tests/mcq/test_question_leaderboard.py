@@ -114,12 +114,6 @@ def test_published_tables_follow(typed: Typed) -> None:
     assert "1,440" in out
 
 
-def test_published_alone_need_no_run(typed: Typed) -> None:
-    code, out, _ = typed("--published")
-    assert code == 0
-    assert out.startswith("Gemini 1.5 Pro: accuracy 60.8% on TUNA-MCQ, the highest of 21 published")
-
-
 def test_first_screen_has_the_columns_that_fit(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,20 +168,3 @@ def test_csv_has_a_row_for_each_run_and_no_formula(typed: Typed) -> None:
     rows = [*csv.DictReader(io.StringIO(typed("--format", "csv")[1]))]
     assert [row["run"] for row in rows] == ["'=1+1", "chance", "frequent choice"]
     assert {"rotation", "direction", "count_low"} <= {*rows[0]}
-
-
-@pytest.mark.parametrize("form", ["markdown", "latex"])
-def test_every_published_row_is_in_the_tables_of_a_paper(form: str, typed: Typed) -> None:
-    out = typed("--published", "--format", form)[1]
-    for name in ("LLaVA-Video-72B", "Frequent choice", "Yi-VL-34B", "AuroraCap-7B-VID"):
-        assert name in out
-
-
-def test_out_is_written_and_inputs_are_kept(typed: Typed) -> None:
-    file = make("one", paired(1, 0.5)[0])
-    code, out, _ = typed("--out", "board.md")
-    assert (code, Path("board.md").is_file()) == (0, True)
-    assert out.endswith("Written: board.md\n")
-    before = file.read_bytes()
-    assert typed("--out", str(file))[0] == 2
-    assert file.read_bytes() == before

@@ -11,7 +11,7 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
-from capeval.mcq.graded_run import shown_by
+from capeval.mcq.grades import shown_by
 from tests.judged_runs import capeval as type_command
 from tests.mcq.graded_runs import FRAMES, edit, grade, paired
 
@@ -196,22 +196,3 @@ def test_screen_begins_with_the_headline_and_fits(typed: Typed) -> None:
     named: dict[str, Any] = {role: str(run) for role, run in runs.items()}
     found = capeval.mcq_temporal(**named, resamples=FEW)
     assert json.loads(typed(*command(runs, "--json"))[1]) == found.model_dump(mode="json")
-
-
-@pytest.mark.parametrize(
-    ("name", "start"),
-    [("x.md", "**Accuracy"), ("x.tex", "%"), ("x.json", "{"), ("x.csv", "benchmark,model,")],
-)
-def test_out_is_written_in_the_format_of_its_suffix(name: str, start: str, typed: Typed) -> None:
-    runs = make_runs(multi=0.6, single=0.3)
-    code, out, _ = typed(*command(runs, "--out", name))
-    assert code == 0
-    assert out.endswith(f"Written: {name}\n")
-    assert Path(name).read_text(encoding="utf-8").startswith(start)
-
-
-def test_names_from_files_do_not_reach_the_terminal_raw(typed: Typed) -> None:
-    runs = make_runs(multi=0.6, single=0.3, model="evil\x1b[31m[bold]")
-    _, out, _ = typed(*command(runs))
-    assert "\x1b" not in out
-    assert "[bold]" in out

@@ -82,26 +82,12 @@ def test_other_events_are_asked_again_and_then_unscored(reply: str, tmp_path: Pa
     assert all(row["value"] is None and row["reason"] for row in rows)
 
 
-READ_RELATIONS: list[tuple[str, float]] = [
-    (relations("E", "E"), 1.0),
-    (relations("E", "C"), 0.5),
-    (relations("N", "N"), 0.0),
-    ('{"events": [{"id": 2, "relation": "entailment"}, {"id": 1, "relation": "neutral"}]}', 0.5),
-]
-
 UNREAD_RELATIONS = {
     relations("E", "E").replace("2", "1"): "event 1 is answered twice",
     relations("E"): "event(s) 2 are not answered",
     relations("E", "E", "E"): "there is no event 3; ids go from 1 to 2",
     relations("E", "lack"): "events.2.relation: Input should be 'entailment', 'neutral' or",
 }
-
-
-@pytest.mark.parametrize(("reply", "recall"), READ_RELATIONS)
-def test_relations_are_read(reply: str, recall: float, tmp_path: Path) -> None:
-    script = [events("a"), reply, relations("E")]
-    found, *_ = measured("autodq", tmp_path, script, references=LISTED)
-    assert of(found, RECALL).value == recall
 
 
 @pytest.mark.parametrize("reply", UNREAD_RELATIONS)
@@ -236,13 +222,6 @@ def test_without_groups_it_is_the_mean(tmp_path: Path) -> None:
     references[0]["group"] = "a"
     found, _, _ = measured("autodq", tmp_path, script, captions, references)
     assert of(found, PRECISION).groups == {"a": 1.0, "(no group)": 1.25 / 3}
-
-
-def test_nothing_but_empty_captions_has_no_precision_and_no_f1(tmp_path: Path) -> None:
-    found, client, _ = measured("autodq", tmp_path, [], {"1": " "}, LISTED)
-    assert (of(found, RECALL).value, of(found, PRECISION).value) == (0.0, None)
-    assert (of(found, F1).value, of(found, F1).reason) == (None, "there is no precision")
-    assert client.requests == []
 
 
 def test_one_systems_groups_have_a_table(tmp_path: Path) -> None:

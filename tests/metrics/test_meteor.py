@@ -62,13 +62,13 @@ def test_values_are_those_of_the_program(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 ANSWERING = f"""#!{sys.executable}
-import sys, time
+import os, sys, time
 
 for line in sys.stdin:
     if "die" in line:
         sys.exit("java.lang.OutOfMemoryError")
     if line.startswith("SCORE"):
-        time.sleep(0.02)
+        time.sleep(float(os.environ.get("PAUSE", 0)))
         print(*[1] * 23, flush=True)
     else:
         print("0.5\\n" * line.count("|||"), "0.5", sep="", flush=True)
@@ -109,7 +109,7 @@ async def test_ctrl_c_ends_the_program_and_the_rest_is_resumed(answering: Path) 
         (answering / name).write_text(captions, "utf-8")
     command = ("metrics", "--metric", "meteor", "--candidates", "c.json", "--references", "r.json")
     details = answering / "metrics.details" / "meteor.jsonl"
-    process = await start(answering, *command)
+    process = await start(answering, *command, PAUSE="0.2")
     async with asyncio.timeout(60):
         while not (details.exists() and details.read_bytes().count(b"\n") >= 3):
             assert process.returncode is None

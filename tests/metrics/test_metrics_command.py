@@ -282,16 +282,6 @@ def test_a_metric_that_some_captions_lack_is_left_out_of_a_correlation(tmp_path:
     }
 
 
-def test_candidates_alone_say_which_metric_needs_references(tmp_path: Path) -> None:
-    (tmp_path / "c.jsonl").write_text('{"index": "1", "caption": "A dog."}\n', "utf-8")
-    done = typed(tmp_path, "metrics", "--candidates", "c.jsonl")
-    assert done.code == 2
-    assert "unigram-f1 compares captions with references: name their file" in done.err
-    assert typed(tmp_path, "metrics", "--candidates", "c.jsonl", "--metric", "length").code == 0
-    alone = typed(tmp_path, "metrics", "--references", "c.jsonl")
-    assert "--references is for --candidates" in alone.err
-
-
 def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
     (found,) = capeval.measure(
         candidates={"1": "A dog.", "2": ""},

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import capeval
-from capeval.errors import EndpointRefused, InputError, RequestRefused, UsageError
+from capeval.errors import InputError, RequestRefused, UsageError
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
 from tests.metrics.chat_responder import is_comparison, sent
@@ -53,21 +53,6 @@ def of(found: Any, name: str) -> Any:
     return found.results[0].summaries[name]
 
 
-READ_ANSWERS: list[tuple[str, str]] = [
-    (answer(), "a dog"),
-    (answer("  a dog\n"), "a dog"),
-]
-
-
-@pytest.mark.parametrize(("reply", "text"), READ_ANSWERS)
-def test_an_answer_is_read(reply: str, text: str, tmp_path: Path) -> None:
-    found, client, lines = measured("vdcscore", tmp_path, [reply, grade()], qa=ONE)
-    assert len(client.requests) == 2
-    assert lines["1"].details["questions"][0]["predicted"] == text
-    assert sent(client.requests[1].messages[0]["content"])["answer_to_check"] == text
-    assert (of(found, ACCURACY).value, of(found, SCORE).value) == (1.0, 4.0)
-
-
 UNREAD_ANSWERS = {
     answer(""): "answer: the answer must be text",
     answer("…"): "answer: the answer must be text",
@@ -87,21 +72,6 @@ def test_another_answer_is_asked_again_and_then_unscored(reply: str, tmp_path: P
     assert (lines["1"].values, lines["1"].usage.calls) == ({}, 3)
     rows = [json.loads(one) for one in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(row["metric"], row["value"]) for row in rows] == [(ACCURACY, None), (SCORE, None)]
-
-
-@pytest.mark.parametrize(
-    ("reply", "accuracy", "score"),
-    [
-        (grade("yes", 5), 1, 5),
-        (grade("no", 0), 0, 0),
-        (grade("yes", 0), 1, 0),
-        (grade("no", 5), 0, 5),
-    ],
-)
-def test_a_grade_is_read(reply: str, accuracy: float, score: float, tmp_path: Path) -> None:
-    found, client, _ = measured("vdcscore", tmp_path, [answer(), reply], qa=ONE)
-    assert len(client.requests) == 2
-    assert (of(found, ACCURACY).value, of(found, SCORE).value) == (accuracy, score)
 
 
 UNREAD_GRADES = {
@@ -252,21 +222,6 @@ def test_texts_stay_within_their_quotes(text: str, tmp_path: Path) -> None:
     }
     assert "<" not in first + second
     assert of(found, SCORE).value == 1
-
-
-def test_a_refused_key_ends_the_work_and_keeps_what_is_paid(tmp_path: Path) -> None:
-    def script(request: ChatRequest) -> Any:
-        prompt = request.messages[0]["content"]
-        if is_comparison(prompt):
-            return EndpointRefused("the key is refused")
-        return answer(sent(prompt)["question"])
-
-    with pytest.raises(EndpointRefused):
-        measured("vdcscore", tmp_path, script, CAPTIONS, qa=SET)
-    found, client, _ = measured("vdcscore", tmp_path, by_answer(GRADES), CAPTIONS, qa=SET)
-    assert found.results[0].scored == 4
-    asked = [sent(one.messages[0]["content"]) for one in client.requests]
-    assert sum("right_answer" not in one for one in asked) < 9
 
 
 def test_other_questions_are_other_values(tmp_path: Path) -> None:
