@@ -366,8 +366,9 @@ class AnswerWork(StoredWork[Response, Answers]):
                 "was answered with other settings, or not by `capeval mcq answer`; settings cannot "
                 "be mixed in one run"
             )
-        now = {"answer": item.question.answer, "tags": item.question.tags}
-        return _stored(stored.model_copy(update=now))
+        fields = {name: one for name, one in stored if name in Response.model_fields}
+        now = fields | {"answer": item.question.answer} | dict(item.question.tags)
+        return _stored(Response(**now))
 
     def check(self, stored: Sequence[Stored[Response]]) -> None:
         """Refuse a run about other questions with the same ids: its replies would be replaced."""

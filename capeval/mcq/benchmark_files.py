@@ -159,7 +159,7 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
             reason=None if line.response is not None else "no response in the file",
             frames=frames,
             call={} if line.response is None else {"model": file.stem},
-            tags=dict(question.tags) if question else tags,
+            **(dict(question.tags) if question else tags),
         )
 
 

@@ -106,8 +106,8 @@ def _response(value: dict[str, Any], file: Path, number: int) -> Response:
             message = "is a question without a reply; `capeval mcq answer` writes responses"
             raise InputError(message, file=file, where=where) from None
         name, message = complaint(faults)
-        if name.startswith("tags.") and "tags" not in value:
-            name, kinds = name.split(".")[1], "text, a number, true, false, null or a list of texts"
+        if (tag := name.partition(".")[0]) not in Response.model_fields:
+            name, kinds = tag, "text, a number, true, false, null or a list of texts"
             message = f"must be {kinds}, not {shown(value.get(name))}"
         raise InputError(message, file=file, where=where, field=name) from None
     count = len(response.options)

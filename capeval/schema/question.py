@@ -14,7 +14,6 @@ from pydantic import (
     ValidationInfo,
     field_validator,
     model_serializer,
-    model_validator,
 )
 
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -113,7 +112,7 @@ class Response(BaseModel):
 
     Attributes
     ----------
-    id, benchmark, video, question, options, answer, tags : of the `Question`
+    id, benchmark, video, question, options, answer : of the `Question`; its tags are beside them
     reply : None if the call failed; empty if it succeeded without a text
     reason : why there is no reply
     frames : the frames that were shown: `indices`, `policy`, `order`, `single`, ...
@@ -122,7 +121,8 @@ class Response(BaseModel):
     call : what produced the reply: the model, the prompt's hash, the tokens, ...
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, Tag] = Field(init=False)
 
     id: Text
     benchmark: Text
@@ -137,7 +137,11 @@ class Response(BaseModel):
     likelihood: Likelihoods | None = None
     symbols: Literal["letters", "numbers"] = "letters"
     call: Mapping[str, Any] = Field(default_factory=dict)
-    tags: Mapping[str, Tag] = Field(default_factory=dict)
+
+    @property
+    def tags(self) -> Mapping[str, Tag]:
+        """The tags of the question."""
+        return self.__pydantic_extra__
 
     @classmethod
     def to(
@@ -151,31 +155,22 @@ class Response(BaseModel):
     ) -> Response:
         """Return a response to a question."""
         return cls(
-            **question.model_dump(),
+            **question.model_dump(exclude={"tags"}),
+            **question.tags,
             reply=reply,
             reason=reason,
             frames=frames or {},
             likelihood=likelihood,
         )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _gather_tags(cls, value: Any) -> Any:
-        if not isinstance(value, dict) or "tags" in value:
-            return value
-        fields = cls.__pydantic_fields__
-        own = {name: one for name, one in value.items() if name in fields}
-        return own | {"tags": {name: one for name, one in value.items() if name not in fields}}
-
     @model_serializer(mode="wrap")
-    def _spread_tags(self, handler: Any) -> dict[str, Any]:
+    def _without_defaults(self, handler: Any) -> dict[str, Any]:
         line: dict[str, Any] = handler(self)
-        tags = line.pop("tags")
         if not line["call"]:
             del line["call"]
         if line["symbols"] == "letters":
             del line["symbols"]
-        return line | {name: tag for name, tag in tags.items() if name not in line}
+        return line
 
 
 def option_lines(options: Sequence[str], symbols: Sequence[str] = OPTION_LETTERS) -> list[str]:
