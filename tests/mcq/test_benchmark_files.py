@@ -169,28 +169,6 @@ def test_a_model_is_the_name_of_a_file(tmp_path: Path, model: str | None) -> Non
         capeval.mcq_grade(source, layout="tomato", model="m")
 
 
-def test_command_prints_a_headline_and_at_most_a_screen(tmp_path: Path) -> None:
-    lines = [line(n, "C" if n % 3 else "B", kind=f"k{n % 30:02}") for n in range(120)]
-    write(tmp_path / "responses.jsonl", [*lines, line(200, None)])
-    done = typed(tmp_path, "mcq", "grade", "responses.jsonl")
-    assert done.code == 0, done.err
-    first = done.out.splitlines()[0]
-    assert "accuracy 66.7%" in first
-    assert "80/120 replies (exact)" in first
-    assert "1 response unscored" in first
-    assert len(done.out.splitlines()) <= 41
-    assert "By chance: 0" in done.out
-    full = typed(tmp_path, "mcq", "grade", "responses.jsonl", "--full")
-    assert "k29" in full.out
-    assert "k29" not in done.out
-    latex = typed(tmp_path, "mcq", "grade", "responses.jsonl", "--format", "latex")
-    assert r"\begin{table}" in latex.out
-    answer = typed(tmp_path, "mcq", "grade", "responses.jsonl", "--json", "--as", "tuna")
-    assert json.loads(answer.out)["settings"]["as"] == "tuna"
-    wrong = typed(tmp_path, "mcq", "grade", "responses.jsonl", "--as", "mmmu")
-    assert wrong.code == 2
-
-
 def test_names_from_files_cannot_act_on_a_terminal(tmp_path: Path) -> None:
     hostile = "\x1b[31mred\x07"
     lines = [line(n, "C", benchmark=hostile, kind=[hostile, "b"][n % 2]) for n in range(6)]

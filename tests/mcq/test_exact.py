@@ -99,7 +99,6 @@ def test_first_capital_reads_far_fewer_as_a_careful_reader() -> None:
 @pytest.mark.parametrize(
     ("reply", "rule"),
     [
-        ("", "empty"),
         (" \n", "empty"),
         ("C", "symbol"),
         ("Berries.", "text"),
@@ -150,37 +149,14 @@ def test_any_text_is_read_without_an_error(reply: str) -> None:
     assert found.option is None or 0 <= found.option < 4
 
 
+# fmt: off
 HOSTILE = [
-    "A",
-    "A ",
-    "\nA",
-    "((((A",
-    "not ",
-    '"',
-    "[{<*",
-    "if A but B. ",
-    "Apples.\n",
-    "\\boxed{",
-    "\\text{",
+    "A", "A ", "\nA", "((((A", "not ", '"', "[{<*", "if A but B. ", "Apples.\n", "\\boxed{",
+    "\\text{", "<answer>", "the answer is ", "A. wait no B. ", "option ", "$", "答案是",
+    "is most likely the ", '{"answer": "', "<p ", "{{", "\\color{", "A would be ",
+    "Apples and then ", "Apples, which is ", "\n2. a", "A/",
 ]
-HOSTILE += [
-    "<answer>",
-    "the answer is ",
-    "A. wait no B. ",
-    "option ",
-    "$",
-    "答案是",
-    "is most likely the ",
-    '{"answer": "',
-    "<p ",
-    "{{",
-    "\\color{",
-    "A would be ",
-    "Apples and then ",
-    "Apples, which is ",
-    "\n2. a",
-    "A/",
-]
+# fmt: on
 
 
 @pytest.mark.parametrize("part", HOSTILE)

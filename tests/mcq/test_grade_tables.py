@@ -77,17 +77,6 @@ def test_headline_says_when_no_reply_counts(
     )
 
 
-def test_own_tags_with_one_value_per_question_are_no_groups(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = [line(n, "C", best_frame=n, speed="fast" if n % 2 else "slow") for n in range(1, 11)]
-    out = printed(capsys, monkeypatch, write(tmp_path / "responses.jsonl", lines))
-    assert "Speed" in out
-    assert "est_frame" not in out
-    file = write(tmp_path / "responses.jsonl", lines)
-    assert "Best_frame" in printed(capsys, monkeypatch, file, "--by", "best_frame")
-
-
 def test_out_has_the_format_of_its_suffix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

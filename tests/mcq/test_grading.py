@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +71,7 @@ def test_tuna_reads_the_first_capital_and_leaves_out_questions_without_a_respons
     found = capeval.mcq_grade(
         hard(tmp_path, "own"), convention="tuna", questions=questions(tmp_path, 10)
     )
-    assert choices(found) | {"6": None, "7": None} == {
-        "1": "C",
-        "2": "B",
-        "3": "A",
-        "4": None,
-        "5": None,
-        "6": None,
-        "7": None,
-        "8": "B",
-    }
+    assert "".join(choice or "-" for choice in choices(found).values()) == "CBA----B"
     # The unreadable reply and the empty one are wrong; what failed or is missing is left out.
     assert (found.overall.correct, found.overall.n) == (1, 6)
     assert found.counts.missing == 2
@@ -350,36 +340,34 @@ def test_a_convention_of_another_benchmark_is_noticed(tmp_path: Path) -> None:
 # ---- what is refused -----------------------------------------------------------------------------
 
 
-def edited(**changes: Any) -> Callable[[], dict[str, Any]]:
-    return lambda: line(1, "C") | changes
-
-
-def scored(**changes: Any) -> Callable[[], dict[str, Any]]:
+def scored(**changes: Any) -> dict[str, Any]:
     sums = {name: [0.5, 1, 2, 3] for name in ("symbol", "symbol_text", "text")}
-    return edited(likelihood=sums | {"tokens": {"symbol": [1, 1, 1, 1]}} | changes)
+    return {"likelihood": sums | {"tokens": {"symbol": [1, 1, 1, 1]}} | changes}
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("changes", "message"),
     [
-        (edited(answer="E"), "line 1: answer: must be a letter from A to D"),
-        (edited(options=["only"]), "options: must be 2 to 26 options"),
-        (edited(reply=3), "reply"),
-        (edited(symbols="runes"), "symbols"),
-        (lambda: {"id": "1"}, "Field required"),
-        (edited(level={"a": 1}), "line 1: level: must be text, a number, true, false, null or a"),
-        (
-            scored(symbol=[-0.5, 1, 2, 3]),
-            "likelihood.symbol.1: Input should be greater than or equal to 0, not -0.5",
-        ),
+        ({"answer": "E"}, "line 2: answer: must be a letter from A to D"),
+        ({"options": ["only"]}, "options: must be 2 to 26 options"),
+        ({"reply": 3}, "reply"),
+        ({"symbols": "runes"}, "symbols"),
+        ({"level": {"a": 1}}, "line 2: level: must be text, a number, true, false, null or a"),
+        (scored(symbol=[-0.5, 1, 2, 3]), "likelihood.symbol.1: Input should be greater than or"),
         (scored(text=[0, "1", 2, 3]), 'likelihood.text.2: Input should be a valid number, not "1"'),
+        ("[1]", "line 2: must be a JSON object"),
+        ('{"id": ', "line 2: broken JSON"),
+        ('{"id": "1"}', "Field required"),
     ],
 )
 def test_malformed_responses_are_refused_with_their_place(
-    tmp_path: Path, made: Callable[[], dict[str, Any]], message: str
+    tmp_path: Path, changes: dict[str, Any] | str, message: str
 ) -> None:
+    second = changes if isinstance(changes, str) else json.dumps(line(2, "C") | changes)
+    file = tmp_path / "r.jsonl"
+    file.write_text(json.dumps(line(1, "C")) + "\n" + second + "\n", encoding="utf-8")
     with pytest.raises(InputError, match="r\\.jsonl") as error:
-        capeval.mcq_grade(write(tmp_path / "r.jsonl", [made()]))
+        capeval.mcq_grade(file)
     assert message in str(error.value)
 
 
@@ -433,23 +421,6 @@ def test_unknown_strategy_and_missing_model_are_refused(tmp_path: Path) -> None:
         capeval.mcq_grade(file, select="exact+randon")
     with pytest.raises(UsageError, match="name a chat model"):
         capeval.mcq_grade(file, select="exact+llm")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[1]", "must be a JSON object"),
-        ('{"id": ', "broken JSON"),
-    ],
-)
-def test_broken_lines_are_refused_with_their_number(
-    tmp_path: Path, text: str, message: str
-) -> None:
-    file = tmp_path / "r.jsonl"
-    file.write_text(json.dumps(line(1, "C")) + "\n" + text + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match="line 2") as error:
-        capeval.mcq_grade(file)
-    assert message in str(error.value)
 
 
 def test_grades_name_the_model_that_replied(tmp_path: Path) -> None:

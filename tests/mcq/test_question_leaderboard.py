@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -161,10 +159,3 @@ def test_json_has_what_the_function_returns(typed: Typed) -> None:
     assert cell == [0.494, None, None, 256]
     remarked = {r["run"] for r in published if r["section"] == 3 and r["remark"]}
     assert remarked == {"LLaVA-Video-7B", "AuroraCap-7B-VID"}
-
-
-def test_csv_has_a_row_for_each_run_and_no_formula(typed: Typed) -> None:
-    make("=1+1", paired(1, 0.5)[0])
-    rows = [*csv.DictReader(io.StringIO(typed("--format", "csv")[1]))]
-    assert [row["run"] for row in rows] == ["'=1+1", "chance", "frequent choice"]
-    assert {"rotation", "direction", "count_low"} <= {*rows[0]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,7 @@ def flaky(request: dict[str, Any]) -> Act:
     return answer(request)
 
 
-async def test_killed_again_and_again_it_ends_alike_and_pays_once(tmp_path: Path) -> None:
+async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) -> None:
     async with LoopbackServer(flaky) as server:
         whole = write(tmp_path / "whole")
         out = await finished(whole, server.url)
@@ -96,21 +95,18 @@ async def test_killed_again_and_again_it_ends_alike_and_pays_once(tmp_path: Path
         once = prompts(server)
         assert max(once.values()) == 1
     assert b"asked again" in contents(whole)[FILES[3]]
-    kills = 0
     folder = write(tmp_path / "killed")
     async with LoopbackServer(flaky, latency=0.02) as server:
-        for wanted in (12, 70):
-            process = await start(folder, *options(server.url), OPENAI_API_KEY=KEY)
-            await asyncio.wait_for(calls(server, wanted, flaky), 60)
-            assert process.returncode is None
-            os.kill(process.pid, 9)
-            await process.communicate()
-            kills += 1
+        process = await start(folder, *options(server.url), OPENAI_API_KEY=KEY)
+        await asyncio.wait_for(calls(server, 40, flaky), 60)
+        assert process.returncode is None
+        process.kill()
+        await process.communicate()
         await finished(folder, server.url)
         asked = prompts(server)
         assert asked.keys() == once.keys()
         # Of each call under way, one reply may be on its way here or into the file.
-        assert asked.total() - once.total() <= kills * captions_at_once(AT_ONCE)
+        assert asked.total() - once.total() <= captions_at_once(AT_ONCE)
         paid = server.calls
         await finished(folder, server.url)
         assert server.calls == paid

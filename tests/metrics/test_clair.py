@@ -21,13 +21,9 @@ def good(score: Any = 85, reason: Any = "Both have a dog.") -> str:
 READ: list[tuple[str, float]] = [
     (good(85), 0.85),
     (good(0), 0.0),
-    (good(0.0), 0.0),
     (good(100), 1.0),
     (good(1), 0.01),
     (good(87.5), 0.875),
-    ('{"score": 8.5e1, "reason": ""}', 0.85),
-    (f"```json\n{good(40)}\n```", 0.4),
-    (f"<think>Perhaps 90? {good(90)}</think>{good(40)}", 0.4),
 ]
 
 
@@ -41,22 +37,14 @@ def test_a_score_is_one_number_in_the_form(reply: str, value: float, tmp_path: P
 
 
 UNREAD: dict[str, str] = {
-    "": "the reply is empty",
     "85": "must be a JSON object",
     "Score: 85": "one complete JSON value",
     good("85"): "score: Input should be a valid number",
-    good("85/100"): "score: Input should be a valid number",
     good(True): "score: Input should be a valid number",
-    good([80, 90]): "score: Input should be a valid number",
     good(0.85): "is 0.85 meant on a scale from 0 to 1?",
     good(1.0): "is 1.0 meant on a scale from 0 to 1?",
     good(100.01): "score: Input should be less than or equal to 100",
     good(-1): "score: Input should be greater than or equal to 0",
-    good(float("nan")): "one complete JSON value",
-    '{"score": 1e999, "reason": ""}': "score: Input should be less than or equal to 100",
-    '{"score": ' + "9" * 400 + ', "reason": ""}': "score: Input should be",
-    '{"score": 80, "score": 90, "reason": ""}': "the same key twice",
-    f"{good(80)} No, it is 90.": "text follows the answer",
     '{"score": 85}': "reason: Field required",
     '{"score": 85, "reason": "", "confidence": 0.1}': "confidence: Extra inputs are not permitted",
 }
