@@ -11,20 +11,8 @@ import pytest
 import capeval
 from capeval.errors import InputError
 from capeval.mcq.find_run import all_grades, find_grades, find_responses
-from tests.judged_runs import capeval as type_command
+from tests.mcq.conftest import Typed
 from tests.mcq.graded_files import line, write
-
-Typed = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    return lambda *arguments: type_command(monkeypatch, capsys, "mcq", *arguments)
 
 
 def answered(place: str, replies: str = "AB", questions: int | None = None) -> Path:
@@ -41,7 +29,7 @@ def answered(place: str, replies: str = "AB", questions: int | None = None) -> P
 
 def test_a_run_is_graded_by_its_name_and_keeps_its_grades(typed: Typed) -> None:
     run = answered("runs/mcq/own/mine@8")
-    code, out, _ = typed("grade", "mine@8")
+    code, out, _ = typed("mcq", "grade", "mine@8")
     assert code == 0
     assert out.rstrip().endswith("runs/mcq/own/mine@8/grades.json")
     stored = json.loads((run / "grades.json").read_text("utf-8"))
@@ -94,15 +82,15 @@ def test_what_means_no_run_is_explained() -> None:
 
 def test_a_run_that_is_not_graded_says_how(typed: Typed) -> None:
     answered("runs/mcq/own/m")
-    code, _, err = typed("temporal", "--multi", "m", "--single", "m")
+    code, _, err = typed("mcq", "temporal", "--multi", "m", "--single", "m")
     assert code == 2
     assert "runs/mcq/own/m: has no grades.json; write it with `capeval mcq grade runs/" in err
 
 
 def test_an_unfinished_run_says_how_many_questions_have_a_response(typed: Typed) -> None:
     answered("runs/mcq/own/half", replies="AB", questions=5)
-    code, _, err = typed("grade", "half")
+    code, _, err = typed("mcq", "grade", "half")
     assert code == 0
     assert "2 of the run's 5 questions have a response" in err
     answered("runs/mcq/own/whole", replies="AB", questions=2)
-    assert "have a response" not in typed("grade", "whole")[2]
+    assert "have a response" not in typed("mcq", "grade", "whole")[2]

@@ -16,11 +16,6 @@ from capeval.schema.question import Question, Response
 from tests.mcq.question_files import OPTIONS, harness, own, tomato, tsv, tuna, video_mme, write
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def load(value: Any, name: str = "questions.json") -> tuple[Question, ...]:
     return load_questions(write(Path(name), value))
 

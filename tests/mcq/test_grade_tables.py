@@ -9,20 +9,14 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
-from tests.judged_runs import capeval as type_command
+from tests.mcq.conftest import Typed
 from tests.mcq.graded_files import line, write
 
 TYPES = ("rotation", "direction", "velocity&frequency", "shape&trend", "visual_cues", "count")
 
 
-def printed(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    *arguments: str | Path,
-    width: int = 80,
-) -> str:
-    monkeypatch.setenv("COLUMNS", str(width))
-    code, out, _ = type_command(monkeypatch, capsys, "mcq", "grade", *map(str, arguments))
+def printed(typed: Typed, *arguments: str | Path) -> str:
+    code, out, _ = typed("mcq", "grade", *arguments)
     assert code == 0
     return out
 
@@ -44,10 +38,10 @@ def tomato(tmp_path: Path) -> Path:
 
 
 def test_first_screen_has_whole_groupings_and_names_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, typed: Typed
 ) -> None:
     file = tomato(tmp_path)
-    out = printed(capsys, monkeypatch, file)
+    out = printed(typed, file)
     assert all(name in out for name in (*TYPES, "simulated"))
     assert "continued" not in out
     assert "With --full: " in out
@@ -55,31 +49,27 @@ def test_first_screen_has_whole_groupings_and_names_the_others(
     headline, *table = out.split("Decided by")[0].splitlines()
     assert headline.startswith("TOMATO: accuracy ")
     assert max(map(len, table)) <= 80
-    full = printed(capsys, monkeypatch, file, "--full", width=120)
+    full = printed(typed, file, "--full")
     assert "First person" in full
     assert "--full" not in full
 
 
 def test_empty_replies_are_not_counted_among_answers_that_were_drawn(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, typed: Typed
 ) -> None:
-    out = printed(capsys, monkeypatch, tomato(tmp_path), "--as", "tomato")
+    out = printed(typed, tomato(tmp_path), "--as", "tomato")
     assert "No answer: 0 of 120 replies. Empty replies: 13." in " ".join(out.split())
 
 
-def test_headline_says_when_no_reply_counts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_headline_says_when_no_reply_counts(tmp_path: Path, typed: Typed) -> None:
     file = write(tmp_path / "responses.jsonl", [line(1, None), line(2, None)])
-    out = printed(capsys, monkeypatch, file)
+    out = printed(typed, file)
     assert out.startswith(
         "Own questions: no accuracy (exact): of 2 responses, 2 unscored, 0 unread."
     )
 
 
-def test_out_has_the_format_of_its_suffix(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_out_has_the_format_of_its_suffix(tmp_path: Path, typed: Typed) -> None:
     file = tomato(tmp_path)
     for suffix, start in {
         ".json": "{",
@@ -88,7 +78,7 @@ def test_out_has_the_format_of_its_suffix(
         ".txt": "TOMATO: ",
     }.items():
         out = tmp_path / f"table{suffix}"
-        printed(capsys, monkeypatch, file, "--out", out)
+        printed(typed, file, "--out", out)
         assert out.read_text("utf-8").startswith(start)
     with pytest.raises(UsageError, match=r"are written as \.json, \.md, \.tex or \.txt"):
         capeval.mcq_grade(file, out=tmp_path / "table.csv")

@@ -445,7 +445,6 @@ def test_grades_name_the_model_that_replied(tmp_path: Path) -> None:
 def test_f1_of_the_same_models_captions_is_beside_each_skill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     write_annotations(tmp_path / "a.json")
     make_run("my-model", "+0- 0++ | 0+- | 00 +")

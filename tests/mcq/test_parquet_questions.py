@@ -12,11 +12,6 @@ from capeval.mcq.questions import load_questions
 from tests.mcq.question_files import OPTIONS, harness, own, tuna, video_mme, write
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def write_parquet(path: str, records: list[dict[str, Any]]) -> str:
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra data")
     import pyarrow

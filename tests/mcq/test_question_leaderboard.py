@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +12,10 @@ import pytest
 import capeval
 from capeval.errors import InputError
 from capeval.reporting.leaderboards import Leaderboard
-from tests.judged_runs import capeval as type_command
+from tests.mcq.conftest import Typed
 from tests.mcq.graded_runs import FRAMES, edit, grade, paired
 
-Typed = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    return lambda *arguments: type_command(
-        monkeypatch, capsys, "leaderboard", "--questions", *arguments
-    )
+BOARD = ("leaderboard", "--questions")
 
 
 def ranked(named: Sequence[str] = (), **more: Any) -> Leaderboard:
@@ -66,7 +53,7 @@ def test_runs_that_saw_less_have_no_rank(typed: Typed) -> None:
     make("shuffled", one, frames=FRAMES["shuffled"])
     (section,) = ranked().sections
     assert [(e.name, e.rank) for e in section.entries[:2]] == [("many", 1), ("shuffled", None)]
-    out = typed()[1]
+    out = typed(*BOARD)[1]
     assert "One frame, shuffled frames or none" in out
     assert "Not ranked" not in out
 
@@ -78,7 +65,7 @@ def test_run_with_too_few_scored_comes_last_and_the_reason_is_shown(typed: Typed
     (section,) = ranked().sections
     ranks = [(one.name, one.rank) for one in section.entries[:2]]
     assert ranks == [("poor", 1), ("good-but-part", None)]
-    out = " ".join(typed()[1].split())
+    out = " ".join(typed(*BOARD)[1].split())
     assert "Not ranked, fewer than 99% of the questions are scored: good-but-part" in out
 
 
@@ -102,7 +89,7 @@ def test_published_tables_follow(typed: Typed) -> None:
         "mmmu-pro",
         "mmmu-pro",
     ]
-    code, out, err = typed("--published", "--full")
+    code, out, err = typed(*BOARD, "--published", "--full")
     assert (code, err) == (0, "")
     assert out.startswith("one: accuracy ")
     flat = " ".join(out.split())
@@ -112,16 +99,13 @@ def test_published_tables_follow(typed: Typed) -> None:
     assert "1,440" in out
 
 
-def test_first_screen_has_the_columns_that_fit(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    _, short, _ = typed("--published")
+def test_first_screen_has_the_columns_that_fit(typed: Typed) -> None:
+    _, short, _ = typed(*BOARD, "--published")
     assert "Camera Motion" in short
     assert "Object Location" not in short
     assert "7 more columns: --full. 16 more rows: --full" in short
     assert "(continued)" not in short
-    _, full, _ = typed("--published", "--full")
+    _, full, _ = typed(*BOARD, "--published", "--full")
     assert "Object Location" in full
     assert "more column" not in full
 
@@ -134,7 +118,7 @@ def test_nothing_to_show_is_an_error() -> None:
 def test_broken_run_is_left_out_unless_it_is_named(typed: Typed) -> None:
     make("one", paired(1, 0.5)[0])
     edit(make("broken", paired(2, 0.5)[0]), items=None)
-    code, out, err = typed()
+    code, out, err = typed(*BOARD)
     assert code == 3
     assert "broken" not in out
     assert err.startswith("left out: ")
@@ -146,12 +130,12 @@ def test_own_columns_by_another_tag(typed: Typed) -> None:
     make("one", paired(1, 0.5)[0])
     (section,) = ranked(by="frames").sections
     assert section.tables["overall"].columns[-1].heading == "4"
-    assert "no run is broken down by nope" in typed("--by", "nope")[1]
+    assert "no run is broken down by nope" in typed(*BOARD, "--by", "nope")[1]
 
 
 def test_json_has_what_the_function_returns(typed: Typed) -> None:
     make("one", paired(1, 0.5)[0])
-    shown = json.loads(typed("--json", "--published")[1])
+    shown = json.loads(typed(*BOARD, "--json", "--published")[1])
     own, *published = shown
     assert (own["run"], own["count_n"], own["scored_of"]) == ("one", 20, 60)
     (tuna,) = (r for r in published if (r["run"], r["section"]) == ("Gemini 1.5 Pro", 2))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,10 @@ import pytest
 import capeval
 from capeval.errors import InputError, UsageError
 from capeval.mcq.grades import shown_by
-from tests.judged_runs import capeval as type_command
+from tests.mcq.conftest import Typed
 from tests.mcq.graded_runs import FRAMES, edit, grade, paired
 
-Typed = Callable[..., tuple[int, str, str]]
 FEW = 200
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    return lambda *arguments: type_command(monkeypatch, capsys, "mcq", "temporal", *arguments)
 
 
 def make_runs(
@@ -63,7 +50,7 @@ def test_what_a_run_showed_is_read_from_its_frames(
 
 def command(runs: dict[str, Any], *more: str) -> tuple[str, ...]:
     named = [text for role, run in runs.items() for text in (f"--{role}", str(run))]
-    return (*named, "--resamples", str(FEW), *more)
+    return ("mcq", "temporal", *named, "--resamples", str(FEW), *more)
 
 
 def test_measures_of_the_named_runs_are_computed() -> None:
@@ -110,7 +97,9 @@ def test_failed_calls_are_left_out_of_both_runs() -> None:
 def test_nothing_right_below_the_line_has_no_value_but_a_reason(typed: Typed) -> None:
     grade(Path("runs/many"), [True] * 30, FRAMES["multi"])
     grade(Path("runs/one"), [False] * 30, FRAMES["single"])
-    code, out, _ = typed("--multi", "many", "--single", "one", "--resamples", "200")
+    code, out, _ = typed(
+        "mcq", "temporal", "--multi", "many", "--single", "one", "--resamples", "200"
+    )
     assert code == 0
     assert "multi-frame gain has no value (no question is answered correctly" in out
     assert "–: no question is answered correctly with one frame" in out
