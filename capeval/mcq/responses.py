@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,10 @@ from capeval.files.reading import first_line, parse_json, read_text
 from capeval.files.tables import is_binary_table
 from capeval.mcq.benchmark_files import filled_template, is_tomato_line, tomato_responses
 from capeval.mcq.find_run import RESPONSES
+from capeval.mcq.layouts import Notices
 from capeval.runs.shards import file_of, shards_in
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.text import complaint, shown
-
-Notices = Callable[[str], None]
 
 
 def load_responses(

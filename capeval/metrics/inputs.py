@@ -11,7 +11,7 @@ from capeval.errors import UsageError
 from capeval.files.captions import captions_in_memory, check_known
 from capeval.files.references import load_candidates, load_references
 from capeval.files.validation import validated
-from capeval.metrics.protocol import Item, joined_events
+from capeval.metrics.protocol import Item
 from capeval.runs.folder import RunFolder
 from capeval.runs.sources import Source
 from capeval.schema import Caption
@@ -64,7 +64,7 @@ def of_source(source: Source, out: Path | None = None) -> Target:
                 index=caption.index,
                 system=source.name,
                 caption=caption.caption,
-                references=(joined_events(annotation),),
+                references=(" ".join(event.event.strip() for event in annotation.events),),
                 events=tuple(event.event for event in annotation.events),
                 annotation=annotation,
             )
@@ -86,23 +86,7 @@ def of_candidates(
     ignore_unknown: bool = False,
 ) -> Target:
     """Return captions of videos without annotations, with references if they are given."""
-    place: Path | None
-    if references is None:
-        place, records = None, []
-    elif isinstance(references, Mapping):
-        place = Path("references")
-        records = [
-            validated(
-                Reference,
-                {"index": index, "references": value},
-                file=place,
-                where=f"index {shown(index)}",
-            )
-            for index, value in references.items()
-        ]
-    else:
-        place, records = Path(references), [*load_references(references)]
-    known = {one.index: one for one in records}
+    known = None if references is None else {one.index: one for one in _read(references)}
     items: list[Item] = []
     taken: dict[str | None, str] = {}
     for label, name, captions in _systems(candidates, system):
@@ -112,13 +96,48 @@ def of_candidates(
                 "one of the files"
             )
         taken[name] = label
-        items += _items(captions, name, known, Path(label), place, ignore_unknown=ignore_unknown)
+        if known is not None:
+            indexes = [one.index for one in captions]
+            check_known(indexes, known, "references", file=label, ignore_unknown=ignore_unknown)
+        items += [
+            _item(one, name, None if known is None else known[one.index])
+            for one in captions
+            if known is None or one.index in known
+        ]
     if not items:
         raise UsageError("there are no candidates")
     label = (
         counted(len(taken), "system") if len(taken) > 1 else str(next(iter(taken)) or "captions")
     )
     return Target(label, tuple(items), out)
+
+
+def _read(references: References) -> Sequence[Reference]:
+    if not isinstance(references, Mapping):
+        return load_references(references)
+    return [
+        validated(
+            Reference,
+            {"index": index, "references": value},
+            file=Path("references"),
+            where=f"index {shown(index)}",
+        )
+        for index, value in references.items()
+    ]
+
+
+def _item(caption: Caption, system: str | None, reference: Reference | None) -> Item:
+    if reference is None:
+        return Item(caption.index, system, caption.caption, ())
+    return Item(
+        caption.index,
+        system,
+        caption.caption,
+        reference.references,
+        reference.events,
+        reference.group,
+        extra=reference.model_extra or {},
+    )
 
 
 def _systems(
@@ -132,32 +151,4 @@ def _systems(
         (str(path), name, captions)
         for path in candidates
         for name, captions in load_candidates(path, system)
-    ]
-
-
-def _items(
-    captions: Sequence[Caption],
-    system: str | None,
-    known: Mapping[str, Reference],
-    file: Path,
-    place: Path | None,
-    *,
-    ignore_unknown: bool,
-) -> list[Item]:
-    if place is None:
-        return [Item(one.index, system, one.caption, ()) for one in captions]
-    indexes = [caption.index for caption in captions]
-    check_known(indexes, known, "references", file=file, ignore_unknown=ignore_unknown)
-    return [
-        Item(
-            index=caption.index,
-            system=system,
-            caption=caption.caption,
-            references=known[caption.index].references,
-            events=known[caption.index].events,
-            group=known[caption.index].group,
-            extra=known[caption.index].model_extra or {},
-        )
-        for caption in captions
-        if caption.index in known
     ]

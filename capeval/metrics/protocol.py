@@ -336,8 +336,3 @@ def means_by_group(output: str, scored: Sequence[tuple[Item, Scored]]) -> dict[s
         groups.setdefault(item.group, []).append((item, one))
     means = {group: mean_of(output, of).value for group, of in groups.items()}
     return {group: mean for group, mean in means.items() if mean is not None}
-
-
-def joined_events(annotation: Annotation) -> str:
-    """Return the reference caption of an annotation: its events' sentences, joined by spaces."""
-    return " ".join(event.event.strip() for event in annotation.events)
