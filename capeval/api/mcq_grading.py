@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,12 @@ from capeval.mcq.model_reader import (
     read_replies,
 )
 from capeval.mcq.questions import load_questions, select
-from capeval.mcq.responses import load_responses, models_of, responses_hash
+from capeval.mcq.responses import (
+    collection_paused,
+    load_responses,
+    models_of,
+    responses_hash,
+)
 from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
@@ -69,21 +73,6 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
 
 
 mcq_grade = blocking(mcq_grade_async)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the search for cycles: it would go through all responses again and again."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            # All objects count as old, and are not searched at once.
-            gc.freeze()
-            gc.unfreeze()
-            gc.enable()
 
 
 @dataclass
@@ -145,6 +134,7 @@ class GradingSession:
         self._sides = [self._begin(one, asked) for one in several]
         self._todo = self._undecided(on_notice)
 
+    @collection_paused()
     def _begin(self, chosen: Strategy, asked: Sequence[Asked]) -> _Pass:
         return _Pass(chosen, asked, [chosen.decide(one, self._o.seed) for one in asked])
 
@@ -245,10 +235,8 @@ async def open_grading(
         names = [_chosen(o)[0]]
         if any(one.asks == "choice" for one in names):
             raise UsageError("--select exact+llm: name a chat model with --llm")
-        with _no_collection():
-            yield GradingSession(o, None, on_notice)
+        yield GradingSession(o, None, on_notice)
         return
-    # Calls to a model can go on for hours, and then memory matters more than a second.
     key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
     base_url = endpoint_url(o.base_url)
     if not key and o.client is None and not offline and base_url == DEFAULT_URL:

@@ -20,6 +20,7 @@ from capeval.mcq.grades import (
     Group,
     StrategyGrades,
 )
+from capeval.mcq.responses import collection_paused
 from capeval.mcq.strategies import STRATEGIES, Asked, Convention, Decision, Strategy, letter_of
 from capeval.schema.question import Question
 from capeval.stats.values import Interval, Missing
@@ -48,6 +49,7 @@ class Graded:
     sides: Mapping[str, Sequence[Decision]] = field(default_factory=dict)
 
 
+@collection_paused()
 def count_grades(
     graded: Graded,
     *,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,22 @@ from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.text import complaint, shown
 
 
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pause the search for cycles, which would go through all responses again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            # All objects count as old, and are not searched at once.
+            gc.freeze()
+            gc.unfreeze()
+            gc.enable()
+
+
+@collection_paused()
 def load_responses(
     path: Path,
     on_notice: Notices = lambda _: None,
