@@ -159,14 +159,15 @@ def _load_native(
     if getattr(processor, "chat_template", None) is None:
         raise UsageError(f"{name}: its processor has no chat template")
     decoding = _decoding(entry, options, None if bounds is None else bounds.max_new_tokens)
+    video, processing = processor.video_processor, dict[str, Any]()
     if bounds is not None:
         decoding = {**(bounds.generation or {}), **decoding}
         context = _context_length(config.get_text_config())
-        bounds = bounds.within(context, decoding["max_new_tokens"])
-    processing: dict[str, Any] = {}
+        processing["size"] = bounds.size
+        video.max_video_tokens = bounds.video_tokens(context, decoding["max_new_tokens"])
     # The authors' code limits what a video may cost; without this transformers does not.
-    if hasattr(processor.video_processor, "cap_pixels_per_frame"):
-        processing["cap_pixels_per_frame"] = bounds is None
+    if hasattr(video, "cap_pixels_per_frame"):
+        processing["cap_pixels_per_frame"] = True
     placement, loading = _placed(source, meta, entry, options)
     loaded, info = AutoModelForImageTextToText.from_pretrained(
         model, config=config, **source.arguments, **loading
@@ -182,7 +183,6 @@ def _load_native(
             system_prompt=entry.system,
             options=processing,
             template=template,
-            bounds=bounds,
             is_joined=config.model_type in JOINED,
         ),
         name=name,
@@ -192,7 +192,8 @@ def _load_native(
         mixes_frame_counts=mixes_frame_counts(config.model_type),
         settings={
             "system_prompt": entry.system,
-            "processor": processing | ({} if bounds is None else bounds.settings()),
+            "processor": processing
+            | ({} if bounds is None else {"max_video_tokens": video.max_video_tokens}),
             **({"template": template} if template else {}),
             **({} if bounds is None else {"preset": preset or "published"}),
         },
@@ -240,9 +241,7 @@ def _placed(
         "output_loading_info": True,
     }
     if room := dict(placement.room):
-        # "auto" gives each GPU an even share, which the smallest may have no room for.
-        is_even = min(room.values()) * len(room) >= size.bytes(placement.dtype)
-        loading |= {"device_map": "auto" if is_even else "sequential", "max_memory": room}
+        loading |= {"device_map": "auto", "max_memory": room}
     elif placement.device.type == "cuda" or size.quantisation is not None:
         # Straight to the GPU: a detour through main memory needs as much of that. Packed weights
         # cannot be moved later.
@@ -294,7 +293,7 @@ def _finished(
         inputs=inputs,
         generation=generation,
         device=placement.device,
-        devices=placement.devices if placement.room else (),
+        placed=str(placement),
         dtype=dtype,
         revision=source.revision,
         context=_context_length(loaded.config.get_text_config()),

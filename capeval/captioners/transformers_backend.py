@@ -26,7 +26,6 @@ from capeval.captioners.protocol import (
 )
 from capeval.llm.meter import Meter
 from capeval.local_models.devices import (
-    MemoryMeter,
     free_memory,
     is_out_of_memory,
     release,
@@ -65,8 +64,7 @@ class TransformersCaptioner:
         seed: int = 0,
     ) -> None:
         self._loaded, self.name, self._seed = loaded, name, seed
-        self._size = BatchSize(batch_size)
-        self._memory = MemoryMeter(loaded.devices or (loaded.device,))
+        self._size = BatchSize(batch_size, grows=loaded.device.type == "cuda")
         self._scorer: ContinuationScorer | None = None
         # Neither a processor nor a model is safe to use from two threads.
         self._preparing, self._generating = threading.Lock(), threading.Lock()
@@ -83,7 +81,7 @@ class TransformersCaptioner:
 
     @property
     def batch_size(self) -> int:
-        """How many requests fit at present; changes as memory is measured or runs out."""
+        """How many requests fit at present; grows until memory runs out."""
         return self._size.value
 
     @property
@@ -108,10 +106,10 @@ class TransformersCaptioner:
 
     def _caption(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
-        # The longest first: it decides how many fit.
+        # The longest first: if any runs out of memory, they do.
         order = sorted(range(len(requests)), key=lambda at: -len(requests[at].frames))
         while order and not stop.is_set():
-            now = order[: self._size.of(len(requests[order[0]].frames))]
+            now = order[: self._size.value]
             done = self._attempt([requests[at] for at in now], stop)
             if done is not None:
                 outcomes.update(zip(now, done, strict=True))
@@ -167,7 +165,6 @@ class TransformersCaptioner:
         with self._generating, torch.inference_mode():
             _check(stop)
             began = time.perf_counter()
-            self._memory.start()
             if loaded.generation.do_sample:
                 # By the first video: batches of one draw the same again in a resumed run.
                 drawn = f"{self._seed} {requests[0].index}".encode()
@@ -181,13 +178,7 @@ class TransformersCaptioner:
             )
             rows = written.tolist()
             scores = self._scores(requests, moved)
-            peak, free = self._memory.fullest()
-            self._size.done(
-                len(requests),
-                peak=peak,
-                free=free,
-                frames=max(len(request.frames) for request in requests),
-            )
+            self._size.done(len(requests))
             seconds = (prepared + time.perf_counter() - began) / len(requests)
         prompt = int(moved["input_ids"].shape[1])
         inputs = [int(row.sum()) for row in moved["attention_mask"]]
@@ -263,7 +254,7 @@ class TransformersCaptioner:
             warnings=tuple(warnings),
             details={
                 "batch": batch,
-                "device": ", ".join(map(str, loaded.devices or (loaded.device,))),
+                "device": loaded.placed,
                 "transformers": transformers.__version__,
                 "torch": str(torch.__version__),
             },

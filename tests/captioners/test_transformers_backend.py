@@ -109,9 +109,9 @@ def test_a_prompt_that_begins_with_the_first_token_gets_no_second() -> None:
             asked.update(arguments)
             return {}
 
-    NativeInputs(
-        Processor(), system_prompt=None, options={}, template={}, bounds=None, is_joined=False
-    )([tiny.request()])
+    NativeInputs(Processor(), system_prompt=None, options={}, template={}, is_joined=False)(
+        [tiny.request()]
+    )
     assert asked["add_special_tokens"] is False
 
 
