@@ -8,7 +8,7 @@ whose modules these are, has a single newline after all frames.)
 
 The preset `tuna` is what the TUNA benchmark's own code does with the same weights (its copy of
 VLMEvalKit, class `LLaVA_OneVision`, commit 1ea8984c): float16; frames pooled by averaging, which
-leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; up to 2,048 tokens; and a time
+leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; and a time
 instruction whose sentences run together and which states the height of the frames in pixels where
 it means their number. docs/generating.md compares it with the authors' code.
 
@@ -75,20 +75,19 @@ Wording = Literal["published", "tuna"]
 
 @dataclass(frozen=True)
 class Preset:
-    """The pooling (None keeps the checkpoint's), the time instruction, the length, the precision.
+    """The pooling (None keeps the checkpoint's), the time instruction and the precision.
 
     `dtype` is as after `--dtype`.
     """
 
     pool_mode: PoolMode | None
     wording: Wording
-    max_new_tokens: int
     dtype: str
 
 
 PRESETS: Mapping[str, Preset] = {
-    "published": Preset(pool_mode=None, wording="published", max_new_tokens=1024, dtype="auto"),
-    "tuna": Preset(pool_mode="average", wording="tuna", max_new_tokens=2048, dtype="float16"),
+    "published": Preset(pool_mode=None, wording="published", dtype="auto"),
+    "tuna": Preset(pool_mode="average", wording="tuna", dtype="float16"),
 }
 
 

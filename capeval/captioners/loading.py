@@ -121,7 +121,7 @@ def _load_llava_video(
         ),
         name=name,
         placement=placement,
-        decoding=_decoding(entry, options, preset.max_new_tokens),
+        decoding=_decoding(entry, options),
         on_notice=on_notice,
         # Its authors' code generates from embeddings, so the penalty never sees the prompt.
         penalises_prompt=False,
@@ -158,7 +158,7 @@ def _load_native(
         raise UsageError(f"{name}: it takes no video ({config.model_type} has no video processor)")
     if getattr(processor, "chat_template", None) is None:
         raise UsageError(f"{name}: its processor has no chat template")
-    decoding = _decoding(entry, options, None if bounds is None else bounds.max_new_tokens)
+    decoding = _decoding(entry, options)
     video, processing = processor.video_processor, dict[str, Any]()
     if bounds is not None:
         decoding = {**(bounds.generation or {}), **decoding}
@@ -200,15 +200,9 @@ def _load_native(
     )
 
 
-def _decoding(entry: ModelEntry, options: CaptionerOptions, of_tuna: int | None) -> dict[str, Any]:
-    """Return how captions are written where that differs from greedy decoding.
-
-    `of_tuna` is the limit of the preset tuna, that of the code which it reproduces.
-    """
-    tuna = of_tuna if entry.options.get("preset") == "tuna" else None
-    decoding: dict[str, Any] = {
-        "max_new_tokens": options.max_new_tokens or tuna or entry.max_new_tokens
-    }
+def _decoding(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
+    """Return how captions are written where that differs from greedy decoding."""
+    decoding: dict[str, Any] = {"max_new_tokens": options.max_new_tokens or entry.max_new_tokens}
     temperature = entry.temperature if options.temperature is None else options.temperature
     if temperature:
         # From the whole distribution, as an endpoint does that is given only a temperature.

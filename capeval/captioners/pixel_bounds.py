@@ -33,7 +33,6 @@ class PixelBounds:
 
     least: int = 128 * _SQUARE
     fits_context: bool = True
-    max_new_tokens: int | None = None
     generation: Mapping[str, Any] | None = None
 
     @property
@@ -55,7 +54,6 @@ PRESETS: Mapping[str, PixelBounds] = {
     "tuna": PixelBounds(
         least=1280 * _SQUARE,
         fits_context=False,
-        max_new_tokens=2048,
         generation={"repetition_penalty": 1.0},
     ),
 }
