@@ -41,19 +41,6 @@ class Checkpoint:
         """What every `from_pretrained` gets."""
         return {"revision": self.revision, "trust_remote_code": False}
 
-    def file(self, name: str) -> Path | None:
-        """Return the path of one of its files, downloaded if need be, or None without such."""
-        if self.is_local:
-            path = self.folder / name
-            return path if path.is_file() else None
-        found = cached_file(
-            self.model,
-            name,
-            revision=self.revision,
-            _raise_exceptions_for_missing_entries=False,
-        )
-        return None if found is None else Path(found)
-
     def size(self, meta: Any) -> ModelSize:
         """Return the size of its weights; `meta` is the model without them."""
         parameters = sum(parameter.numel() for parameter in meta.parameters())

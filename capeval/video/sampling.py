@@ -239,7 +239,7 @@ def read_policy(text: str) -> Policy:
     """Read a policy in the syntax of `--frames`.
 
     >>> read_policy("32"), read_policy("auto@50"), read_policy("0,5,9")
-    (Uniform(n=32), Fps(rate=None, most=50), Given(indices=(0, 5, 9)))
+    (Uniform(n=32, repeats=False), Fps(rate=None, most=50), Given(indices=(0, 5, 9)))
 
     Raises
     ------
