@@ -14,7 +14,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.captioners.batch_size import BatchSize
-from capeval.captioners.caption_cleanup import repetition_warning
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import (
@@ -241,9 +240,6 @@ class TransformersCaptioner:
             warnings.append(f"cut off at {limit} tokens")
         if not text:
             warnings.append("the model wrote nothing")
-        loop = repetition_warning(text) if request.kind == "caption" else None
-        if loop:
-            warnings.append(loop)
         return Captioned(
             index=request.index,
             text=text,

@@ -100,13 +100,6 @@ async def test_a_model_that_pads_gets_full_batches_of_similar_lengths() -> None:
     assert len(alone.batches) > 100
 
 
-async def test_many_frame_counts_do_not_stall_it() -> None:
-    captioner = FakeCaptioner(batch_size=4)
-    notes = await run(40, FakeReader(count=lambda name: 1 + int(name[1:])), captioner)
-    assert len(notes.outcomes) == 40
-    assert all(len(batch) == 1 for batch in captioner.batches)
-
-
 @pytest.mark.parametrize("mixes", [False, True])
 async def test_which_videos_share_a_batch_does_not_depend_on_time(mixes: bool) -> None:
     class Uneven(FakeReader):

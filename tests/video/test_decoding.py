@@ -203,19 +203,6 @@ def test_a_stream_that_begins_between_key_frames_shows_what_can_be_decoded(tmp_p
     assert any("where its packets announce" in warning for warning in frames.warnings)
 
 
-def test_damage_in_the_middle_is_told(tmp_path: Path) -> None:
-    path = make_clip(tmp_path / "d.mp4", 120, container_options={"movflags": "faststart"})
-    data = bytearray(path.read_bytes())
-    rng = random.Random(1)
-    for _ in range(20):
-        data[len(data) // 2 + rng.randrange(len(data) // 4)] ^= 0x55
-    path.write_bytes(data)
-    frames = read(path)
-    assert frames.warnings
-    assert read(path).record() == frames.record()
-    assert numbers(frames.frames)[:30] == list(range(30))
-
-
 def test_a_title_that_is_not_utf8_does_no_harm(tmp_path: Path) -> None:
     path = make_clip(tmp_path / "v.mkv")
     data = path.read_bytes()
