@@ -29,7 +29,6 @@ Load = Callable[..., LoadedModel]
 Checkpoint = Callable[[str], Path]
 
 
-
 def captioned(outcomes: list[Captioned | Uncaptioned]) -> list[Captioned]:
     good = [outcome for outcome in outcomes if isinstance(outcome, Captioned)]
     assert len(good) == len(outcomes), outcomes
