@@ -67,7 +67,7 @@ _FRAMES_AT_A_TIME = 64
 # Also on machines with hundreds of cores: a batch has no more than some hundred frames.
 _THREADS = 16
 
-PoolMode = Literal["bilinear", "average", "max"]
+PoolMode = Literal["bilinear", "average"]
 
 Wording = Literal["published", "tuna"]
 """Whose time instruction: that of the authors' code, or of the benchmark's."""
@@ -142,14 +142,11 @@ class LlavaVideoModel(LlavaOnevisionModel):
     def _pool(self, features: torch.Tensor) -> torch.Tensor:
         stride, side = self.config.spatial_pool_stride, math.isqrt(features.shape[1])
         grid = features.unflatten(1, (side, side)).permute(0, 3, 1, 2)
-        match self.config.spatial_pool_mode:
-            case "average":
-                pooled = nn.functional.avg_pool2d(grid, stride)
-            case "max":
-                pooled = nn.functional.max_pool2d(grid, stride)
-            case _:
-                rows = math.ceil(side / stride)
-                pooled = nn.functional.interpolate(grid, size=(rows, rows), mode="bilinear")
+        if self.config.spatial_pool_mode == "average":
+            pooled = nn.functional.avg_pool2d(grid, stride)
+        else:
+            rows = math.ceil(side / stride)
+            pooled = nn.functional.interpolate(grid, size=(rows, rows), mode="bilinear")
         return pooled.permute(0, 2, 3, 1)
 
 
@@ -181,7 +178,7 @@ def build_config(published: Mapping[str, Any], *, model: str, preset: Preset) ->
         ("mm_hidden_size", hidden, hidden in TOWERS),
         ("mm_projector_type", projector, projector == "mlp2x_gelu"),
         ("mm_newline_position", newline, newline == "grid"),
-        ("mm_spatial_pool_mode", mode, mode in ("bilinear", "average", "max")),
+        ("mm_spatial_pool_mode", mode, mode in ("bilinear", "average")),
     ):
         if not is_known:
             raise UsageError(

@@ -11,10 +11,11 @@ from capeval.captioners.caption_cleanup import is_empty
 from capeval.captioners.pipeline import Job
 from capeval.captioners.prompting import CaptionPrompts, prompt_hash
 from capeval.captioners.protocol import Captioned, Uncaptioned
-from capeval.captioners.run_settings import generation_settings, settings_id
+from capeval.captioners.run_settings import settings_id
 from capeval.captioners.stored_work import Item, StoredPlan, StoredResult, StoredWork
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
+from capeval.files.jsonl import as_stored
 from capeval.runs.engine import Finished, Labels, Stored, select
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
@@ -105,8 +106,15 @@ class GenerationWork(StoredWork[Line, Generation]):
             one.index: Item(one.video or one.index, n) for n, one in enumerate(wanted.annotations)
         }
         self.chosen = [annotation.index for annotation in wanted.chosen()]
-        prompt = wanted.prompts.settings(wanted.annotations)
-        self.settings = generation_settings(prompt, self.captioner, self.reader)
+        self.settings = as_stored(
+            {
+                "model": self.captioner.name,
+                "frames": self.reader.policy,
+                "decoder": self.reader.decoder,
+                "prompt": wanted.prompts.settings(wanted.annotations),
+                "generation": dict(self.captioner.settings),
+            }
+        )
         annotations = {
             "path": wanted.annotations_path,
             "sha256": annotations_hash(wanted.annotations),
