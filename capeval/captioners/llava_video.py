@@ -18,6 +18,7 @@ has no working branch for it, and their evaluation turns it off.
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -205,22 +206,15 @@ def build_config(published: Mapping[str, Any], *, model: str, preset: Preset) ->
     )
 
 
+# Of the whole model, or of the way in which it was saved.
+_NOT_TEXT = {"architectures", "model_type", "dtype", "torch_dtype", "pad_token_id"}
+
+
 def _text_config(published: Mapping[str, Any]) -> Qwen2Config:
-    same = (
-        *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"),
-        *("num_attention_heads", "num_key_value_heads", "hidden_act", "max_position_embeddings"),
-        *("rms_norm_eps", "attention_dropout", "tie_word_embeddings", "bos_token_id"),
-        *("eos_token_id", "sliding_window", "use_sliding_window", "max_window_layers"),
-    )
-    chosen = {name: published[name] for name in same if published.get(name) is not None}
-    rope: dict[str, Any] = {
-        "rope_type": "default",
-        "rope_theta": float(published.get("rope_theta", 1e6)),
-    }
-    if published.get("rope_scaling"):
-        scaling = dict(published["rope_scaling"])
-        rope |= {"rope_type": scaling.pop("type", "default"), **scaling}
-    return Qwen2Config(rope_parameters=rope, **chosen)
+    names = {*Qwen2Config().to_dict(), "rope_theta", "rope_scaling"} - _NOT_TEXT
+    chosen = {name: published[name] for name in names if published.get(name) is not None}
+    # Copied: transformers changes the value of rope_scaling.
+    return Qwen2Config(**copy.deepcopy(chosen))
 
 
 def chat_prompt(

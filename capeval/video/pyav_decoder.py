@@ -72,7 +72,13 @@ class PyAVDecoder:
     def read(
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
     ) -> FrameSet:
-        """Return the frames that `policy` chooses; see `Decoder.read`."""
+        """Return the frames that `policy` chooses, at full size, upright.
+
+        Raises
+        ------
+        VideoError
+            The file has no video that can be decoded, or the decoder made no progress.
+        """
         if (size := file_size(path)) == 0:
             raise VideoError("is empty (0 bytes)", file=path)
         guard = Guard(path, cancel)

@@ -52,18 +52,11 @@ NONE = "m needs a GPU with about 17 GiB (bfloat16), and this machine has none; "
     [
         ({"cpu_gib": 64}, "auto", f"{NONE}{SERVED}; --device cpu is slow"),
         ({}, "cuda", "--device cuda: this machine has no cuda device; use --device cpu"),
-        ({}, "mps", "--device mps: this machine has no mps device; use --device cpu"),
         ({"gpus": 1, "gpu_gib": 80}, "cuda:3", "--device cuda:3: this machine has 1 CUDA"),
-        ({}, "tpu", "--device tpu: must be one of auto, cuda, mps, cpu, or cuda:N"),
         (
             {"cpu_gib": 16},
             "cpu",
             f"m needs about 34 GiB (float32) on cpu, of which 16.0 GiB are free; {SERVED}",
-        ),
-        (
-            {"gpus": 1, "gpu_gib": 12},
-            "auto",
-            f"m needs about 17 GiB (bfloat16) on cuda:0, of which 12.0 GiB are free; {SERVED}",
         ),
         (
             {"gpus": 2, "gpu_gib": [8, 7]},
@@ -131,7 +124,6 @@ def test_a_dead_device_can_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
         (MemoryError(), True),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), True),
-        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
         (
             RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
             True,
