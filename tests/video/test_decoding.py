@@ -16,6 +16,7 @@ import pytest
 
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.video import FrameSet, Given, Middle, Uniform, decoder_named, read_policy
+from capeval.video.decord_decoder import _version
 from capeval.video.frames import Timeline
 from capeval.video.sampling import Choice, Policy
 from tests.video.clips import make_clip, numbers
@@ -80,6 +81,19 @@ EXACT: dict[str, dict[str, Any]] = {
 }
 
 
+HAS_DECORD = _version("decord2") is not None and _version("decord") is None
+DECORD_REFUSED = {
+    "ten_bits.mp4": "decord gives wrong frames of HEVC",
+    "packed.avi": "decord gives wrong frames of AVI with B-frames",
+    "h264.avi": "decord gives wrong frames of AVI with B-frames",
+    "transport.ts": "decord gives wrong frames of MPEG-TS",
+    "open_gop.ts": "decord gives wrong frames of MPEG-TS",
+    "mirrored.mp4": "decord shows another picture as frame 0",
+    "vp9_live.webm": "decord: ",
+    "raw.h264": "decord: ",
+}
+
+
 @pytest.mark.parametrize("name", EXACT)
 def test_every_frame_is_the_one_that_its_index_says(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
@@ -100,6 +114,20 @@ def test_every_frame_is_the_one_that_its_index_says(name: str, tmp_path: Path) -
     some = read(path, Uniform(5))
     assert numbers(some.frames) == list(some.indices)
     assert read(path, Given((count - 1, 0)[: min(2, count)])).indices[0] == count - 1
+    if HAS_DECORD:
+        check_decord(path, DECORD_REFUSED.get(name))
+
+
+def check_decord(path: Path, reason: str | None) -> None:
+    """Check that decord's frames are exact, or refused in one line for a reason."""
+    if reason is None:
+        frames = decoder_named("decord").read(path, Uniform(8))
+        assert numbers(frames.frames) == list(frames.indices)
+        return
+    with pytest.raises(VideoError) as caught:
+        decoder_named("decord").read(path, Uniform(8))
+    assert str(caught.value).startswith(f"{path}: {reason}")
+    assert "\n" not in str(caught.value)
 
 
 def test_times_of_a_variable_rate_are_those_of_the_file(tmp_path: Path) -> None:
