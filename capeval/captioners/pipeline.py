@@ -234,14 +234,14 @@ class _Pipeline:
             (read.job, read.job.record(read.frames, self._reader.policy), read.frames.warnings)
             for read in batch
         ]
-        requests = [read.job.request(read.frames) for read in batch]
-        batch.clear()
         started = time.perf_counter()
         returned: Sequence[object]
         raised: str | None = None
         try:
-            # A list made here would keep the frames alive as long as the call runs.
-            returned = _as_list(await self._captioner.caption(_handed_over(requests)), len(seen))
+            call = self._captioner.caption([read.job.request(read.frames) for read in batch])
+            # Only the call still has the frames, and may release them.
+            batch.clear()
+            returned = _as_list(await call, len(seen))
         except CapevalError as failure:
             self._stop(failure)
             return
@@ -276,12 +276,6 @@ class _Pipeline:
             for call in self._calls:
                 if call is not asyncio.current_task():
                     call.cancel()
-
-
-def _handed_over(requests: list[CaptionRequest]) -> list[CaptionRequest]:
-    handed = requests.copy()
-    requests.clear()
-    return handed
 
 
 def _as_list(returned: object, count: int) -> Sequence[object]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub.errors import StrictDataclassError
 from transformers.utils import cached_file
 from transformers.utils.hub import extract_commit_hash
 
@@ -110,20 +109,16 @@ def one_line_errors(model: str) -> Iterator[None]:
         yield
     except CapevalError:
         raise
-    except (OSError, ValueError, KeyError, ImportError, StrictDataclassError) as error:
+    except Exception as error:
+        # A damaged file or a malformed field can raise anything.
         if isinstance(error, OSError) and "couldn't connect to" in str(error):
             raise UsageError(
                 f"{model}: the hub cannot be reached, and the model was not downloaded before; "
                 "check the connection (and HF_ENDPOINT, if it is set), or name a folder as ./FOLDER"
             ) from error
-        raise UsageError(f"{model}: cannot be loaded: {one_line(str(error), 220)}") from error
-    except pickle.UnpicklingError as error:
-        # torch's message advises to run the code in the file.
-        raise UsageError(
-            f"{model}: cannot be loaded: its weights are damaged, or contain code, which is not run"
-        ) from error
-    except Exception as error:
-        # A damaged file or a malformed field can raise anything.
-        raise UsageError(
-            f"{model}: cannot be loaded: {one_line(describe(error, 220), 220)}"
-        ) from error
+        said = str(error) if isinstance(error, OSError | ValueError | ImportError) else ""
+        if isinstance(error, pickle.UnpicklingError):
+            # torch's message advises to run the code in the file.
+            said = "its weights are damaged, or contain code, which is not run"
+        said = one_line(said or describe(error, 220), 220)
+        raise UsageError(f"{model}: cannot be loaded: {said}") from error
