@@ -177,7 +177,7 @@ def _native(source: Checkpoint, entry: ModelEntry, options: CaptionerOptions) ->
         decoding = {**(bounds.generation or {}), **decoding}
         context = _context_length(config.get_text_config())
         video.max_video_tokens = bounds.video_tokens(context, decoding["max_new_tokens"])
-        processing["size"] = bounds.size
+        processing["size"] = bounds.size(video.size.longest_edge)
         recorded = {**processing, "max_video_tokens": video.max_video_tokens}
         settings["preset"] = preset or "published"
     if template := dict(entry.options.get("template") or {}):

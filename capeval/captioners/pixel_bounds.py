@@ -35,10 +35,15 @@ class PixelBounds:
     fits_context: bool = True
     generation: Mapping[str, Any] | None = None
 
-    @property
-    def size(self) -> dict[str, int]:
-        """The processor's `size`; its upper bound gives way to 1.05 times the lower one."""
-        return {"shortest_edge": self.least, "longest_edge": 768 * _SQUARE}
+    def size(self, longest_edge: int) -> dict[str, int]:
+        """Return the processor's `size`; its upper bound gives way to 1.05 times the lower one.
+
+        `longest_edge` is that of the checkpoint, in pixels of a frame, which may be smaller.
+        """
+        return {
+            "shortest_edge": min(self.least, longest_edge),
+            "longest_edge": min(768 * _SQUARE, longest_edge),
+        }
 
     def video_tokens(self, context: int | None, max_new_tokens: int) -> int:
         """Return the processor's `max_video_tokens` for a model that reads `context` tokens."""

@@ -196,8 +196,8 @@ def _llava_onevision(folder: Path) -> None:
 
 
 _QWEN = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+_PATCH_14 = {"shortest_edge": 56 * 56, "longest_edge": 64 * 112 * 112}
 _QWEN_TEMPLATE = _TURNS.replace("VIDEO", "<|vision_start|><|video_pad|><|vision_end|>")
-_QWEN_SIZE = {"shortest_edge": 56 * 56, "longest_edge": 112 * 112}
 
 
 def _qwen_ids(tokenizer: Any) -> dict[str, int]:
@@ -216,9 +216,9 @@ _MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3,
 def _qwen2_vl(folder: Path) -> None:
     tokenizer = _tokenizer(*_QWEN)
     processor = hf.Qwen2VLProcessor(
-        image_processor=hf.Qwen2VLImageProcessor(size=_QWEN_SIZE),
+        image_processor=hf.Qwen2VLImageProcessor(size=_PATCH_14),
         tokenizer=tokenizer,
-        video_processor=hf.Qwen2VLVideoProcessor(size=_QWEN_SIZE),
+        video_processor=hf.Qwen2VLVideoProcessor(size=_PATCH_14),
         chat_template=_QWEN_TEMPLATE,
     )
     config = hf.Qwen2VLConfig(
@@ -332,7 +332,6 @@ def _random(name: str, shape: tuple[int, ...]) -> torch.Tensor:
     return torch.randn(shape) * (0.3 if wide else 0.5)
 
 
-_PATCH_14 = {"shortest_edge": 56 * 56, "longest_edge": 64 * 112 * 112}
 _PATCH_16 = {"shortest_edge": 64 * 64, "longest_edge": 64 * 128 * 128}
 _QWEN3_VISION = {
     "depth": 2,
