@@ -1,8 +1,8 @@
 """How likely a model in this process finds given replies.
 
 The prompt with its frames is read once, and its cache is shared by all replies. Whether that works
-for a model is tried with its first request: if the tokens get other numbers one by one, as captions
-are written, all replies of this model are scored one by one, which is slower.
+for a model is tried with its first request: where it gives other numbers than reading the prompt
+again does, the prompt is read again for each reply, which is slower.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from capeval.captioners.protocol import LoadedModel
 Score = tuple[float, int]
 """A summed negative log-likelihood in nats, and the number of tokens."""
 
-# Rows that share a copy of the prompt's cache: enough for one question, and little memory.
-_ROWS = 8
 # Of one token: in half precision alone, neighbouring logits of 20 are 0.06 to 0.13 apart.
 _EXACT, _ROUGH = 1e-3, 0.3
 
@@ -42,10 +40,12 @@ class ContinuationScorer:
         """
         with self._tokenizing:
             rows = [self._tokens(text) for text in texts]
+        read = self._write(inputs, rows[0][:1])
         if self._shares_cache is None:
-            self._shares_cache = self._can_share(inputs, max(rows, key=len))
-        found = self._with_cache(inputs, rows) if self._shares_cache else None
-        return tuple(found or (self._one_by_one(inputs, row) for row in rows))
+            self._shares_cache = self._can_share(inputs, read, max(rows, key=len))
+        if self._shares_cache:
+            return tuple(self._after(inputs, read, row) for row in rows)
+        return tuple(_score(self._write(inputs, row).logits, row) for row in rows)
 
     def _tokens(self, text: str) -> list[int]:
         tokens: list[int] = self._loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -53,100 +53,54 @@ class ContinuationScorer:
             raise ValueError(f"the option {text!r} has no tokens")
         return tokens
 
-    def _can_share(self, inputs: Mapping[str, Any], row: list[int]) -> bool:
+    def _can_share(self, inputs: Mapping[str, Any], read: Any, row: list[int]) -> bool:
         try:
-            ((shared, _),) = self._with_cache(inputs, [row])
+            shared, _ = self._after(inputs, read, row)
         except (TypeError, ValueError, AttributeError, NotImplementedError, IndexError):
             # Classes of transformers differ in their caches and in what they prepare for a step,
-            # and say so in no other way. Scoring one by one then shows whether the request itself
-            # is at fault.
+            # and say so in no other way.
             return False
+        alone, _ = _score(self._write(inputs, row).logits, row)
         tolerance = _EXACT if self._loaded.dtype == torch.float32 else _ROUGH
-        return abs(shared - self._one_by_one(inputs, row)[0]) <= tolerance * len(row)
+        return abs(shared - alone) <= tolerance * len(row)
 
-    def _with_cache(self, inputs: Mapping[str, Any], rows: Sequence[list[int]]) -> list[Score]:
-        read = self._loaded.model.generate(**inputs, generation_config=self._config(1))
-        first = read.logits[0].float().log_softmax(-1)
-        scores: list[Score] = []
-        for at in range(0, len(rows), _ROWS):
-            some = rows[at : at + _ROWS]
-            later = self._continued(inputs, read.past_key_values, some)
-            for number, row in enumerate(some):
-                # One row at a time: a float for each token of the vocabulary at each place is a
-                # gigabyte for eight long options.
-                logs = first
-                if len(row) > 1:
-                    more = later[number, : len(row) - 1].float().log_softmax(-1)
-                    logs = torch.cat([first.to(more.device), more])
-                at_tokens = logs[torch.arange(len(row)), torch.tensor(row)]
-                scores.append((-sum(at_tokens.tolist()), len(row)))
-        return scores
-
-    def _continued(self, inputs: Mapping[str, Any], cache: Any, rows: Sequence[list[int]]) -> Any:
-        """Return the logits (rows, places, tokens) after each token but the last."""
-        longest = max(map(len, rows)) - 1
-        if not longest:
-            return None
-        model, device = self._loaded.model, self._loaded.device
-        prompt, count = inputs["input_ids"], len(rows)
-        padding = self._loaded.tokenizer.pad_token_id
-        added = [row[:-1] + [padding] * (longest - len(row) + 1) for row in rows]
-        ids = torch.cat([prompt.expand(count, -1), torch.tensor(added, device=device)], dim=1)
-        # Padding is behind what is scored, which therefore does not see it.
-        shared = copy.deepcopy(cache)
-        shared.batch_repeat_interleave(count)
-        prepared = model.prepare_inputs_for_generation(
-            ids,
-            next_sequence_length=longest,
-            is_first_iteration=False,
-            use_cache=True,
-            attention_mask=torch.ones_like(ids),
-            past_key_values=shared,
-            position_ids=self._positions(inputs, count, longest),
+    def _after(self, inputs: Mapping[str, Any], read: Any, row: list[int]) -> Score:
+        """Return the score of a row, which begins after the prompt that was `read`."""
+        if len(row) == 1:
+            return _score(read.logits, row)
+        ids = torch.cat([inputs["input_ids"], inputs["input_ids"].new_tensor([row[:1]])], dim=1)
+        later = self._write(
+            {
+                "input_ids": ids,
+                "attention_mask": torch.ones_like(ids),
+                "past_key_values": copy.deepcopy(read.past_key_values),
+            },
+            row[1:],
         )
-        return model(**prepared, return_dict=True).logits
+        return _score([*read.logits, *later.logits], row)
 
-    def _positions(self, inputs: Mapping[str, Any], rows: int, places: int) -> torch.Tensor:
-        """Return the positions behind the prompt, counted on from its last as `generate` does."""
-        others = {name: value for name, value in inputs.items() if name != "input_ids"}
-        positions: torch.Tensor = self._loaded.model._prepare_position_ids_for_generation(  # noqa: SLF001 - has no public name
-            inputs["input_ids"], others
-        )
-        steps = torch.arange(1, places + 1, device=positions.device)
-        # (rows, places), or with an axis in front for time, height and width.
-        shape = (*positions.shape[:-2], rows, places)
-        return (positions[..., -1:] + steps).expand(shape)
-
-    def _one_by_one(self, inputs: Mapping[str, Any], row: list[int]) -> Score:
-        """Return the score of a row that the model is made to write."""
-        config = self._config(len(row))
-        forced = _Forced(int(inputs["input_ids"].shape[1]), row)
-        written = self._loaded.model.generate(
-            **inputs, generation_config=config, logits_processor=[forced]
-        )
-        # These are the logits as they were before any token was forced.
-        logs = [logits[0].float().log_softmax(-1) for logits in written.logits]
-        return float(-sum(log[token] for log, token in zip(logs, row, strict=True))), len(row)
-
-    def _config(self, tokens: int) -> Any:
+    def _write(self, inputs: Mapping[str, Any], row: Sequence[int]) -> Any:
+        """Let the model write a row; its `logits` are those before any token was forced."""
         config = copy.deepcopy(self._loaded.generation)
         config.update(
-            max_new_tokens=tokens,
+            max_new_tokens=len(row),
             do_sample=False,
             repetition_penalty=None,
             return_dict_in_generate=True,
             output_logits=True,
         )
-        return config
+        start = int(inputs["input_ids"].shape[1])
+
+        def forced(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            only = torch.full_like(scores, -float("inf"))
+            only[:, row[input_ids.shape[1] - start]] = 0
+            return only
+
+        return self._loaded.model.generate(
+            **inputs, generation_config=config, logits_processor=[forced]
+        )
 
 
-class _Forced:
-    """Lets a model write only one token at each place."""
-
-    def __init__(self, prompt: int, row: Sequence[int]) -> None:
-        self._prompt, self._row = prompt, row
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        forced = torch.full_like(scores, -float("inf"))
-        forced[:, self._row[input_ids.shape[1] - self._prompt]] = 0
-        return forced
+def _score(logits: Sequence[torch.Tensor], row: Sequence[int]) -> Score:
+    logs = [one[0].float().log_softmax(-1) for one in logits]
+    return float(-sum(log[token] for log, token in zip(logs, row, strict=True))), len(row)

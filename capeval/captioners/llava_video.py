@@ -8,7 +8,7 @@ whose modules these are, has a single newline after all frames.)
 
 The preset `tuna` is what the TUNA benchmark's own code does with the same weights (its copy of
 VLMEvalKit, class `LLaVA_OneVision`, commit 1ea8984c): float16; frames pooled by averaging, which
-leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; up to 2,048 tokens; and a time
+leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; and a time
 instruction whose sentences run together and which states the height of the frames in pixels where
 it means their number. docs/generating.md compares it with the authors' code.
 
@@ -18,6 +18,7 @@ has no working branch for it, and their evaluation turns it off.
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -67,7 +68,7 @@ _FRAMES_AT_A_TIME = 64
 # Also on machines with hundreds of cores: a batch has no more than some hundred frames.
 _THREADS = 16
 
-PoolMode = Literal["bilinear", "average", "max"]
+PoolMode = Literal["bilinear", "average"]
 
 Wording = Literal["published", "tuna"]
 """Whose time instruction: that of the authors' code, or of the benchmark's."""
@@ -75,20 +76,19 @@ Wording = Literal["published", "tuna"]
 
 @dataclass(frozen=True)
 class Preset:
-    """The pooling (None keeps the checkpoint's), the time instruction, the length, the precision.
+    """The pooling (None keeps the checkpoint's), the time instruction and the precision.
 
     `dtype` is as after `--dtype`.
     """
 
     pool_mode: PoolMode | None
     wording: Wording
-    max_new_tokens: int
     dtype: str
 
 
 PRESETS: Mapping[str, Preset] = {
-    "published": Preset(pool_mode=None, wording="published", max_new_tokens=1024, dtype="auto"),
-    "tuna": Preset(pool_mode="average", wording="tuna", max_new_tokens=2048, dtype="float16"),
+    "published": Preset(pool_mode=None, wording="published", dtype="auto"),
+    "tuna": Preset(pool_mode="average", wording="tuna", dtype="float16"),
 }
 
 
@@ -143,14 +143,11 @@ class LlavaVideoModel(LlavaOnevisionModel):
     def _pool(self, features: torch.Tensor) -> torch.Tensor:
         stride, side = self.config.spatial_pool_stride, math.isqrt(features.shape[1])
         grid = features.unflatten(1, (side, side)).permute(0, 3, 1, 2)
-        match self.config.spatial_pool_mode:
-            case "average":
-                pooled = nn.functional.avg_pool2d(grid, stride)
-            case "max":
-                pooled = nn.functional.max_pool2d(grid, stride)
-            case _:
-                rows = math.ceil(side / stride)
-                pooled = nn.functional.interpolate(grid, size=(rows, rows), mode="bilinear")
+        if self.config.spatial_pool_mode == "average":
+            pooled = nn.functional.avg_pool2d(grid, stride)
+        else:
+            rows = math.ceil(side / stride)
+            pooled = nn.functional.interpolate(grid, size=(rows, rows), mode="bilinear")
         return pooled.permute(0, 2, 3, 1)
 
 
@@ -182,7 +179,7 @@ def build_config(published: Mapping[str, Any], *, model: str, preset: Preset) ->
         ("mm_hidden_size", hidden, hidden in TOWERS),
         ("mm_projector_type", projector, projector == "mlp2x_gelu"),
         ("mm_newline_position", newline, newline == "grid"),
-        ("mm_spatial_pool_mode", mode, mode in ("bilinear", "average", "max")),
+        ("mm_spatial_pool_mode", mode, mode in ("bilinear", "average")),
     ):
         if not is_known:
             raise UsageError(
@@ -209,22 +206,15 @@ def build_config(published: Mapping[str, Any], *, model: str, preset: Preset) ->
     )
 
 
+# Of the whole model, or of the way in which it was saved.
+_NOT_TEXT = {"architectures", "model_type", "dtype", "torch_dtype", "pad_token_id"}
+
+
 def _text_config(published: Mapping[str, Any]) -> Qwen2Config:
-    same = (
-        *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"),
-        *("num_attention_heads", "num_key_value_heads", "hidden_act", "max_position_embeddings"),
-        *("rms_norm_eps", "attention_dropout", "tie_word_embeddings", "bos_token_id"),
-        *("eos_token_id", "sliding_window", "use_sliding_window", "max_window_layers"),
-    )
-    chosen = {name: published[name] for name in same if published.get(name) is not None}
-    rope: dict[str, Any] = {
-        "rope_type": "default",
-        "rope_theta": float(published.get("rope_theta", 1e6)),
-    }
-    if published.get("rope_scaling"):
-        scaling = dict(published["rope_scaling"])
-        rope |= {"rope_type": scaling.pop("type", "default"), **scaling}
-    return Qwen2Config(rope_parameters=rope, **chosen)
+    names = {*Qwen2Config().to_dict(), "rope_theta", "rope_scaling"} - _NOT_TEXT
+    chosen = {name: published[name] for name in names if published.get(name) is not None}
+    # Copied: transformers changes the value of rope_scaling.
+    return Qwen2Config(**copy.deepcopy(chosen))
 
 
 def chat_prompt(

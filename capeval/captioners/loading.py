@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,26 @@ _SAMPLING = (
 _UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """A model before its weights are loaded; `arguments` are further ones of `from_pretrained`.
+
+    `dtype` is used where none is asked for.
+    """
+
+    kind: Any
+    meta: Any
+    config: Any
+    tokenizer: Any
+    inputs: BatchMaker
+    decoding: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    mixes_frame_counts: bool
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    dtype: str = "auto"
+    penalises_prompt: bool = True
+
+
 def load_model(
     entry: ModelEntry,
     options: CaptionerOptions,
@@ -68,17 +89,24 @@ def load_model(
     with one_line_errors(model):
         source = find_checkpoint(model, options.revision or entry.revision)
         is_llava_video = llava_video.ARCHITECTURE in (source.published.get("architectures") or ())
-        load = _load_llava_video if is_llava_video else _load_native
-        return load(source, entry, options, on_notice)
+        parts = (_llava_video if is_llava_video else _native)(source, entry, options)
+        placement, loading = _placed(source, parts, entry, options)
+        loaded, info = parts.kind.from_pretrained(
+            model, config=parts.config, **source.arguments, **loading, **parts.arguments
+        )
+        check_complete(model, info)
+        # Otherwise a part of a model would write captions.
+        left = sorted(key for key in info.get("unexpected_keys") or () if ".layers." in key)
+        if is_llava_video and left:
+            raise UsageError(
+                f"{model}: its checkpoint has more layers than its config.json states: {left[0]}"
+            )
+        check_spread(entry.name, placement, getattr(loaded, "hf_device_map", {}))
+        return _finished(source, parts, loaded, placement, source.identity(on_notice))
 
 
-def _load_llava_video(
-    source: Checkpoint,
-    entry: ModelEntry,
-    options: CaptionerOptions,
-    on_notice: Callable[[str], None],
-) -> LoadedModel:
-    name, model, published = entry.name, source.model, source.published
+def _llava_video(source: Checkpoint, entry: ModelEntry, options: CaptionerOptions) -> _Parts:
+    name, published = entry.name, source.published
     wanted = entry.options.get("preset") or "published"
     if wanted not in llava_video.PRESETS:
         known = ", ".join(llava_video.PRESETS)
@@ -87,45 +115,25 @@ def _load_llava_video(
         raise UsageError(f"{name}: it takes no template")
     preset = llava_video.PRESETS[wanted]
     config = llava_video.build_config(published, model=name, preset=preset)
-    with torch.device("meta"):
-        meta = llava_video.LlavaVideoForConditionalGeneration(config)
-    # A preset has the precision of the code that it follows, unless another is asked for.
-    placement, loading = _placed(source, meta, entry, options, preset.dtype)
     # The checkpoint's config.json says "llava", which is another model's name here.
     tokenizer: Any = AutoTokenizer.from_pretrained(
-        model, config=config.text_config, **source.arguments
+        source.model, config=config.text_config, **source.arguments
     )
-    loaded, info = llava_video.LlavaVideoForConditionalGeneration.from_pretrained(
-        model,
-        revision=source.revision,
-        config=config,
-        key_mapping=llava_video.KEY_MAP,
-        **loading,
-    )
-    check_complete(model, info)
-    # Otherwise a part of a model would write captions.
-    if left := sorted(key for key in info.get("unexpected_keys") or () if ".layers." in key):
-        raise UsageError(
-            f"{model}: its checkpoint has more layers than its config.json states: {left[0]}"
-        )
     if len(tokenizer) > config.image_token_index:
         raise UsageError(f"{name}: its tokenizer uses the id that stands for the frames")
+    with torch.device("meta"):
+        meta = llava_video.LlavaVideoForConditionalGeneration(config)
     system = _DEFAULT_SYSTEM if entry.system is None else entry.system
     timed = bool(published.get("add_time_instruction", True))
-    return _finished(
-        source,
-        loaded,
-        tokenizer,
-        llava_video.LlavaVideoInputs(
+    return _Parts(
+        kind=llava_video.LlavaVideoForConditionalGeneration,
+        meta=meta,
+        config=config,
+        tokenizer=tokenizer,
+        inputs=llava_video.LlavaVideoInputs(
             tokenizer, config, system=system, wording=preset.wording, timed=timed
         ),
-        name=name,
-        placement=placement,
-        decoding=_decoding(entry, options, preset.max_new_tokens),
-        on_notice=on_notice,
-        # Its authors' code generates from embeddings, so the penalty never sees the prompt.
-        penalises_prompt=False,
-        mixes_frame_counts=True,
+        decoding=_decoding(entry, options),
         settings={
             "system_prompt": system,
             "preset": wanted,
@@ -133,18 +141,19 @@ def _load_llava_video(
             "spatial_pool_mode": config.spatial_pool_mode,
             "time_instruction": timed,
         },
+        mixes_frame_counts=True,
+        arguments={"key_mapping": llava_video.KEY_MAP},
+        # A preset has the precision of the code that it follows.
+        dtype=preset.dtype,
+        # Its authors' code generates from embeddings, so the penalty never sees the prompt.
+        penalises_prompt=False,
     )
 
 
-def _load_native(
-    source: Checkpoint,
-    entry: ModelEntry,
-    options: CaptionerOptions,
-    on_notice: Callable[[str], None],
-) -> LoadedModel:
+def _native(source: Checkpoint, entry: ModelEntry, options: CaptionerOptions) -> _Parts:
     name, model = entry.name, source.model
     preset = entry.options.get("preset")
-    if source.is_local and source.file("adapter_config.json") is not None:
+    if source.is_local and (source.folder / "adapter_config.json").is_file():
         # Whether it is applied depends on a package that may not be there.
         raise UsageError(f"{model}: has an adapter (adapter_config.json); merge it first")
     config = AutoConfig.from_pretrained(model, **source.arguments)
@@ -154,60 +163,46 @@ def _load_native(
     with torch.device("meta"):
         meta = AutoModelForImageTextToText.from_config(config)
     processor: Any = AutoProcessor.from_pretrained(model, **source.arguments)
-    if getattr(processor, "video_processor", None) is None:
+    video = getattr(processor, "video_processor", None)
+    if video is None:
         raise UsageError(f"{name}: it takes no video ({config.model_type} has no video processor)")
     if getattr(processor, "chat_template", None) is None:
         raise UsageError(f"{name}: its processor has no chat template")
-    decoding = _decoding(entry, options, None if bounds is None else bounds.max_new_tokens)
+    decoding, processing, settings = _decoding(entry, options), dict[str, Any](), dict[str, Any]()
+    # The authors' code limits what a video may cost; without this transformers does not.
+    if hasattr(video, "cap_pixels_per_frame"):
+        processing["cap_pixels_per_frame"] = True
+    recorded: dict[str, Any] = processing
     if bounds is not None:
         decoding = {**(bounds.generation or {}), **decoding}
         context = _context_length(config.get_text_config())
-        bounds = bounds.within(context, decoding["max_new_tokens"])
-    processing: dict[str, Any] = {}
-    # The authors' code limits what a video may cost; without this transformers does not.
-    if hasattr(processor.video_processor, "cap_pixels_per_frame"):
-        processing["cap_pixels_per_frame"] = bounds is None
-    placement, loading = _placed(source, meta, entry, options)
-    loaded, info = AutoModelForImageTextToText.from_pretrained(
-        model, config=config, **source.arguments, **loading
-    )
-    check_complete(model, info)
-    template = dict(entry.options.get("template") or {})
-    return _finished(
-        source,
-        loaded,
-        processor.tokenizer,
-        NativeInputs(
+        video.max_video_tokens = bounds.video_tokens(context, decoding["max_new_tokens"])
+        processing["size"] = bounds.size(video.size.longest_edge)
+        recorded = {**processing, "max_video_tokens": video.max_video_tokens}
+        settings["preset"] = preset or "published"
+    if template := dict(entry.options.get("template") or {}):
+        settings["template"] = template
+    return _Parts(
+        kind=AutoModelForImageTextToText,
+        meta=meta,
+        config=config,
+        tokenizer=processor.tokenizer,
+        inputs=NativeInputs(
             processor,
             system_prompt=entry.system,
             options=processing,
             template=template,
-            bounds=bounds,
             is_joined=config.model_type in JOINED,
         ),
-        name=name,
-        placement=placement,
         decoding=decoding,
-        on_notice=on_notice,
+        settings={"system_prompt": entry.system, "processor": recorded, **settings},
         mixes_frame_counts=mixes_frame_counts(config.model_type),
-        settings={
-            "system_prompt": entry.system,
-            "processor": processing | ({} if bounds is None else bounds.settings()),
-            **({"template": template} if template else {}),
-            **({} if bounds is None else {"preset": preset or "published"}),
-        },
     )
 
 
-def _decoding(entry: ModelEntry, options: CaptionerOptions, of_tuna: int | None) -> dict[str, Any]:
-    """Return how captions are written where that differs from greedy decoding.
-
-    `of_tuna` is the limit of the preset tuna, that of the code which it reproduces.
-    """
-    tuna = of_tuna if entry.options.get("preset") == "tuna" else None
-    decoding: dict[str, Any] = {
-        "max_new_tokens": options.max_new_tokens or tuna or entry.max_new_tokens
-    }
+def _decoding(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
+    """Return how captions are written where that differs from greedy decoding."""
+    decoding: dict[str, Any] = {"max_new_tokens": options.max_new_tokens or entry.max_new_tokens}
     temperature = entry.temperature if options.temperature is None else options.temperature
     if temperature:
         # From the whole distribution, as an endpoint does that is given only a temperature.
@@ -216,22 +211,15 @@ def _decoding(entry: ModelEntry, options: CaptionerOptions, of_tuna: int | None)
 
 
 def _placed(
-    source: Checkpoint,
-    meta: Any,
-    entry: ModelEntry,
-    options: CaptionerOptions,
-    dtype: str = "auto",
+    source: Checkpoint, parts: _Parts, entry: ModelEntry, options: CaptionerOptions
 ) -> tuple[Placement, dict[str, Any]]:
-    """Return where a model goes, and the arguments that load it there; raises `UsageError`.
-
-    `meta` is the model without its weights; `dtype` is used where none is asked for.
-    """
-    size = source.size(meta)
+    """Return where a model goes, and the arguments that load it there; raises `UsageError`."""
+    size = source.size(parts.meta)
     placement = place(
         entry.name,
         size,
         device=options.device or "auto",
-        dtype=options.dtype or entry.options.get("dtype") or dtype,
+        dtype=options.dtype or entry.options.get("dtype") or parts.dtype,
         serve=entry.serve,
     )
     loading: dict[str, Any] = {
@@ -240,66 +228,51 @@ def _placed(
         "output_loading_info": True,
     }
     if room := dict(placement.room):
-        # "auto" gives each GPU an even share, which the smallest may have no room for.
-        is_even = min(room.values()) * len(room) >= size.bytes(placement.dtype)
-        loading |= {"device_map": "auto" if is_even else "sequential", "max_memory": room}
-    elif placement.device.type == "cuda" or size.quantisation is not None:
-        # Straight to the GPU: a detour through main memory needs as much of that. Packed weights
-        # cannot be moved later.
+        loading |= {"device_map": "auto", "max_memory": room}
+    else:
+        # Straight to the GPU: a detour through main memory needs as much of that.
         loading["device_map"] = {"": placement.device}
     return placement, loading
 
 
 def _finished(
-    source: Checkpoint,
-    loaded: Any,
-    tokenizer: Any,
-    inputs: BatchMaker,
-    *,
-    name: str,
-    placement: Placement,
-    decoding: Mapping[str, Any],
-    on_notice: Callable[[str], None],
-    mixes_frame_counts: bool,
-    settings: Mapping[str, Any],
-    penalises_prompt: bool = True,
+    source: Checkpoint, parts: _Parts, loaded: Any, placement: Placement, found: Any
 ) -> LoadedModel:
-    """Return a model with its decoding, which is greedy unless `decoding` says otherwise."""
+    """Return a model with its decoding, which is greedy unless `parts` say otherwise.
+
+    `found` identifies its weights.
+    """
+    tokenizer = parts.tokenizer
     tokenizer.padding_side = "left"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    check_spread(name, placement, getattr(loaded, "hf_device_map", {}))
-    quantised = quantisation(loaded.config.to_dict())
-    if placement.device.type != "cuda" and quantised is None:
-        # On a GPU it has been put there already.
-        loaded.to(placement.device)
     loaded.eval()
+    quantised = quantisation(loaded.config.to_dict())
     # Some kernels for packed weights work in another precision than was asked for.
     dtype = placement.dtype if quantised is None else loaded.dtype
-    generation = _greedy(loaded, tokenizer, decoding)
+    generation = _greedy(loaded, tokenizer, parts.decoding)
     recorded = {
         name: value
         for name, value in _plain(generation.to_dict()).items()
         if value is not None and name not in _UNRECORDED
     }
     penalty = None
-    if not penalises_prompt:
+    if not parts.penalises_prompt:
         penalty, generation.repetition_penalty = generation.repetition_penalty, None
     # Defaults of every call come from here, so that nothing unrecorded takes effect.
     loaded.generation_config = generation
-    found = source.identity(on_notice)
     return LoadedModel(
         model=loaded,
         tokenizer=tokenizer,
-        inputs=inputs,
+        inputs=parts.inputs,
         generation=generation,
         device=placement.device,
-        devices=placement.devices if placement.room else (),
+        placed=str(placement),
         dtype=dtype,
         revision=source.revision,
         context=_context_length(loaded.config.get_text_config()),
         penalty=penalty,
-        mixes_frame_counts=mixes_frame_counts,
+        mixes_frame_counts=parts.mixes_frame_counts,
         settings={
             "dtype": str(dtype).removeprefix("torch."),
             "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
@@ -307,7 +280,7 @@ def _finished(
             **({"quantisation": _plain(quantised)} if quantised is not None else {}),
             # Not a folder's name, which may change.
             "weights": found if isinstance(found, str) else {"sha256": found["sha256"]},
-            **settings,
+            **parts.settings,
         },
     )
 

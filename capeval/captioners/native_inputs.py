@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from jinja2.exceptions import TemplateError
-from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
-from capeval.captioners.pixel_bounds import PixelBounds
 from capeval.captioners.protocol import CaptionRequest
 
 PACKED = frozenset(
@@ -41,9 +38,9 @@ def mixes_frame_counts(model_type: str) -> bool:
 class NativeInputs:
     """Turns requests into a left-padded batch with the model's own processor.
 
-    `template` are arguments of the chat template, and `options` of the processor. `bounds` scale
-    the frames before it does. `is_joined` is for models whose processor takes only videos with
-    equal numbers of frames: others are processed alone and joined.
+    `template` are arguments of the chat template, and `options` of the processor. `is_joined` is
+    for models whose processor takes only videos with equal numbers of frames: others are processed
+    alone and joined.
     """
 
     def __init__(
@@ -53,12 +50,11 @@ class NativeInputs:
         system_prompt: str | None,
         options: Mapping[str, Any],
         template: Mapping[str, Any],
-        bounds: PixelBounds | None,
         is_joined: bool,
     ) -> None:
         self._processor, self._system_prompt = processor, system_prompt
         self._options, self._template = options, template
-        self._bounds, self._is_joined = bounds, is_joined
+        self._is_joined = is_joined
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
         """Return the model's inputs; raises `ValueError` for a video that cannot be taken."""
@@ -74,7 +70,7 @@ class NativeInputs:
         begun = {"add_special_tokens": False} if first and texts[0].startswith(first) else {}
         batch: dict[str, Any] = self._processor(
             text=texts,
-            **self._videos(requests, texts),
+            **self._videos(requests),
             padding=True,
             return_tensors="pt",
             **begun,
@@ -88,14 +84,14 @@ class NativeInputs:
             )
         return batch
 
-    def _videos(self, requests: Sequence[CaptionRequest], texts: Sequence[str]) -> dict[str, Any]:
+    def _videos(self, requests: Sequence[CaptionRequest]) -> dict[str, Any]:
         shown = [bool(len(request.frames)) for request in requests]
         if not any(shown):
             return {}
         if not all(shown):
             raise ValueError("requests with and without frames cannot share a batch")
         return {
-            "videos": [self._frames(*pair) for pair in zip(requests, texts, strict=True)],
+            "videos": [request.frames for request in requests],
             # Without these some processors sample again, or believe the video has 24 frames a
             # second.
             "do_sample_frames": False,
@@ -122,13 +118,6 @@ class NativeInputs:
             **self._template,
         )
         return text
-
-    def _frames(self, request: CaptionRequest, text: str) -> NDArray[np.uint8]:
-        if self._bounds is None:
-            return request.frames
-        # The placeholder of the video is one of them.
-        length = len(self._processor.tokenizer(text)["input_ids"]) - 1
-        return self._bounds.scaled(request.frames, text=length)
 
 
 def _messages(prompt: str, system: str | None, *, has_video: bool) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -116,27 +116,28 @@ class _Pipeline:
     def __init__(
         self, jobs: Sequence[Job], reader: FrameReader, captioner: Captioner, record: Record
     ) -> None:
-        self._todo: Iterator[tuple[int, Job]] = enumerate(jobs)
+        self._todo = iter(jobs)
         self._reader, self._captioner, self._record = reader, captioner, record
-        self._arrived: dict[int, _Read | None] = {}
-        self._next = 0
-        self._pool: list[_Read] = []
         self._mixes = bool(getattr(captioner, "mixes_frame_counts", False))
-        self._ready: deque[list[_Read]] = deque()
-        self._held = self._bytes = self._reading = self._readers = 0
-        self._changed = asyncio.Event()
+        self._pool: list[_Read] = []
+        self._bytes = 0
         self._cancel = threading.Event()
         self._stopped: list[BaseException] = []
         self._calls: set[asyncio.Task[None]] = set()
         self._fail_fast = FailFast()
 
     async def run(self, threads: int) -> None:
-        self._readers = threads
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(threads):
-                    group.create_task(self._read_on(threads))
-                await self._caption_all(group)
+                async for batch in self._batches(group, threads):
+                    call = group.create_task(self._caption(batch))
+                    del batch
+                    self._calls.add(call)
+                    call.add_done_callback(self._calls.discard)
+                    # The call starts first, so that it can free its frames.
+                    await asyncio.sleep(0)
+                    while self._calls and len(self._calls) >= self._captioner.concurrency:
+                        await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
         except BaseExceptionGroup as several:
             # Such as of a captioner whose batch size can no longer be read.
             raise several.exceptions[0] from several
@@ -145,82 +146,67 @@ class _Pipeline:
         if self._stopped:
             raise self._stopped[0]
 
-    # Reading
+    # Reading and batching
 
-    async def _read_on(self, threads: int) -> None:
-        try:
-            while not self._stopped:
-                if self._is_full(threads):
-                    await self._wait_for_change()
-                    continue
-                number, job = next(self._todo, (0, None))
-                if job is None:
-                    return
-                self._reading += 1
-                try:
-                    read = await self._read(job)
-                finally:
-                    self._reading -= 1
-                self._arrive(number, read)
-                del read
-                self._changed.set()
-        finally:
-            self._readers -= 1
-            if self._readers == 0:
-                while self._pool:
-                    self._take_batch()
-            self._changed.set()
+    async def _batches(
+        self, group: asyncio.TaskGroup, threads: int
+    ) -> AsyncGenerator[list[_Read], None]:
+        ahead: deque[asyncio.Task[_Read | None]] = deque()
+        turns = asyncio.Semaphore(threads)
+        while not self._stopped:
+            room = (3 * self._size if self._size > 1 else 1) + threads
+            while len(ahead) + len(self._pool) < room and self._bytes < AHEAD_BYTES:
+                if (job := next(self._todo, None)) is None:
+                    break
+                ahead.append(group.create_task(self._read(job, turns)))
+            if ahead:
+                if batch := self._gather(await ahead.popleft()):
+                    yield batch
+            elif self._pool:
+                yield self._take_batch()
+            else:
+                return
 
-    async def _read(self, job: Job) -> _Read | None:
-        try:
-            frames = await in_thread(partial(job.read, self._reader, self._cancel))
-        except UsageError as failure:  # no decoder: no video can be read
-            self._stop(failure)
-        except VideoError as failure:
-            self._unread(job, failure.message)
-        except Exception as failure:
-            # A decoder may raise anything on a broken file; the other videos continue.
-            trace("video not decoded", failure=failure, index=job.index)
-            self._unread(job, f"cannot be decoded ({describe(failure, 300)})")
-        else:
-            return _Read(job, frames, frames.frames.nbytes)
-        return None
+    async def _read(self, job: Job, turns: asyncio.Semaphore) -> _Read | None:
+        async with turns:
+            if self._stopped:
+                return None
+            try:
+                frames = await in_thread(partial(job.read, self._reader, self._cancel))
+            except UsageError as failure:  # no decoder: no video can be read
+                self._stop(failure)
+            except VideoError as failure:
+                self._unread(job, failure.message)
+            except Exception as failure:
+                # A decoder may raise anything on a broken file; the other videos continue.
+                trace("video not decoded", failure=failure, index=job.index)
+                self._unread(job, f"cannot be decoded ({describe(failure, 300)})")
+            else:
+                self._bytes += frames.frames.nbytes
+                return _Read(job, frames, frames.frames.nbytes)
+            return None
 
     def _unread(self, job: Job, reason: str) -> None:
         if not self._stopped:  # else the run was stopped while it was read
             self._recorded(job, Uncaptioned(job.index, one_line(reason)), {})
 
-    def _is_full(self, threads: int) -> bool:
-        size = self._size
-        count = (3 * size if size > 1 else 1) + threads
-        return self._held + self._reading >= count or self._bytes >= AHEAD_BYTES
-
-    # Batching
-
     @property
     def _size(self) -> int:
         return max(1, self._captioner.batch_size)
 
-    def _arrive(self, number: int, read: _Read | None) -> None:
-        self._arrived[number] = read
-        if read is not None:
-            self._held += 1
-            self._bytes += read.size
-        while self._next in self._arrived:
-            ready = self._arrived.pop(self._next)
-            self._next += 1
-            if ready is not None:
-                self._gather(ready)
-
-    def _gather(self, read: _Read) -> None:
+    def _gather(self, read: _Read | None) -> list[_Read] | None:
+        """Add a video to those that wait; return a batch once it is full enough."""
+        if read is None:
+            return None
         self._pool.append(read)
         alike, size = self._alike(read), self._size
         if not self._mixes and len(alike) >= size:
-            self._take_batch(alike)
+            return self._take_batch(alike)
         # For a model that pads, more than a batch waits, so that videos of similar length find each
         # other. For others, waiting longer for equal frame counts would only block the readers.
-        elif len(self._pool) >= 2 * size or sum(r.size for r in self._pool) >= AHEAD_BYTES // 2:
-            self._take_batch()
+        if len(self._pool) >= 2 * size or sum(r.size for r in self._pool) >= AHEAD_BYTES // 2:
+            return self._take_batch()
+        return None
 
     def _alike(self, one: _Read) -> list[_Read]:
         """Return the videos that can share a batch with one, those nearest in length first."""
@@ -230,7 +216,7 @@ class _Pipeline:
 
         return sorted((r for r in self._pool if self._mixes or not apart(r)), key=apart)
 
-    def _take_batch(self, alike: list[_Read] | None = None) -> None:
+    def _take_batch(self, alike: list[_Read] | None = None) -> list[_Read]:
         """Take `alike`, else the video that waits longest or the most common frame count."""
         if alike is None:
             first = self._pool[:1] if self._mixes else self._pool
@@ -238,42 +224,24 @@ class _Pipeline:
         batch = alike[: self._size]
         chosen = set(map(id, batch))
         self._pool = [read for read in self._pool if id(read) not in chosen]
-        self._ready.append(batch)
+        self._bytes -= sum(read.size for read in batch)
+        return batch
 
     # Captioning
-
-    async def _caption_all(self, group: asyncio.TaskGroup) -> None:
-        while not self._stopped:
-            if self._ready and len(self._calls) < max(1, self._captioner.concurrency):
-                batch = self._ready.popleft()
-                self._held -= len(batch)
-                self._bytes -= sum(read.size for read in batch)
-                call = group.create_task(self._caption(batch))
-                del batch
-                self._calls.add(call)
-                call.add_done_callback(self._calls.discard)
-                call.add_done_callback(lambda _: self._changed.set())
-                self._changed.set()
-                # The call starts before the next batch is chosen, so that it can free its frames.
-                await asyncio.sleep(0)
-            elif self._readers == 0 and not self._ready:
-                return
-            else:
-                await self._wait_for_change()
 
     async def _caption(self, batch: list[_Read]) -> None:
         seen = [
             (read.job, read.job.record(read.frames, self._reader.policy), read.frames.warnings)
             for read in batch
         ]
-        requests = [read.job.request(read.frames) for read in batch]
-        batch.clear()
         started = time.perf_counter()
         returned: Sequence[object]
         raised: str | None = None
         try:
-            # A list made here would keep the frames alive as long as the call runs.
-            returned = _as_list(await self._captioner.caption(_handed_over(requests)), len(seen))
+            call = self._captioner.caption([read.job.request(read.frames) for read in batch])
+            # Only the call still has the frames, and may release them.
+            batch.clear()
+            returned = _as_list(await call, len(seen))
         except CapevalError as failure:
             self._stop(failure)
             return
@@ -308,17 +276,6 @@ class _Pipeline:
             for call in self._calls:
                 if call is not asyncio.current_task():
                     call.cancel()
-        self._changed.set()
-
-    async def _wait_for_change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
-
-
-def _handed_over(requests: list[CaptionRequest]) -> list[CaptionRequest]:
-    handed = requests.copy()
-    requests.clear()
-    return handed
 
 
 def _as_list(returned: object, count: int) -> Sequence[object]:

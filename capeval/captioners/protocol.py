@@ -175,8 +175,8 @@ class LoadedModel:
 
     `context` is how many tokens it can read; `penalty` is a repetition penalty over the written
     tokens alone; one in `generation` counts the prompt's tokens too. `mixes_frame_counts` says that
-    `inputs` takes videos with different numbers of frames in one batch; `devices` are all that have
-    a part of the model, if there are several.
+    `inputs` takes videos with different numbers of frames in one batch; `placed` names the devices
+    that have a part of the model.
     """
 
     model: Any
@@ -190,7 +190,7 @@ class LoadedModel:
     context: int | None = None
     penalty: float | None = None
     mixes_frame_counts: bool = False
-    devices: tuple[torch.device, ...] = ()
+    placed: str = "cpu"
 
 
 @dataclass

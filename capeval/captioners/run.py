@@ -11,10 +11,11 @@ from capeval.captioners.caption_cleanup import is_empty
 from capeval.captioners.pipeline import Job
 from capeval.captioners.prompting import CaptionPrompts, prompt_hash
 from capeval.captioners.protocol import Captioned, Uncaptioned
-from capeval.captioners.run_settings import generation_settings, settings_id
-from capeval.captioners.stored_work import Item, StoredPlan, StoredResult, StoredWork
+from capeval.captioners.run_settings import settings_id
+from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
+from capeval.files.jsonl import as_stored
 from capeval.runs.engine import Finished, Labels, Stored, select
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
@@ -101,12 +102,18 @@ class GenerationWork(StoredWork[Line, Generation]):
         """Set what is asked."""
         wanted = self.wanted
         self.shard, self.videos = wanted.shard, wanted.videos
-        self.items = {
-            one.index: Item(one.video or one.index, n) for n, one in enumerate(wanted.annotations)
-        }
+        self.items = {one.index: one.video or one.index for one in wanted.annotations}
+        self._prompts = {one.index: wanted.prompts.of(one) for one in wanted.annotations}
         self.chosen = [annotation.index for annotation in wanted.chosen()]
-        prompt = wanted.prompts.settings(wanted.annotations)
-        self.settings = generation_settings(prompt, self.captioner, self.reader)
+        self.settings = as_stored(
+            {
+                "model": self.captioner.name,
+                "frames": self.reader.policy,
+                "decoder": self.reader.decoder,
+                "prompt": wanted.prompts.settings(wanted.annotations),
+                "generation": dict(self.captioner.settings),
+            }
+        )
         annotations = {
             "path": wanted.annotations_path,
             "sha256": annotations_hash(wanted.annotations),
@@ -141,7 +148,7 @@ class GenerationWork(StoredWork[Line, Generation]):
         """Return whether a caption has a text, and its prompt and video are the same."""
         line = stored.value
         return stored.reason is not None or (
-            line.get("prompt") == prompt_hash(self._prompt(stored.index))
+            line.get("prompt") == prompt_hash(self._prompts[stored.index])
             and not is_empty(line["caption"])
             and (video is None or line.get("video") == video)
         )
@@ -150,12 +157,9 @@ class GenerationWork(StoredWork[Line, Generation]):
         """Return whether an outdated caption has a text."""
         return not is_empty(stored.value["caption"])
 
-    def _prompt(self, index: str) -> str:
-        return self.wanted.prompts.of(self.wanted.annotations[self.items[index].place])
-
     def job(self, index: str, path: Path, video: Mapping[str, Any]) -> Job:
         """Return how a video is captioned."""
-        return Job(index, path, self._prompt(index), video)
+        return Job(index, path, self._prompts[index], video)
 
     def stored(
         self,

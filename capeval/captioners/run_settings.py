@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from capeval.captioners.protocol import Captioner
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps
 from capeval.runs.folder import RunFolder
 from capeval.text import cut, listed, shown
-from capeval.video import FrameReader
 
 _HASH = "generation.weights.sha256"
 _NAMED = 3
 """How many of the settings that differ an error names."""
-
-
-def generation_settings(
-    prompt: Mapping[str, Any], captioner: Captioner, reader: FrameReader
-) -> dict[str, Any]:
-    """Return the settings that affect captions, as JSON values; a run has one set of them.
-
-    `prompt` is what is recorded of the prompts.
-    """
-    settings: dict[str, Any] = json.loads(
-        dumps(
-            {
-                "model": captioner.name,
-                "frames": reader.policy,
-                "decoder": reader.decoder,
-                "prompt": dict(prompt),
-                "generation": dict(captioner.settings),
-            }
-        )
-    )
-    return settings
 
 
 def settings_id(settings: Mapping[str, Any]) -> str:

@@ -38,14 +38,6 @@ ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True)
-class Item:
-    """What is asked about one video; shards divide items by their `place`."""
-
-    video: str
-    place: int
-
-
-@dataclass(frozen=True)
 class StoredPlan(Plan[Stored[ValueT]]):
     """What is stored, and what is left to ask.
 
@@ -120,7 +112,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     dollars : returns what calls have cost so far
     shard : the part that this process does, if not all
     videos : the folder of the videos; None if the model sees none
-    items : all items in order
+    items : the video of each item, in order
     chosen : the items that are wanted now
     settings : what affects the replies; a run has one set of them
     about : what the manifest records of the items
@@ -137,7 +129,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     usage: Usage = field(default_factory=Usage)
     shard: Shard | None = field(init=False)
     videos: Path | None = field(init=False)
-    items: Mapping[str, Item] = field(init=False)
+    items: Mapping[str, str] = field(init=False)
     chosen: Sequence[str] = field(init=False)
     settings: Mapping[str, Any] = field(init=False)
     about: Mapping[str, Any] = field(init=False)
@@ -247,7 +239,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
 
     def _found(self, index: str, videos: VideoFolder | None) -> Mapping[str, Any] | None:
         try:
-            return found(self.items[index].video, videos)[1]
+            return found(self.items[index], videos)[1]
         except VideoError:
             return None
 
@@ -263,9 +255,9 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             if index in kept and kept[index].reason is None:
                 continue
             try:
-                todo.append(self.job(index, *found(self.items[index].video, videos)))
+                todo.append(self.job(index, *found(self.items[index], videos)))
             except VideoError as error:
-                missing[index] = absent[self.items[index].video] = str(error)
+                missing[index] = absent[self.items[index]] = str(error)
                 kept[index] = self.failed(index, str(error))
         if absent and not todo and all(one.reason is not None for one in kept.values()):
             raise InputError(
@@ -344,7 +336,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     def mine(self) -> list[str]:
         """Return the items of the run or shard, in order."""
         shard = self.shard
-        return [i for i, item in self.items.items() if shard is None or shard.holds(item.place)]
+        return [i for n, i in enumerate(self.items) if shard is None or shard.holds(n)]
 
     def _own(self, file: Path, expected: str) -> Container[str]:
         """Return the items whose replies are for this file: a shard leaves the run its own."""

@@ -8,13 +8,12 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.captioners.batch_size import BatchSize
-from capeval.captioners.caption_cleanup import repetition_warning
+from capeval.captioners.caption_cleanup import CUT_OFF
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import (
@@ -26,7 +25,6 @@ from capeval.captioners.protocol import (
 )
 from capeval.llm.meter import Meter
 from capeval.local_models.devices import (
-    MemoryMeter,
     free_memory,
     is_out_of_memory,
     release,
@@ -65,8 +63,7 @@ class TransformersCaptioner:
         seed: int = 0,
     ) -> None:
         self._loaded, self.name, self._seed = loaded, name, seed
-        self._size = BatchSize(batch_size)
-        self._memory = MemoryMeter(loaded.devices or (loaded.device,))
+        self._size = BatchSize(batch_size, grows=loaded.device.type == "cuda")
         self._scorer: ContinuationScorer | None = None
         # Neither a processor nor a model is safe to use from two threads.
         self._preparing, self._generating = threading.Lock(), threading.Lock()
@@ -83,7 +80,7 @@ class TransformersCaptioner:
 
     @property
     def batch_size(self) -> int:
-        """How many requests fit at present; changes as memory is measured or runs out."""
+        """How many requests fit at present; grows until memory runs out."""
         return self._size.value
 
     @property
@@ -108,10 +105,10 @@ class TransformersCaptioner:
 
     def _caption(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
-        # The longest first: it decides how many fit.
+        # The longest first: if any runs out of memory, they do.
         order = sorted(range(len(requests)), key=lambda at: -len(requests[at].frames))
         while order and not stop.is_set():
-            now = order[: self._size.of(len(requests[order[0]].frames))]
+            now = order[: self._size.value]
             done = self._attempt([requests[at] for at in now], stop)
             if done is not None:
                 outcomes.update(zip(now, done, strict=True))
@@ -167,12 +164,11 @@ class TransformersCaptioner:
         with self._generating, torch.inference_mode():
             _check(stop)
             began = time.perf_counter()
-            self._memory.start()
             if loaded.generation.do_sample:
                 # By the first video: batches of one draw the same again in a resumed run.
                 drawn = f"{self._seed} {requests[0].index}".encode()
                 torch.manual_seed(int.from_bytes(hashlib.sha256(drawn).digest()[:7]))
-            moved = {name: _moved(name, value, loaded) for name, value in batch.items()}
+            moved = _moved(batch, loaded)
             written = loaded.model.generate(
                 **moved,
                 generation_config=loaded.generation,
@@ -181,23 +177,12 @@ class TransformersCaptioner:
             )
             rows = written.tolist()
             scores = self._scores(requests, moved)
-            peak, free = self._memory.fullest()
-            self._size.done(
-                len(requests),
-                peak=peak,
-                free=free,
-                frames=max(len(request.frames) for request in requests),
-            )
+            self._size.done(len(requests))
             seconds = (prepared + time.perf_counter() - began) / len(requests)
-        prompt = int(moved["input_ids"].shape[1])
-        inputs = [int(row.sum()) for row in moved["attention_mask"]]
         return [
-            replace(
-                self._outcome(request, row[:prompt], row[prompt:], tokens, seconds, len(requests)),
-                likelihoods=likelihoods,
-            )
-            for request, row, tokens, likelihoods in zip(
-                requests, rows, inputs, scores, strict=True
+            self._outcome(request, row, mask, seconds, len(requests), likelihoods)
+            for request, row, mask, likelihoods in zip(
+                requests, rows, moved["attention_mask"], scores, strict=True
             )
         ]
 
@@ -207,66 +192,62 @@ class TransformersCaptioner:
         """Return the likelihoods that requests ask for; each is read alone, without padding."""
         if not any(request.continuations for request in requests):
             return [None] * len(requests)
-        if self._scorer is None:
-            from capeval.captioners.likelihoods import ContinuationScorer
+        from capeval.captioners.likelihoods import ContinuationScorer
 
-            self._scorer = ContinuationScorer(self._loaded, self._preparing)
+        self._scorer = self._scorer or ContinuationScorer(self._loaded, self._preparing)
         found: list[tuple[Score, ...] | None] = []
         for request in requests:
+            alone = moved
+            if len(requests) > 1:
+                with self._preparing:
+                    alone = _moved(self._loaded.inputs([request]), self._loaded)
             try:
-                alone = moved if len(requests) == 1 else self._alone(request)
                 found.append(self._scorer.score(alone, request.continuations))
             except ValueError as error:
                 raise _Refused(one_line(str(error), 200)) from error
         return found
 
-    def _alone(self, request: CaptionRequest) -> dict[str, Any]:
-        loaded = self._loaded
-        with self._preparing:
-            batch = loaded.inputs([request])
-        return {name: _moved(name, value, loaded) for name, value in batch.items()}
-
     def _outcome(
         self,
         request: CaptionRequest,
-        asked: list[int],
         row: list[int],
-        prompt: int,
+        mask: Any,
         seconds: float,
         batch: int,
+        likelihoods: tuple[Score, ...] | None,
     ) -> Captioned:
+        """Return the caption in a row: the prompt, whose `mask` is 0 at padding, and the reply."""
         import torch
         import transformers
 
         loaded = self._loaded
+        asked, written = row[: len(mask)], row[len(mask) :]
         limit = int(loaded.generation.max_new_tokens)
         ends = frozenset(loaded.generation.eos_token_id)
-        stopped = next((at for at, token in enumerate(row) if token in ends), None)
+        stopped = next((at for at, token in enumerate(written) if token in ends), None)
         # The end token was written too; what follows it is padding.
-        tokens = row if stopped is None else row[: stopped + 1]
+        tokens = written if stopped is None else written[: stopped + 1]
         text = written_text(loaded.tokenizer, asked, tokens)
         warnings = []
-        if stopped is None and len(row) >= limit:
-            warnings.append(f"cut off at {limit} tokens")
+        if stopped is None and len(written) >= limit:
+            warnings.append(CUT_OFF.format(limit))
         if not text:
             warnings.append("the model wrote nothing")
-        loop = repetition_warning(text) if request.kind == "caption" else None
-        if loop:
-            warnings.append(loop)
         return Captioned(
             index=request.index,
             text=text,
-            usage=Usage(calls=1, input_tokens=prompt, output_tokens=len(tokens)),
+            usage=Usage(calls=1, input_tokens=int(mask.sum()), output_tokens=len(tokens)),
             seconds=seconds,
             model=self.name,
             revision=loaded.revision,
             warnings=tuple(warnings),
             details={
                 "batch": batch,
-                "device": ", ".join(map(str, loaded.devices or (loaded.device,))),
+                "device": loaded.placed,
                 "transformers": transformers.__version__,
                 "torch": str(torch.__version__),
             },
+            likelihoods=likelihoods,
         )
 
 
@@ -363,12 +344,16 @@ def _penalty(loaded: LoadedModel, prompt: int) -> list[Any]:
     return [RepetitionPenaltyLogitsProcessor(loaded.penalty, prompt_ignore_length=prompt)]
 
 
-def _moved(name: str, value: Any, loaded: LoadedModel) -> Any:
-    if not hasattr(value, "to"):
-        return value
-    # Times, such as Qwen2.5-VL's seconds per grid, keep their precision.
-    dtype = loaded.dtype if name.startswith("pixel_values") else None
-    return value.to(loaded.device, dtype=dtype)
+def _moved(batch: Mapping[str, Any], loaded: LoadedModel) -> dict[str, Any]:
+    """Return a batch on the model's device; times, such as Qwen2.5-VL's, keep their precision."""
+    return {
+        name: value.to(
+            loaded.device, dtype=loaded.dtype if name.startswith("pixel_values") else None
+        )
+        if hasattr(value, "to")
+        else value
+        for name, value in batch.items()
+    }
 
 
 def _too_large(request: CaptionRequest, loaded: LoadedModel) -> str:

@@ -8,46 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from huggingface_hub import constants, model_info
-from huggingface_hub.errors import StrictDataclassError
 from transformers.utils import cached_file
 from transformers.utils.hub import extract_commit_hash
 
 from capeval.errors import CapevalError, UsageError
-from capeval.local_models.weights_identity import folder_hash, model_files
+from capeval.local_models.devices import ModelSize
+from capeval.local_models.weights_identity import folder_hash
 from capeval.text import describe, one_line
-
-if TYPE_CHECKING:
-    import torch
-
-
-@dataclass(frozen=True)
-class CheckpointSize:
-    """The number of parameters; of quantised weights also the bytes that are stored of them.
-
-    Weights that are not quantised are loaded in one precision. Quantised ones (AWQ, GPTQ,
-    bitsandbytes, fp8) stay packed as they are stored.
-
-    >>> import torch
-    >>> CheckpointSize(8_000).bytes(torch.bfloat16)
-    16000
-    >>> CheckpointSize(8_000, "awq", 4_200).bytes(torch.bfloat16)
-    4200
-    """
-
-    parameters: int
-    quantisation: str | None = None
-    stored: int = 0
-
-    def bytes(self, dtype: torch.dtype) -> int:
-        """Return the memory of the weights alone."""
-        return self.stored if self.quantisation else self.parameters * dtype.itemsize
-
-    def precision(self, dtype: torch.dtype) -> str:
-        """Return how the weights are kept, for a message."""
-        return self.quantisation or str(dtype).removeprefix("torch.")
 
 
 @dataclass(frozen=True)
@@ -71,40 +40,15 @@ class Checkpoint:
         """What every `from_pretrained` gets."""
         return {"revision": self.revision, "trust_remote_code": False}
 
-    def file(self, name: str) -> Path | None:
-        """Return the path of one of its files, downloaded if need be, or None without such."""
-        if self.is_local:
-            path = self.folder / name
-            return path if path.is_file() else None
-        found = cached_file(
-            self.model,
-            name,
-            revision=self.revision,
-            _raise_exceptions_for_missing_entries=False,
-        )
-        return None if found is None else Path(found)
-
-    def size(self, meta: Any) -> CheckpointSize:
+    def size(self, meta: Any) -> ModelSize:
         """Return the size of its weights; `meta` is the model without them."""
         parameters = sum(parameter.numel() for parameter in meta.parameters())
-        config = quantisation(self.published)
-        if config is None:
-            return CheckpointSize(parameters)
-        method = str(config.get("quant_method", "quantised"))
-        return CheckpointSize(parameters, method, self._stored_bytes())
-
-    def _stored_bytes(self) -> int:
-        if self.is_local or constants.HF_HUB_OFFLINE:
-            files = {file.name: file.stat().st_size for file in model_files(self.folder)}
-        else:
-            info = model_info(self.model, revision=self.revision, files_metadata=True)
-            files = {one.rfilename: one.size or 0 for one in info.siblings or ()}
-        # Of a checkpoint that has its weights in both formats, transformers loads the first.
-        sums = (
-            sum(size for name, size in files.items() if name.endswith(suffix))
-            for suffix in (".safetensors", ".bin")
-        )
-        return next((size for size in sums if size), 0)
+        packed = quantisation(self.published)
+        if packed is None:
+            return ModelSize(parameters)
+        method = str(packed.get("quant_method", "quantised"))
+        wide = "fp8" in method or packed.get("load_in_8bit")
+        return ModelSize(parameters, method, int(packed.get("bits") or (8 if wide else 4)))
 
     def identity(self, on_notice: Callable[[str], None]) -> dict[str, str] | str:
         """Return what identifies the weights: a hash, or the hub's id, whose commit is known."""
@@ -165,20 +109,16 @@ def one_line_errors(model: str) -> Iterator[None]:
         yield
     except CapevalError:
         raise
-    except (OSError, ValueError, KeyError, ImportError, StrictDataclassError) as error:
+    except Exception as error:
+        # A damaged file or a malformed field can raise anything.
         if isinstance(error, OSError) and "couldn't connect to" in str(error):
             raise UsageError(
                 f"{model}: the hub cannot be reached, and the model was not downloaded before; "
                 "check the connection (and HF_ENDPOINT, if it is set), or name a folder as ./FOLDER"
             ) from error
-        raise UsageError(f"{model}: cannot be loaded: {one_line(str(error), 220)}") from error
-    except pickle.UnpicklingError as error:
-        # torch's message advises to run the code in the file.
-        raise UsageError(
-            f"{model}: cannot be loaded: its weights are damaged, or contain code, which is not run"
-        ) from error
-    except Exception as error:
-        # A damaged file or a malformed field can raise anything.
-        raise UsageError(
-            f"{model}: cannot be loaded: {one_line(describe(error, 220), 220)}"
-        ) from error
+        said = str(error) if isinstance(error, OSError | ValueError | ImportError) else ""
+        if isinstance(error, pickle.UnpicklingError):
+            # torch's message advises to run the code in the file.
+            said = "its weights are damaged, or contain code, which is not run"
+        said = one_line(said or describe(error, 220), 220)
+        raise UsageError(f"{model}: cannot be loaded: {said}") from error

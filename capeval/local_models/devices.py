@@ -19,8 +19,6 @@ from capeval.text import one_line
 if TYPE_CHECKING:
     import torch
 
-    from capeval.local_models.checkpoint import CheckpointSize
-
 _GIB = 2**30
 MEMORY_PER_WEIGHT = 1.15
 """Weights, and what one video of 32 frames needs in addition: its cache and its activations."""
@@ -58,6 +56,34 @@ def _version(name: str) -> str:
 
 
 @dataclass(frozen=True)
+class ModelSize:
+    """The number of parameters, and how they are kept: in a precision, or packed.
+
+    Packed weights (AWQ, GPTQ, bitsandbytes, fp8) stay as they are stored; their size is an
+    estimate, because some layers are not packed.
+
+    >>> import torch
+    >>> ModelSize(8_000).bytes(torch.bfloat16), ModelSize(8_000, "awq", 4).bytes(torch.bfloat16)
+    (16000, 4000)
+    """
+
+    parameters: int
+    quantisation: str | None = None
+    bits: int = 0
+
+    def bytes(self, dtype: torch.dtype) -> int:
+        """Return the memory of the weights alone."""
+        return self.parameters * (self.bits if self.quantisation else 8 * dtype.itemsize) // 8
+
+    def needed(self, dtype: torch.dtype) -> str:
+        """Return the memory that a model needs, for a message."""
+        gib = self.bytes(dtype) * MEMORY_PER_WEIGHT / _GIB
+        how = self.quantisation or str(dtype).removeprefix("torch.")
+        # Not "of GPU memory": the message is also used for a CPU.
+        return f"about {gib:.{0 if gib >= 10 else 1}f} GiB ({how})"
+
+
+@dataclass(frozen=True)
 class Placement:
     """Where a model is loaded, and with which precision.
 
@@ -69,17 +95,13 @@ class Placement:
     dtype: torch.dtype
     room: Mapping[int, int] = field(default_factory=dict)
 
-    @property
-    def devices(self) -> tuple[torch.device, ...]:
-        """All devices that may get a part of the model."""
-        import torch
-
-        return tuple(torch.device("cuda", gpu) for gpu in self.room) or (self.device,)
+    def __str__(self) -> str:
+        return ", ".join(f"cuda:{gpu}" for gpu in self.room) or str(self.device)
 
 
 def place(
     model: str,
-    size: CheckpointSize,
+    size: ModelSize,
     *,
     device: str = "auto",
     dtype: str = "auto",
@@ -97,14 +119,14 @@ def place(
     precision = _precision(dtype, chosen.type)
     if chosen.type == "cpu" and device == "auto" and size.parameters > _MOST_PARAMETERS_UNASKED:
         raise UsageError(
-            f"{model} needs a GPU with {_memory(size, torch.bfloat16)}, and this machine has "
+            f"{model} needs a GPU with {size.needed(torch.bfloat16)}, and this machine has "
             f"none; {_advice(serve)}; --device cpu is slow"
         )
     devices = [chosen]
     if chosen.type == "cuda" and ":" not in device:
         devices = [torch.device("cuda", gpu) for gpu in range(torch.cuda.device_count())]
-    free = [free_memory(one) for one in devices]
     needed = size.bytes(precision) * MEMORY_PER_WEIGHT
+    free = [free_memory(one) for one in devices]
     for one, memory in zip(devices, free, strict=True):
         if memory is None or needed <= memory:
             return Placement(one, precision)
@@ -112,7 +134,7 @@ def place(
     if len(devices) == 1 or needed > total:
         where = str(chosen) if len(devices) == 1 else f"{len(devices)} GPUs together"
         raise UsageError(
-            f"{model} needs {_memory(size, precision)} on {where}, of which {total / _GIB:.1f} GiB "
+            f"{model} needs {size.needed(precision)} on {where}, of which {total / _GIB:.1f} GiB "
             f"are free; {_advice(serve)}"
         )
     room = {gpu: int((memory or 0) / MEMORY_PER_WEIGHT) for gpu, memory in enumerate(free)}
@@ -132,12 +154,6 @@ def _advice(serve: str | None) -> str:
     if serve:
         return f"start a server of it where there is enough (`{serve}`) and name it with --base-url"
     return "use larger or more GPUs, or a server that runs it (--base-url)"
-
-
-def _memory(size: CheckpointSize, dtype: torch.dtype) -> str:
-    needed = size.bytes(dtype) * MEMORY_PER_WEIGHT / _GIB
-    # Not "of GPU memory": the message is also used for a CPU.
-    return f"about {needed:.{0 if needed >= 10 else 1}f} GiB ({size.precision(dtype)})"
 
 
 def one_device(device: str = "auto") -> torch.device:
@@ -233,36 +249,3 @@ def release(device: torch.device) -> None:
             torch.cuda.empty_cache()
         elif device.type == "mps":
             torch.mps.empty_cache()
-
-
-class MemoryMeter:
-    """Measures what a batch takes at its peak on each GPU that has a part of the model."""
-
-    def __init__(self, devices: Sequence[torch.device]) -> None:
-        self._devices = [device for device in devices if device.type == "cuda"]
-        self._before: list[tuple[int, int]] = []
-
-    def start(self) -> None:
-        """Begin to measure; records how much a batch may use on each device."""
-        import torch
-
-        self._before = []
-        for device in self._devices:
-            torch.cuda.reset_peak_memory_stats(device)
-            used = torch.cuda.memory_allocated(device)
-            # What the allocator has taken and does not use is free to the next batch as well.
-            idle = torch.cuda.memory_reserved(device) - used
-            self._before.append((used, (free_memory(device) or 0) + idle))
-
-    def fullest(self) -> tuple[int | None, int | None]:
-        """Return the peak and what was free before, of the device that came nearest to its limit.
-
-        Both are None where memory cannot be measured (a CPU, or mps).
-        """
-        import torch
-
-        used = [
-            (max(1, torch.cuda.max_memory_allocated(device) - before), free)
-            for device, (before, free) in zip(self._devices, self._before, strict=True)
-        ]
-        return max(used, key=lambda one: one[0] / max(1, one[1]), default=(None, None))

@@ -14,7 +14,7 @@ from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.captioners.run import default_run
 from capeval.captioners.run_settings import settings_id
-from capeval.captioners.stored_work import Item, StoredPlan, StoredResult, StoredWork
+from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork
 from capeval.errors import InputError
 from capeval.files.jsonl import as_stored
 from capeval.files.packaged import prompts_label
@@ -305,13 +305,6 @@ class NoReader:
         raise AssertionError(f"{path}: each question has a reader of its own")
 
 
-@dataclass(frozen=True)
-class QuestionItem(Item):
-    """A question."""
-
-    question: Question
-
-
 @dataclass
 class AnswerWork(StoredWork[Response, Answers]):
     """Answers the questions of a run with one model."""
@@ -321,16 +314,14 @@ class AnswerWork(StoredWork[Response, Answers]):
     not_reached = "not asked: the run was stopped"
 
     asking: Asking = field(kw_only=True)
-    items: Mapping[str, QuestionItem] = field(init=False)
+    questions: Mapping[str, Question] = field(init=False)
 
     def __post_init__(self) -> None:
         """Set what is asked."""
         asking = self.asking
         self.shard, self.videos = asking.shard, asking.videos
-        self.items = {
-            question.id: QuestionItem(question.video, n, question)
-            for n, question in enumerate(asking.questions)
-        }
+        self.questions = {question.id: question for question in asking.questions}
+        self.items = {question.id: question.video for question in asking.questions}
         self.chosen = [question.id for question in asking.chosen]
         self.settings = asking.settings(self.captioner)
         questions = {
@@ -355,8 +346,8 @@ class AnswerWork(StoredWork[Response, Answers]):
         except ValidationError as faults:
             name, message = complaint(faults)
             raise InputError(message, field=name) from None
-        item = self.items.get(stored.id)
-        if item is None:
+        question = self.questions.get(stored.id)
+        if question is None:
             raise InputError(
                 f"answers {shown(stored.id)}, which {self.asking.path} does not have; "
                 "choose another --run"
@@ -367,12 +358,12 @@ class AnswerWork(StoredWork[Response, Answers]):
                 "be mixed in one run"
             )
         fields = {name: one for name, one in stored if name in Response.model_fields}
-        now = fields | {"answer": item.question.answer} | dict(item.question.tags)
+        now = fields | {"answer": question.answer} | dict(question.tags)
         return _stored(Response(**now))
 
     def check(self, stored: Sequence[Stored[Response]]) -> None:
         """Refuse a run about other questions with the same ids: its replies would be replaced."""
-        if not stored or any(_is_same(one.value, self.items[one.index].question) for one in stored):
+        if not stored or any(_is_same(one.value, self.questions[one.index]) for one in stored):
             return
         before = self.run.read_manifest().get("questions")
         path = before.get("path") if isinstance(before, dict) else None
@@ -385,19 +376,19 @@ class AnswerWork(StoredWork[Response, Answers]):
 
     def fits(self, stored: Stored[Response], video: Mapping[str, Any] | None) -> bool:
         """Return whether the question and its prompt, frames and video are the same."""
-        item = self.items[stored.index]
-        job = self.asking.job(item.question, video or {})
-        return _is_same(stored.value, item.question) and (
+        question = self.questions[stored.index]
+        job = self.asking.job(question, video or {})
+        return _is_same(stored.value, question) and (
             stored.reason is not None or job.is_answered_by(stored.value)
         )
 
     def job(self, index: str, path: Path, video: Mapping[str, Any]) -> QuestionJob:
         """Return how a question is asked."""
-        item, reader_for = self.items[index], self.asking.reader_for
+        question, reader_for = self.questions[index], self.asking.reader_for
         return replace(
-            self.asking.job(item.question, video),
+            self.asking.job(question, video),
             path=path,
-            reader=reader_for(item.question) if reader_for else None,
+            reader=reader_for(question) if reader_for else None,
             folds_system=not getattr(self.captioner, "takes_system_prompts", False),
         )
 
@@ -424,7 +415,7 @@ class AnswerWork(StoredWork[Response, Answers]):
 
     def failed(self, index: str, reason: str) -> Stored[Response]:
         """Return a response without a reply."""
-        response = Response.to(self.items[index].question, None, reason=reason)
+        response = Response.to(self.questions[index], None, reason=reason)
         return _stored(response.model_copy(update={"symbols": self.asking.symbols}))
 
     def json(self, value: Response) -> dict[str, Any]:

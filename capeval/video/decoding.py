@@ -5,36 +5,21 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from capeval.errors import UsageError, VideoError
 from capeval.video.frames import FrameSet
 from capeval.video.sampling import Policy, read_policy
 
-
-class Decoder(Protocol):
-    """Reads frames from a video; safe to call from several threads."""
-
-    def read(
-        self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
-    ) -> FrameSet:
-        """Return the frames that `policy` chooses, at full size, upright.
-
-        Raises
-        ------
-        VideoError
-            The file has no video that can be decoded, or the decoder made no progress.
-        MissingExtra
-            The decoder is not installed.
-        """
-        ...
+if TYPE_CHECKING:
+    from capeval.video.pyav_decoder import PyAVDecoder
 
 
 DECODERS = ("pyav", "decord")
 
 
-def decoder_named(name: str) -> Decoder:
-    """Return the decoder of that name.
+def decoder_named(name: str) -> PyAVDecoder:
+    """Return the decoder of that name; it is safe to call from several threads.
 
     Raises
     ------
@@ -95,7 +80,7 @@ def open_reader(
 class _PolicyReader:
     chosen: Policy
     decoder: str
-    video: Decoder
+    video: PyAVDecoder
     allow_damaged: bool
 
     @property

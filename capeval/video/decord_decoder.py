@@ -24,12 +24,11 @@ from capeval.video.sampling import Policy
 _SAME = 8.0
 
 
-class DecordDecoder:
+class DecordDecoder(PyAVDecoder):
     """Decodes with decord what PyAV has chosen."""
 
-    name = "decord"
-
     def __init__(self) -> None:
+        super().__init__()
         if (found := _version("decord2")) is None:
             raise MissingExtra(
                 "decoding with decord needs decord2", otherwise=", or use --decoder pyav"
@@ -39,17 +38,16 @@ class DecordDecoder:
                 "decord and decord2 are both installed, and have the same module: pip uninstall "
                 "decord decord2, then pip install decord2"
             )
-        self._version = f"decord2 {found}"
-        self._pyav = PyAVDecoder()
+        self._decord = f"decord2 {found}"
 
     def read(
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
     ) -> FrameSet:
-        """Return the frames that `policy` chooses; see `Decoder.read`."""
+        """Return the frames that `policy` chooses; refuses a video of which decord has others."""
         import decord
 
         _check_kind(path, Guard(path))
-        ours = self._pyav.read(path, policy, cancel=cancel)
+        ours = super().read(path, policy, cancel=cancel)
         try:
             reader = decord.VideoReader(str(path), num_threads=1)
             total = len(reader)
@@ -63,7 +61,7 @@ class DecordDecoder:
         for index, mine, theirs in zip(ours.indices, ours.frames, frames, strict=True):
             if mine.shape != theirs.shape or np.abs(mine - theirs.astype(np.int16)).mean() > _SAME:
                 raise VideoError(f"decord shows another picture as frame {index}", file=path)
-        return replace(ours, frames=frames, decoder=self.name, version=self._version)
+        return replace(ours, frames=frames, decoder="decord", version=self._decord)
 
 
 def _check_kind(path: Path, guard: Guard) -> None:

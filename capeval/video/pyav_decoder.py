@@ -9,8 +9,6 @@ again.
 
 from __future__ import annotations
 
-import math
-import mmap
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,7 +70,13 @@ class PyAVDecoder:
     def read(
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
     ) -> FrameSet:
-        """Return the frames that `policy` chooses; see `Decoder.read`."""
+        """Return the frames that `policy` chooses, at full size, upright.
+
+        Raises
+        ------
+        VideoError
+            The file has no video that can be decoded, or the decoder made no progress.
+        """
         if (size := file_size(path)) == 0:
             raise VideoError("is empty (0 bytes)", file=path)
         guard = Guard(path, cancel)
@@ -195,7 +199,7 @@ class _Taken:
             check_memory(len(self.wanted), frame.width, frame.height, self.path)
         pixels = self._upright(np.asarray(frame.to_ndarray(format="rgb24"), np.uint8), frame)
         if self._count == 0:
-            self.frames = _fresh((len(self.wanted), *pixels.shape))
+            self.frames = np.empty((len(self.wanted), *pixels.shape), np.uint8)
             self.hdr = _HDR.get(frame.color_trc)
         elif pixels.shape != self.frames.shape[1:]:
             now, before = pixels.shape, self.frames.shape[1:]
@@ -227,11 +231,6 @@ class _Taken:
     def warnings(self) -> Iterator[str]:
         if self.hdr is not None:
             yield _NOT_MAPPED.format(self.hdr)
-
-
-def _fresh(shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Return an array whose memory goes back to the system, not into the allocator's pools."""
-    return np.frombuffer(mmap.mmap(-1, math.prod(shape)), np.uint8).reshape(shape)
 
 
 def _matrix(frame: VideoFrame) -> tuple[int, int, int, int]:

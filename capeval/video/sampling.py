@@ -2,16 +2,14 @@
 
 The defaults are those of the TUNA paper (section 4.1, appendix B.1, table 7): 32 frames spread
 evenly; 2 frames a second for Qwen2-VL; for closed models 2 a second below 16 s, else 1. Published
-code (the TUNA benchmark's, Qwen's utilities, that of InternVL2, PLLaVA and Tarsier) reads these
-rules in different ways, so `2fps`, `tuna-2fps` and `qwen-2fps` differ;
-docs/generating.md compares them.
+code (the TUNA benchmark's, Qwen's utilities) reads these rules in different ways, so `2fps`,
+`tuna-2fps` and `qwen-2fps` differ; docs/generating.md compares them.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +21,7 @@ from capeval.video.frames import Timeline
 
 FORMS = (
     "32 (spread evenly), 2fps, auto, 2fps@64 or auto@64 (at most 64), qwen-2fps, tuna-2fps, "
-    "tuna-auto, tuna-32, internvl-32, tarsier-32 (as published code), 1 (the middle one), or "
+    "tuna-auto, tuna-32 (as published code), 1 (the middle one), or "
     "indices from 0 such as 0,5,9 (one index: 7,)"
 )
 # The paper's limit (appendix B.1).
@@ -75,21 +73,30 @@ def _check_count(count: float) -> None:
 class Uniform:
     """`n` frames from the first to the last: `linspace(0, last, n)` truncated, as is usual.
 
-    >>> Uniform(4).choose(Timeline((0.0, 0.1, 0.2, 0.3, 0.4, 0.5), 10, 0.6)).indices
+    A video with fewer frames yields each once, with a warning; with `repeats` some several times,
+    as in the TUNA benchmark's code for LLaVA-Video.
+
+    >>> clip = Timeline((0.0, 0.1, 0.2, 0.3, 0.4, 0.5), 10, 0.6)
+    >>> Uniform(4).choose(clip).indices
     (0, 1, 3, 5)
+    >>> Uniform(8, repeats=True).choose(clip).indices
+    (0, 0, 1, 2, 2, 3, 4, 5)
     """
 
     n: int = 32
+    repeats: bool = False
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose; a video with fewer frames yields each once, with a warning."""
-        if timeline.total <= self.n:
-            short = (f"has only {timeline.total} of the {self.n} frames asked for",)
-            return Choice(tuple(range(timeline.total)), short if timeline.total < self.n else ())
-        return Choice(_spread(timeline.total, self.n))
+        """Choose `n` frames, or what there is."""
+        total, short = timeline.total, f"has only {timeline.total} of the {self.n} frames asked for"
+        if total >= self.n:
+            return Choice(_spread(total, self.n))
+        if self.repeats:
+            return Choice(_spread(total, self.n), (f"{short}: some are repeated",))
+        return Choice(tuple(range(total)), (short,))
 
     def __str__(self) -> str:
-        return str(self.n)
+        return f"{'tuna-' if self.repeats else ''}{self.n}"
 
 
 @dataclass(frozen=True)
@@ -195,39 +202,6 @@ class QwenFps:
         return f"qwen-{self.rate:g}fps"
 
 
-# The indices of n frames, by the index of the last frame. Halves are rounded to even.
-_SPREADS: Mapping[str, Callable[[int, int], Iterable[int]]] = {
-    # The benchmark's code for LLaVA-Video: the list of `Uniform`.
-    "tuna": lambda last, n: _spread(last + 1, n),
-    # The middles of equal segments: the code of InternVL2 and of PLLaVA.
-    "internvl": lambda last, n: (int(last / n / 2 + round(last / n * at)) for at in range(n)),
-    # The nearest frames to an even spread (the usual one truncates): Tarsier's code.
-    "tarsier": lambda last, n: (round(at * last / (n - 1)) for at in range(n)),
-}
-
-
-@dataclass(frozen=True)
-class PublishedSpread:
-    """Always `n` frames, as published code spreads them: a short clip shows some several times.
-
-    >>> clip = Timeline(tuple(at / 10 for at in range(10)), 10, 1.0)
-    >>> PublishedSpread("internvl", 4).choose(clip).indices
-    (1, 3, 5, 8)
-    """
-
-    code: str
-    n: int
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose; a clip with fewer frames repeats some, with a warning."""
-        indices = tuple(_SPREADS[self.code](timeline.total - 1, self.n))
-        short = f"has only {timeline.total} of the {self.n} frames asked for: some are repeated"
-        return Choice(indices, (short,) if timeline.total < self.n else ())
-
-    def __str__(self) -> str:
-        return f"{self.code}-{self.n}"
-
-
 @dataclass(frozen=True)
 class Middle:
     """One frame, the middle one: a video's first is too often a title or a fade."""
@@ -265,7 +239,7 @@ def read_policy(text: str) -> Policy:
     """Read a policy in the syntax of `--frames`.
 
     >>> read_policy("32"), read_policy("auto@50"), read_policy("0,5,9")
-    (Uniform(n=32), Fps(rate=None, most=50), Given(indices=(0, 5, 9)))
+    (Uniform(n=32, repeats=False), Fps(rate=None, most=50), Given(indices=(0, 5, 9)))
 
     Raises
     ------
@@ -284,8 +258,8 @@ def read_policy(text: str) -> Policy:
         return TunaFps(_rate(found[2]) if found[2] else None)
     if found := re.fullmatch(rf"qwen-{_RATE}", typed, re.ASCII):
         return QwenFps(_rate(found[1]))
-    if found := re.fullmatch(rf"({'|'.join(_SPREADS)})-([0-9]{{1,6}})", typed, re.ASCII):
-        return PublishedSpread(found[1], _number(found[2]))
+    if found := re.fullmatch(r"tuna-([0-9]{1,6})", typed, re.ASCII):
+        return Uniform(_number(found[1]), repeats=True)
     raise UsageError(f"frames: {one_line(text, 60)!r} is not one of {FORMS}")
 
 

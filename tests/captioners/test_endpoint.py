@@ -99,12 +99,6 @@ async def test_every_frame_is_an_image_and_the_prompt_comes_last(endpoint: Endpo
     assert outcome.warnings == ()
 
 
-async def test_png_frames_are_sent_exactly(endpoint: Endpoint) -> None:
-    await endpoint.ask(says("A dog."), request(), form=ImageForm("png"))
-    for part, frame in zip(endpoint.content[:-1], FRAMES, strict=True):
-        assert (pixels(part["image_url"]["url"], "png") == frame).all()
-
-
 class VLLM:
     """A responder that reads `data:video/jpeg` as vLLM does, and keeps what its model would see.
 
@@ -222,15 +216,6 @@ async def test_what_brings_no_caption_says_why(
     assert reason in outcome.reason
 
 
-async def test_a_refusal_of_one_video_does_not_touch_the_others(endpoint: Endpoint) -> None:
-    def answer(body: Any) -> Any:
-        images = len(body["messages"][-1]["content"]) - 1
-        return failure(400, "flagged", code="content_filter") if images == 1 else completion("A.")
-
-    outcomes = await endpoint.ask(answer, request("V1", FRAMES[:1]), request("V2"))
-    assert [type(outcome) for outcome in outcomes] == [Uncaptioned, Captioned]
-
-
 async def test_a_caption_that_is_cut_off_is_kept_with_a_warning(endpoint: Endpoint) -> None:
     cut = says("A dog runs and", finish_reason="length", completion_tokens=1024)
     (outcome,) = await endpoint.ask(cut, request())
@@ -262,12 +247,6 @@ async def test_one_pixel_or_the_quality_makes_another_request(endpoint: Endpoint
     ):
         await endpoint.ask(says("A dog."), changed, form=form)
         assert endpoint.server.calls == 1
-
-
-async def test_a_failure_is_asked_again_by_the_next_run(endpoint: Endpoint) -> None:
-    await endpoint.ask(says(""), request())
-    (outcome,) = await endpoint.ask(says("A dog runs."), request())
-    assert isinstance(outcome, Captioned)
 
 
 async def test_no_image_is_stored_in_the_cache(endpoint: Endpoint, tmp_path: Path) -> None:

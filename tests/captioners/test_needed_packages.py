@@ -16,11 +16,7 @@ from capeval.local_models.devices import require_packages
 pytest.importorskip("torch")
 
 
-def test_all_is_there_in_the_tests() -> None:
-    require_packages(_NEEDED, "generate")
-
-
-@pytest.mark.parametrize("package", ["torch", "torchvision", "transformers", "accelerate", "PIL"])
+@pytest.mark.parametrize("package", ["torch", "PIL"])
 async def test_a_missing_package_says_what_to_install(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,13 +100,6 @@ async def test_a_model_that_pads_gets_full_batches_of_similar_lengths() -> None:
     assert len(alone.batches) > 100
 
 
-async def test_many_frame_counts_do_not_stall_it() -> None:
-    captioner = FakeCaptioner(batch_size=4)
-    notes = await run(40, FakeReader(count=lambda name: 1 + int(name[1:])), captioner)
-    assert len(notes.outcomes) == 40
-    assert all(len(batch) == 1 for batch in captioner.batches)
-
-
 @pytest.mark.parametrize("mixes", [False, True])
 async def test_which_videos_share_a_batch_does_not_depend_on_time(mixes: bool) -> None:
     class Uneven(FakeReader):
@@ -183,12 +176,6 @@ async def test_a_missing_decoder_stops_at_once() -> None:
 
     with pytest.raises(MissingExtra):
         await run(50, Missing())
-
-
-async def test_a_model_that_crashes_on_one_video_goes_on() -> None:
-    captioner = FakeCaptioner(answer=lambda r: ValueError("bad grid") if r.index == "v1" else None)
-    notes = await run(4, captioner=captioner)
-    assert notes.reasons == {"v1": "the model failed: ValueError: bad grid"}
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "...", "<|im_end|>"[:2]])

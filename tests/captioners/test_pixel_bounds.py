@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torchvision.transforms import InterpolationMode
-from torchvision.transforms.functional import resize
+from transformers import Qwen2VLVideoProcessor
+from transformers.image_utils import PILImageResampling, SizeDict
 
-from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
-from capeval.captioners.pixel_bounds import PRESETS, SIDE, tokens
+from capeval.captioners import CaptionRequest, Uncaptioned
+from capeval.captioners.pixel_bounds import PRESETS
+from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import UsageError
 from tests.captioners import tiny
 
 Checkpoint = Callable[[str], Path]
+Load = Callable[..., LoadedModel]
+Make = Callable[..., TransformersCaptioner]
 
-# Qwen2-VL reads 32,768 tokens; 1,024 are for the caption and 100 for the prompt.
-CONTEXT, WRITTEN, PROMPT = 32_768, 1024, 100
+# Qwen2-VL reads 32,768 tokens; 1,024 are for the caption and 512 for the prompt.
+CONTEXT, WRITTEN = 32_768, 1024
 
 # Height, width and number of frames (two for each second); then (rows, columns, tokens) by the
 # authors' rule, the same within the context, and by the benchmark's bounds. Worked out from the
 # published rule in squares of 28 x 28 pixels, with p = frames / 2:
-#   S = min(768, 115,200 / p), within the context min(768, 115,200 / p, 31,644 / p), at least
+#   S = min(768, 115,200 / p), within the context min(768, 115,200 / p, 31,232 / p), at least
 #   134.4 (128 and a twentieth); for the benchmark S = 1,344 (1,280 and a twentieth).
 #   A frame of round(height / 28) x round(width / 28) squares stays if that is from 128 to S. Above
 #   S it has floor(sqrt(S * height / width)) x floor(sqrt(S * width / height)), below 128 the same
@@ -44,7 +45,7 @@ TABLE: list[tuple[int, int, int, Grid, Grid, Grid]] = [
     (480, 854, 40, (17, 30, 10200), (17, 30, 10200), (27, 48, 25920)),
     (720, 1280, 20, (20, 36, 7200), (20, 36, 7200), (27, 48, 12960)),
     (720, 1280, 56, (20, 36, 20160), (20, 36, 20160), (27, 48, 36288)),
-    (720, 1280, 180, (20, 36, 64800), (14, 25, 31500), (27, 48, 116640)),
+    (720, 1280, 180, (20, 36, 64800), (13, 24, 28080), (27, 48, 116640)),
     (720, 1280, 400, (18, 32, 115200), (9, 16, 28800), (27, 48, 259200)),
     (1280, 720, 76, (36, 20, 27360), (36, 20, 27360), (48, 27, 49248)),
     (1080, 1920, 120, (20, 36, 43200), (17, 30, 30600), (27, 48, 77760)),
@@ -55,45 +56,31 @@ TABLE: list[tuple[int, int, int, Grid, Grid, Grid]] = [
     (64, 64, 6, (12, 12, 432), (12, 12, 432), (36, 36, 3888)),
     (720, 1280, 768, (12, 23, 105984), (8, 15, 46080), (27, 48, 497664)),
 ]
-# The last row's smallest size, 8 x 15 squares, needs 46,080 tokens: it does not fit.
-NOT_FITTING = 768
+# The last row's smallest size within the context, 8 x 15 squares, does not fit: it is refused.
 
 
 @pytest.mark.parametrize(("height", "width", "frames", "free", "fitted", "benchmark"), TABLE)
 def test_frames_have_the_size_of_the_published_rule(
     height: int, width: int, frames: int, free: Grid, fitted: Grid, benchmark: Grid
 ) -> None:
-    published, tuna = PRESETS["published"], PRESETS["tuna"]
-    cases = [(published, free), (tuna, benchmark), (tuna.within(CONTEXT, WRITTEN), benchmark)]
-    if frames != NOT_FITTING:
-        cases.append((published.within(CONTEXT, WRITTEN), fitted))
-    for bounds, (rows, columns, expected) in cases:
-        size = bounds.size(frames, height, width, text=PROMPT)
-        assert size == (rows * SIDE, columns * SIDE)
-        assert tokens(frames, *size) == expected
-
-
-def test_what_does_not_fit_at_the_smallest_size_is_refused() -> None:
-    bounds = PRESETS["published"].within(CONTEXT, WRITTEN)
-    with pytest.raises(
-        ValueError, match=r"at least 46080 tokens, .* room for 31644 .* fewer frames"
+    video = Qwen2VLVideoProcessor()
+    pixels = torch.empty((1, frames, 3, height, width), device="meta")
+    for preset, context, (rows, columns, expected) in (
+        ("published", None, free),
+        ("published", CONTEXT, fitted),
+        ("tuna", CONTEXT, benchmark),
     ):
-        bounds.size(NOT_FITTING, 720, 1280, text=PROMPT)
-
-
-@pytest.fixture(scope="module")
-def as_published(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny Qwen2-VL whose processor has the bounds of the published checkpoints."""
-    source, target = checkpoint("qwen2-vl"), tmp_path_factory.mktemp("qwen2-vl-bounds")
-    for file in source.iterdir():
-        (target / file.name).write_bytes(file.read_bytes())
-    path = target / "processor_config.json"
-    found = json.loads(path.read_text(encoding="utf-8"))
-    for part in found.values():
-        if isinstance(part, dict) and "size" in part:
-            part["size"] = {"shortest_edge": 3136, "longest_edge": 12_845_056}
-    path.write_text(json.dumps(found), encoding="utf-8")
-    return target
+        bounds = PRESETS[preset]
+        video.max_video_tokens = bounds.video_tokens(context, WRITTEN)
+        size = video.resize(
+            pixels,
+            SizeDict(**bounds.size(12_845_056)),
+            PILImageResampling.BICUBIC,
+            factor=28,
+            cap_pixels_per_frame=True,
+        ).shape[-2:]
+        assert size == (rows * 28, columns * 28)
+        assert frames // 2 * rows * columns == expected
 
 
 def _clip(frames: int, height: int, width: int) -> CaptionRequest:
@@ -101,75 +88,39 @@ def _clip(frames: int, height: int, width: int) -> CaptionRequest:
     return replace(tiny.request(frames=frames), frames=pixels)
 
 
-def _loaded(folder: Path, **options: Any) -> Any:
-    return tiny.load(folder, max_new_tokens=24, **options)
-
-
-def test_the_processor_gets_frames_of_that_size(as_published: Path) -> None:
-    batch = _loaded(as_published).inputs([_clip(4, 720, 1280)])
-    # In patches of 14 pixels: two layers of 20 x 36 squares.
-    assert batch["video_grid_thw"].tolist() == [[2, 40, 72]]
-    assert int((batch["input_ids"] == batch["input_ids"].flatten().mode().values).sum()) == 1440
-
-
-def test_pixels_are_those_of_frames_scaled_by_the_authors_filter(as_published: Path) -> None:
-    # More frames than are scaled at a time. 11 x 18 squares are from 128 to 768.
-    inputs, clip = _loaded(as_published).inputs, _clip(10, 300, 500)
-    # The very call of the utilities; that of torchvision's second version gives other pixels.
-    scaled = resize(
-        torch.from_numpy(clip.frames).permute(0, 3, 1, 2),
-        [308, 504],
-        InterpolationMode.BICUBIC,
-        antialias=True,
-    )
-    ready = replace(clip, frames=scaled.permute(0, 2, 3, 1).contiguous().numpy())
-    for name, value in inputs([clip]).items():
-        assert torch.equal(value, inputs([ready])[name]), name
-
-
-def test_an_odd_clip_is_padded_with_its_last_frame(as_published: Path) -> None:
-    inputs, odd = _loaded(as_published).inputs, _clip(5, 300, 500)
-    padded = replace(
-        odd,
-        frames=np.concatenate([odd.frames, odd.frames[-1:]]),
-        indices=(*odd.indices, odd.indices[-1]),
-        times=(*odd.times, odd.times[-1]),
-    )
-    for name, value in inputs([odd]).items():
-        assert torch.equal(value, inputs([padded])[name]), name
-
-
-async def test_a_long_clip_is_made_smaller_until_it_fits(as_published: Path) -> None:
-    loaded = _loaded(as_published)
+def test_a_long_clip_is_made_smaller_until_it_fits(load: Load) -> None:
+    loaded = load("qwen2-vl")
     assert loaded.context == 4096
-    long = _clip(16, 720, 1280)
-    outcome = (await TransformersCaptioner(loaded, name="m").caption([long]))[0]
-    assert isinstance(outcome, Captioned)
     # 16 frames of 720 squares a pair would be 5,760.
-    assert 3500 < outcome.usage.input_tokens <= 4096 - 24
+    batch = loaded.inputs([_clip(16, 720, 1280)])
+    assert batch["video_grid_thw"].tolist() == [[8, 30, 56]]
+    assert 3300 < batch["input_ids"].shape[1] <= 4096 - 10
 
 
-async def test_the_benchmarks_bounds_refuse_it_instead(as_published: Path) -> None:
-    loaded = _loaded(as_published, preset="tuna")
-    assert loaded.settings["generation"]["repetition_penalty"] == 1.0
-    assert loaded.settings["processor"]["frame_pixels"] == [1280 * 28 * 28, 16_384 * 28 * 28]
-    outcome = (await TransformersCaptioner(loaded, name="m").caption([_clip(8, 360, 640)]))[0]
+async def test_the_benchmarks_bounds_refuse_it_instead(captioner: Make) -> None:
+    model = captioner("qwen2-vl", preset="tuna")
+    assert model.settings["generation"]["repetition_penalty"] == 1.0
+    (outcome,) = await model.caption([_clip(8, 360, 640)])
     assert isinstance(outcome, Uncaptioned)
-    # Four layers of 27 x 48 squares.
+    # Four layers of more than 1,000 squares.
     assert "the model reads 4096: take fewer frames" in outcome.reason
-    assert 4 * 27 * 48 > 4096
 
 
 @pytest.mark.parametrize("family", ["qwen2-vl", "qwen2.5-omni"])
-def test_the_bounds_are_recorded(family: str, checkpoint: Checkpoint) -> None:
-    settings = _loaded(checkpoint(family)).settings
+def test_the_bounds_are_recorded(family: str, load: Load) -> None:
+    settings = load(family).settings
     assert settings["preset"] == "published"
     assert settings["processor"] == {
-        "cap_pixels_per_frame": False,
-        "frame_pixels": [100_352, 602_112],
-        "video_pixels": 90_316_800,
-        "prompt_tokens": 4096 - 24,
+        "cap_pixels_per_frame": True,
+        "size": {"shortest_edge": 100_352, "longest_edge": 602_112},
+        "max_video_tokens": int((4096 - 10 - 512) / 0.9),
     }
+
+
+def test_a_checkpoint_may_take_smaller_frames() -> None:
+    for preset in PRESETS.values():
+        smaller = {"shortest_edge": 90_000, "longest_edge": 90_000}
+        assert preset.size(90_000) == smaller
 
 
 def test_the_benchmark_has_no_omni_model(checkpoint: Checkpoint) -> None:

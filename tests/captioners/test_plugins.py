@@ -222,19 +222,6 @@ def test_whatever_a_captioner_raises_leaves_its_video_ungenerated(
     assert reason.startswith(f"the model failed: {described}")
 
 
-@pytest.mark.parametrize("error", [error for error, _ in ERRORS.values()], ids=ERRORS)
-def test_whatever_a_reader_raises_leaves_its_video_ungenerated(
-    error: BaseException, tmp_path: Path
-) -> None:
-    class Fails(FakeReader):
-        def read(self, path: Path, *, cancel: Any = None) -> Any:
-            raise error
-
-    made = capeval.generate(Own(lambda _: []), frames=Fails(), runs=tmp_path, limit=2)
-    assert len(made.ungenerated) == 2
-    assert all(reason.startswith("cannot be decoded (") for reason in made.ungenerated.values())
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

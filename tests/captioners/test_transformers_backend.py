@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoProcessor
 
-from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
+from capeval.captioners import Captioned, Uncaptioned
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.loading import load_model
 from capeval.captioners.native_inputs import NativeInputs
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.transformers_backend import TransformersCaptioner, open_transformers
+from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import UsageError
 from tests.captioners import tiny
 
@@ -27,47 +28,11 @@ Make = Callable[..., TransformersCaptioner]
 Load = Callable[..., LoadedModel]
 Checkpoint = Callable[[str], Path]
 
-PROMPTS = (
-    "Describe the video.",
-    "Describe the camera, the street, the man, the red jacket, in detail.",
-    "Answer.",
-)
-
-
-def three(frames: int = 4) -> list[CaptionRequest]:
-    return [
-        tiny.request(f"V{at}", seed=at, frames=frames, prompt=prompt)
-        for at, prompt in enumerate(PROMPTS)
-    ]
-
 
 def captioned(outcomes: list[Captioned | Uncaptioned]) -> list[Captioned]:
     good = [outcome for outcome in outcomes if isinstance(outcome, Captioned)]
     assert len(good) == len(outcomes), outcomes
     return good
-
-
-@pytest.mark.parametrize("family", tiny.FAMILIES)
-async def test_padded_batch_writes_what_its_videos_write_alone(
-    family: str, captioner: Make
-) -> None:
-    together = captioned(await captioner(family, batch_size=3).caption(three()))
-    alone = [
-        captioned(await captioner(family, batch_size=1).caption([request]))[0]
-        for request in three()
-    ]
-    assert [c.text for c in together] == [c.text for c in alone]
-    assert [c.usage for c in together] == [c.usage for c in alone]
-    # The prompts differ in length, so two of the three rows were padded.
-    assert len({c.usage.input_tokens for c in together}) == 3
-    assert [c.details["batch"] for c in together] == [3, 3, 3]
-
-
-@pytest.mark.parametrize("family", tiny.FAMILIES)
-async def test_another_video_changes_the_caption(family: str, captioner: Make) -> None:
-    videos = [tiny.request("V", seed=seed) for seed in range(6)]
-    texts = {c.text for c in captioned(await captioner(family, batch_size=6).caption(videos))}
-    assert len(texts) >= 4
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
@@ -109,9 +74,9 @@ def test_a_prompt_that_begins_with_the_first_token_gets_no_second() -> None:
             asked.update(arguments)
             return {}
 
-    NativeInputs(
-        Processor(), system_prompt=None, options={}, template={}, bounds=None, is_joined=False
-    )([tiny.request()])
+    NativeInputs(Processor(), system_prompt=None, options={}, template={}, is_joined=False)(
+        [tiny.request()]
+    )
     assert asked["add_special_tokens"] is False
 
 
@@ -143,15 +108,12 @@ async def test_decoding_is_greedy_whatever_the_checkpoint_says(captioner: Make) 
     json.dumps(model.settings)
 
 
-async def test_loops_and_silence_are_warned_of(load: Load) -> None:
+async def test_a_cut_and_silence_are_warned_of(load: Load) -> None:
     loaded = load("llava-onevision", max_new_tokens=60)
     ids = loaded.tokenizer.convert_tokens_to_ids
     looping = replace(loaded, model=_Writes([ids("street"), ids("camera")] * 30))
     outcome = captioned(await _captioner(looping).caption([tiny.request()]))[0]
-    assert outcome.warnings == (
-        "cut off at 60 tokens",
-        'repetition loop: "street camera" 30 times',
-    )
+    assert outcome.warnings == ("cut off at 60 tokens",)
     silent = replace(loaded, model=_Writes([loaded.tokenizer.eos_token_id]))
     outcome = captioned(await _captioner(silent).caption([tiny.request()]))[0]
     assert (outcome.text, outcome.warnings) == ("", ("the model wrote nothing",))
@@ -257,19 +219,6 @@ async def test_a_cancelled_call_stops_writing(load: Load) -> None:
         await task
 
 
-async def test_the_real_path_loads_a_folder(checkpoint: Checkpoint) -> None:
-    entry = ModelEntry(name="internvl3", reached="transformers", hub=str(checkpoint("internvl")))
-    options = CaptionerOptions(device="cpu", max_new_tokens=3)
-    async with open_transformers(entry, options, lambda _: None) as opened:
-        model = opened.captioner
-        assert (model.name, model.batch_size, model.concurrency) == ("internvl3", 1, 2)
-        (outcome,) = await model.caption([tiny.request()])
-    assert isinstance(outcome, Captioned)
-    assert outcome.model == "internvl3"
-    assert outcome.seconds > 0
-    assert outcome.details["device"] == "cpu"
-
-
 def test_an_option_replaces_what_the_entry_says(checkpoint: Checkpoint) -> None:
     entry = ModelEntry(
         name="m",
@@ -350,47 +299,10 @@ def test_a_checkpoint_that_lacks_weights_is_refused(checkpoint: Checkpoint, tmp_
         tiny.load(folder)
 
 
-def test_a_model_that_takes_images_only_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    from transformers import (
-        CLIPImageProcessor,
-        LlavaConfig,
-        LlavaForConditionalGeneration,
-        LlavaProcessor,
-        PreTrainedTokenizerFast,
-    )
-
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(checkpoint("llava-onevision"))
-    vision = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2}
-    config = LlavaConfig(
-        vision_config={"model_type": "clip_vision_model", "image_size": 28, **vision},
-        text_config={
-            "model_type": "llama",
-            "vocab_size": 400,
-            "intermediate_size": 32,
-            **vision,
-        },
-    )
-    LlavaForConditionalGeneration(config).save_pretrained(tmp_path)
-    LlavaProcessor(
-        image_processor=CLIPImageProcessor(), tokenizer=tokenizer, chat_template="{{ messages }}"
-    ).save_pretrained(tmp_path)
+def test_a_model_that_takes_images_only_is_refused(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images_only = SimpleNamespace(chat_template="{{ messages }}")
+    monkeypatch.setattr(AutoProcessor, "from_pretrained", lambda *_, **__: images_only)
     with pytest.raises(UsageError, match="it takes no video"):
-        tiny.load(tmp_path)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("family", tiny.FAMILIES)
-async def test_batches_grow_on_a_gpu(family: str, captioner: Make) -> None:
-    model = captioner(family, batch_size="auto", device="cuda")
-    outcomes = captioned(await model.caption(three() * 4))
-    assert [c.index for c in outcomes] == ["V0", "V1", "V2"] * 4
-    assert model.settings["dtype"] == "bfloat16"
-    assert model.batch_size > 1
-
-
-@pytest.mark.gpu
-async def test_float32_on_a_gpu_writes_the_same_in_a_batch(captioner: Make) -> None:
-    together = captioner("qwen2-vl", batch_size=3, device="cuda", dtype="float32")
-    alone = captioner("qwen2-vl", batch_size=1, device="cuda", dtype="float32")
-    both = [captioned(await model.caption(three())) for model in (together, alone)]
-    assert [c.text for c in both[0]] == [c.text for c in both[1]]
+        tiny.load(checkpoint("internvl"))

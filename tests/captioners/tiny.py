@@ -196,8 +196,8 @@ def _llava_onevision(folder: Path) -> None:
 
 
 _QWEN = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+_PATCH_14 = {"shortest_edge": 56 * 56, "longest_edge": 64 * 112 * 112}
 _QWEN_TEMPLATE = _TURNS.replace("VIDEO", "<|vision_start|><|video_pad|><|vision_end|>")
-_QWEN_SIZE = {"shortest_edge": 56 * 56, "longest_edge": 112 * 112}
 
 
 def _qwen_ids(tokenizer: Any) -> dict[str, int]:
@@ -216,9 +216,9 @@ _MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3,
 def _qwen2_vl(folder: Path) -> None:
     tokenizer = _tokenizer(*_QWEN)
     processor = hf.Qwen2VLProcessor(
-        image_processor=hf.Qwen2VLImageProcessor(size=_QWEN_SIZE),
+        image_processor=hf.Qwen2VLImageProcessor(size=_PATCH_14),
         tokenizer=tokenizer,
-        video_processor=hf.Qwen2VLVideoProcessor(size=_QWEN_SIZE),
+        video_processor=hf.Qwen2VLVideoProcessor(size=_PATCH_14),
         chat_template=_QWEN_TEMPLATE,
     )
     config = hf.Qwen2VLConfig(
@@ -275,112 +275,54 @@ def _llava_video(folder: Path, **changed: Any) -> None:
 
 
 def published_config(**changed: Any) -> dict[str, Any]:
-    """Return a config.json with the keys and the values of LLaVA-Video-7B's, but small."""
+    """Return what is read of LLaVA-Video-7B's config.json, with small values."""
     return {
+        **_text(max_position_embeddings=32768, rope_parameters=None),
         "architectures": ["LlavaQwenForCausalLM"],
         "model_type": "llava",
-        "add_faster_video": False,
         "add_time_instruction": True,
-        "attention_dropout": 0.0,
-        "bos_token_id": 0,
-        "eos_token_id": 2,
-        "faster_token_stride": 10,
-        "force_sample": True,
         "hidden_act": "silu",
-        "hidden_size": 64,
-        "image_aspect_ratio": "anyres_max_9",
-        "image_crop_resolution": None,
-        "image_grid_pinpoints": [[384, 384], [384, 768]],
-        "image_split_resolution": None,
-        "initializer_range": 0.02,
-        "intermediate_size": 96,
-        "max_position_embeddings": 32768,
         "max_window_layers": 2,
         "mm_hidden_size": 72,
         "mm_newline_position": "grid",
-        "mm_patch_merge_type": "spatial_unpad",
         "mm_projector_type": "mlp2x_gelu",
-        "mm_resampler_type": None,
         "mm_spatial_pool_mode": "bilinear",
         "mm_spatial_pool_stride": 2,
-        "mm_tunable_parts": "mm_vision_tower,mm_mlp_adapter,mm_language_model",
-        "mm_use_im_patch_token": False,
-        "mm_use_im_start_end": False,
-        "mm_vision_select_feature": "patch",
-        "mm_vision_select_layer": -2,
         "mm_vision_tower": "google/siglip-so400m-patch14-384",
-        "num_attention_heads": 4,
-        "num_hidden_layers": 2,
-        "num_key_value_heads": 2,
         "rms_norm_eps": 1e-06,
         "rope_scaling": None,
         "rope_theta": 1000000.0,
         "sliding_window": 131072,
-        "tie_word_embeddings": False,
-        "tokenizer_model_max_length": 32768,
-        "tokenizer_padding_side": "right",
-        "torch_dtype": "bfloat16",
-        "use_cache": True,
-        "use_mm_proj": True,
         "use_sliding_window": False,
-        "vocab_size": _VOCABULARY,
         **changed,
     }
 
 
-def published_tensors(config: Mapping[str, Any], layers: int = 2) -> dict[str, torch.Tensor]:
+def published_tower() -> hf.SiglipVisionModel:
+    """Return the vision tower of the tiny LLaVA-Video, without its last layer as published."""
+    return hf.SiglipVisionModel(hf.SiglipVisionConfig(**_siglip(image_size=384)))
+
+
+def published_tensors(config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """Return random tensors under the names and in the shapes of the published checkpoint."""
-    hidden, inner, vision = config["hidden_size"], config["intermediate_size"], 72
-    head = hidden // config["num_attention_heads"]
-    keys = head * config["num_key_value_heads"]
+    hidden = config["hidden_size"]
+    language = hf.Qwen2ForCausalLM(hf.Qwen2Config(**_text()))
     shapes: dict[str, tuple[int, ...]] = {
-        "model.embed_tokens.weight": (config["vocab_size"], hidden),
-        "model.norm.weight": (hidden,),
-        "lm_head.weight": (config["vocab_size"], hidden),
         "model.image_newline": (hidden,),
-        "model.mm_projector.0.weight": (hidden, vision),
+        "model.mm_projector.0.weight": (hidden, 72),
         "model.mm_projector.0.bias": (hidden,),
         "model.mm_projector.2.weight": (hidden, hidden),
         "model.mm_projector.2.bias": (hidden,),
+        **{name: tuple(one.shape) for name, one in language.state_dict().items()},
+        **{
+            f"{TOWER}{name}": tuple(one.shape)
+            for name, one in published_tower().state_dict().items()
+        },
     }
-    for layer in range(config["num_hidden_layers"]):
-        at = f"model.layers.{layer}."
-        shapes |= {
-            f"{at}self_attn.q_proj.weight": (hidden, hidden),
-            f"{at}self_attn.q_proj.bias": (hidden,),
-            f"{at}self_attn.k_proj.weight": (keys, hidden),
-            f"{at}self_attn.k_proj.bias": (keys,),
-            f"{at}self_attn.v_proj.weight": (keys, hidden),
-            f"{at}self_attn.v_proj.bias": (keys,),
-            f"{at}self_attn.o_proj.weight": (hidden, hidden),
-            f"{at}mlp.gate_proj.weight": (inner, hidden),
-            f"{at}mlp.up_proj.weight": (inner, hidden),
-            f"{at}mlp.down_proj.weight": (hidden, inner),
-            f"{at}input_layernorm.weight": (hidden,),
-            f"{at}post_attention_layernorm.weight": (hidden,),
-        }
-    tower = "model.vision_tower.vision_tower.vision_model."
-    shapes |= {
-        f"{tower}embeddings.patch_embedding.weight": (vision, 3, 14, 14),
-        f"{tower}embeddings.patch_embedding.bias": (vision,),
-        f"{tower}embeddings.position_embedding.weight": (27 * 27, vision),
-        f"{tower}post_layernorm.weight": (vision,),
-        f"{tower}post_layernorm.bias": (vision,),
-    }
-    for layer in range(layers):
-        at = f"{tower}encoder.layers.{layer}."
-        for norm in ("layer_norm1", "layer_norm2"):
-            shapes |= {f"{at}{norm}.weight": (vision,), f"{at}{norm}.bias": (vision,)}
-        for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
-            shapes[f"{at}self_attn.{part}.weight"] = (vision, vision)
-            shapes[f"{at}self_attn.{part}.bias"] = (vision,)
-        shapes |= {
-            f"{at}mlp.fc1.weight": (96, vision),
-            f"{at}mlp.fc1.bias": (96,),
-            f"{at}mlp.fc2.weight": (vision, 96),
-            f"{at}mlp.fc2.bias": (vision,),
-        }
     return {name: _random(name, shape) for name, shape in shapes.items()}
+
+
+TOWER = "model.vision_tower.vision_tower.vision_model."
 
 
 def _random(name: str, shape: tuple[int, ...]) -> torch.Tensor:
@@ -390,7 +332,6 @@ def _random(name: str, shape: tuple[int, ...]) -> torch.Tensor:
     return torch.randn(shape) * (0.3 if wide else 0.5)
 
 
-_PATCH_14 = {"shortest_edge": 56 * 56, "longest_edge": 64 * 112 * 112}
 _PATCH_16 = {"shortest_edge": 64 * 64, "longest_edge": 64 * 128 * 128}
 _QWEN3_VISION = {
     "depth": 2,

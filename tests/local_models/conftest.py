@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.captioners.conftest import _offline, checkpoint
+from tests.captioners.conftest import _offline, checkpoint, load
 
-__all__ = ["_offline", "checkpoint"]
+__all__ = ["_offline", "checkpoint", "load"]

@@ -7,11 +7,10 @@ import torch
 
 from capeval.errors import UsageError
 from capeval.local_models import devices
-from capeval.local_models.checkpoint import CheckpointSize
-from capeval.local_models.devices import Placement, check_spread, is_out_of_memory, place
+from capeval.local_models.devices import ModelSize, Placement, check_spread, is_out_of_memory, place
 
 GIB = 2**30
-SEVEN_BILLION = CheckpointSize(8_030_346_528)
+SEVEN_BILLION = ModelSize(8_030_346_528)
 SERVE = "vllm serve ORG/M --tensor-parallel-size 2"
 SERVED = f"start a server of it where there is enough (`{SERVE}`) and name it with --base-url"
 
@@ -53,18 +52,11 @@ NONE = "m needs a GPU with about 17 GiB (bfloat16), and this machine has none; "
     [
         ({"cpu_gib": 64}, "auto", f"{NONE}{SERVED}; --device cpu is slow"),
         ({}, "cuda", "--device cuda: this machine has no cuda device; use --device cpu"),
-        ({}, "mps", "--device mps: this machine has no mps device; use --device cpu"),
         ({"gpus": 1, "gpu_gib": 80}, "cuda:3", "--device cuda:3: this machine has 1 CUDA"),
-        ({}, "tpu", "--device tpu: must be one of auto, cuda, mps, cpu, or cuda:N"),
         (
             {"cpu_gib": 16},
             "cpu",
             f"m needs about 34 GiB (float32) on cpu, of which 16.0 GiB are free; {SERVED}",
-        ),
-        (
-            {"gpus": 1, "gpu_gib": 12},
-            "auto",
-            f"m needs about 17 GiB (bfloat16) on cuda:0, of which 12.0 GiB are free; {SERVED}",
         ),
         (
             {"gpus": 2, "gpu_gib": [8, 7]},
@@ -90,24 +82,23 @@ def test_what_does_not_fit_says_what_would(
 
 
 @pytest.mark.parametrize(
-    ("gib", "size", "first", "spread"),
+    ("gib", "size", "where", "gpus"),
     [
-        ([80, 80], SEVEN_BILLION, 0, ()),
+        ([80, 80], SEVEN_BILLION, "cuda:0", 0),
         # Another program has the first.
-        ([2, 80], SEVEN_BILLION, 1, ()),
-        ([10, 10], SEVEN_BILLION, 0, (0, 1)),
-        ([75, 75], CheckpointSize(72_700_000_000, "awq", 40 * GIB), 0, ()),
-        ([80, 80, 80, 80], CheckpointSize(73_000_000_000), 0, (0, 1, 2, 3)),
+        ([2, 80], SEVEN_BILLION, "cuda:1", 0),
+        ([10, 10], SEVEN_BILLION, "cuda:0, cuda:1", 2),
+        ([75, 75], ModelSize(72_700_000_000, "awq", 4), "cuda:0", 0),
+        ([80] * 4, ModelSize(73_000_000_000), "cuda:0, cuda:1, cuda:2, cuda:3", 4),
     ],
 )
 def test_what_fits_on_no_gpu_is_spread_over_all(
-    gib: list[float], size: CheckpointSize, first: int, spread: tuple[int, ...], machine: Machine
+    gib: list[float], size: ModelSize, where: str, gpus: int, machine: Machine
 ) -> None:
     machine(gpus=len(gib), gpu_gib=gib)
     placement = place("m", size)
-    assert placement.device == torch.device("cuda", first)
-    assert tuple(placement.room) == spread
-    assert [device.index for device in placement.devices] == [*(spread or (first,))]
+    assert str(placement) == where
+    assert len(placement.room) == gpus
     assert all(room < gib[gpu] * GIB for gpu, room in placement.room.items())
 
 
@@ -133,7 +124,6 @@ def test_a_dead_device_can_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
         (MemoryError(), True),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), True),
-        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
         (
             RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
             True,

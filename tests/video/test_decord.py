@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from typing import Any
 
-import av
 import pytest
 
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.video import Given, Uniform, decoder_named, open_reader
-from capeval.video.decord_decoder import _version
 from tests.video.clips import make_clip, numbers
-from tests.video.test_decoding import B_FRAMES, EXACT
+from tests.video.test_decoding import B_FRAMES, HAS_DECORD
 
 installed = pytest.mark.skipif(
-    _version("decord2") is None or _version("decord") is not None,
-    reason="decord2 is not installed here, or decord beside it",
+    not HAS_DECORD, reason="decord2 is not installed here, or decord beside it"
 )
 
 
@@ -32,38 +28,6 @@ def test_it_gives_the_frames_that_ours_gives(tmp_path: Path) -> None:
         **ours.record(), "decoder": "decord", "decoder_version": theirs.version
     }  # fmt: skip
     assert theirs.version.startswith("decord2 ")
-
-
-REFUSED = {
-    "ten_bits.mp4": "decord gives wrong frames of HEVC",
-    "packed.avi": "decord gives wrong frames of AVI with B-frames",
-    "h264.avi": "decord gives wrong frames of AVI with B-frames",
-    "transport.ts": "decord gives wrong frames of MPEG-TS",
-    "open_gop.ts": "decord gives wrong frames of MPEG-TS",
-    "mirrored.mp4": "decord shows another picture as frame 0",
-    "vp9_live.webm": "decord: ",
-    "raw.h264": "decord: ",
-}
-
-
-@installed
-@pytest.mark.parametrize("name", EXACT)
-def test_a_hard_file_is_exact_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
-    settings: dict[str, Any] = EXACT[name]
-    if settings.get("codec", "libx264") not in av.codecs_available:
-        pytest.skip(f"this PyAV has no encoder {settings['codec']}")
-    path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
-    make_clip(path, **settings)
-    reader = decoder_named("decord")
-    if reason := REFUSED.get(name):
-        with pytest.raises(VideoError) as caught:
-            reader.read(path, Uniform(8))
-        assert str(caught.value).startswith(f"{path}: {reason}")
-        assert "\n" not in str(caught.value)
-    else:
-        frames = reader.read(path, Uniform(8))
-        assert numbers(frames.frames) == list(frames.indices)
 
 
 @installed
