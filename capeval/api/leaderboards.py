@@ -7,6 +7,7 @@ from pathlib import Path
 from capeval.api.run_options import LeaderboardOptions
 from capeval.mcq.find_run import RESPONSES, all_grades, find_grades
 from capeval.options import takes
+from capeval.reporting.formats import form_for
 from capeval.reporting.leaderboards import (
     Leaderboard,
     caption_board,
@@ -14,7 +15,6 @@ from capeval.reporting.leaderboards import (
     question_board,
     rendered_leaderboard,
 )
-from capeval.reporting.table import form_for
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.resolve import find_judges
 from capeval.runs.sources import files_read

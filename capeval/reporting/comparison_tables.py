@@ -10,6 +10,7 @@ from rich.console import Console
 
 from capeval.reporting.calibrated_tables import calibrated_differences, calibrated_warnings
 from capeval.reporting.flip_tables import flip_line, flip_tables
+from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
     confidence,
@@ -34,15 +35,12 @@ from capeval.reporting.table import (
     PERCENT,
     POINTS,
     POINTS_INTERVAL,
-    Format,
     Kind,
     Page,
     Table,
     columns,
-    print_line,
-    print_pages,
-    rendered,
 )
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
 from capeval.scoring.comparison import FEWEST_FOR_POWER
 from capeval.scoring.comparison_result import (

@@ -11,7 +11,8 @@ from capeval.judging.registry import LEXICAL, NLI
 from capeval.llm.judge_models import JudgeModel
 from capeval.llm.prices import Price
 from capeval.reporting.numbers import NOTHING, plain_number, thousands
-from capeval.reporting.table import Column, Page, Table, print_line, print_pages
+from capeval.reporting.table import Column, Page, Table
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import counted, one_line
 
 UNKNOWN = "unknown"

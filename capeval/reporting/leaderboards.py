@@ -29,6 +29,7 @@ from capeval.mcq.breakdown import MAIN_WAYS, ORDERS
 from capeval.mcq.find_run import all_grades
 from capeval.mcq.graded_run import GradedRun, GroupAccuracy, read_graded_run, shown_by
 from capeval.reporting.calibrated_tables import with_calibrated
+from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import (
     NOTHING,
@@ -59,19 +60,15 @@ from capeval.reporting.table import (
     COUNT,
     SHARE,
     Column,
-    Format,
     Kind,
     Page,
     Table,
-    bounded_kind,
-    csv_text,
+    interval_kind,
     marked,
-    one_screen,
-    print_pages,
-    rendered,
     table_of,
     with_more,
 )
+from capeval.reporting.terminal import one_screen, print_pages
 from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import JudgedRun, load_judged
 from capeval.runs.resolve import RUNS, find_judges
@@ -583,7 +580,7 @@ _COUNTS = _accuracy_kind(thousands)
 _QUESTION_KINDS = (_TENTHS, _HUNDREDTHS, _COUNTS)
 # What is published, or a baseline, has no baselines of its own and no interval.
 _ACCURACY = replace(
-    _TENTHS, after=lambda of: bounded_kind(percent).after(of) if of.baselines else ""
+    _TENTHS, after=lambda of: interval_kind(percent).after(of) if of.baselines else ""
 )
 
 

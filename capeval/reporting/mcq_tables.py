@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from capeval.mcq.grades import Accuracy, Grades, Group
+from capeval.reporting.formats import Format, rendered
 from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import percent, place_name, points, share, thousands
 from capeval.reporting.table import (
@@ -15,18 +16,13 @@ from capeval.reporting.table import (
     PERCENT,
     SHARE,
     Column,
-    Format,
     Kind,
     Page,
     Row,
     Table,
-    bounded_kind,
-    fits_screen,
-    one_screen,
-    print_line,
-    print_pages,
-    rendered,
+    interval_kind,
 )
+from capeval.reporting.terminal import fits_screen, one_screen, print_line, print_pages
 from capeval.text import counted, one_line
 
 _FULL_ONLY = ("sub_category",)
@@ -57,7 +53,7 @@ _GROUPS = [
 # A relative change without an interval is of too few videos, which the accuracies show.
 _CHANGE = Kind(
     lambda of: points(of.value),
-    after=lambda of: "" if of.low is None else bounded_kind(points).after(of),
+    after=lambda of: "" if of.low is None else interval_kind(points).after(of),
     parts=INTERVAL.parts,
 )
 _CHANGES = [

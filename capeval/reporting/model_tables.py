@@ -11,7 +11,8 @@ from rich.console import Console
 from capeval.captioners.catalogue import ModelEntry
 from capeval.llm.redact import public_url
 from capeval.reporting.numbers import NOTHING, billions, plain_number
-from capeval.reporting.table import Column, Page, Table, print_line, print_pages
+from capeval.reporting.table import Column, Page, Table
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import counted, one_line
 
 _NOWHERE = "nowhere"

@@ -10,7 +10,8 @@ from rich.console import Console
 from capeval.rating.agreement import Agreement
 from capeval.rating.merging import RatedFile
 from capeval.reporting.numbers import bounded, share, thousands
-from capeval.reporting.table import Page, Table, columns, print_pages
+from capeval.reporting.table import Page, Table, columns
+from capeval.reporting.terminal import print_pages
 from capeval.schema import RELATIONS, ElementType
 from capeval.stats.agreement import Estimate
 from capeval.stats.values import Missing

@@ -40,10 +40,9 @@ from capeval.reporting.table import (
     Page,
     Table,
     marked,
-    print_line,
-    print_pages,
     table_of,
 )
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.runs.stored_scores import TOLERANCE, Checked
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import (

@@ -19,7 +19,7 @@ from capeval.reporting.comparison_tables import (
     difference_tables,
     print_comparison,
 )
-from capeval.reporting.table import Format
+from capeval.reporting.formats import Format
 from capeval.scoring.comparison_result import Comparison, LeftOut, Matrix
 from tests.latex import PDFLATEX, typeset
 from tests.runs.comparing import comparison, matrix

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from capeval.reporting.formats import Format
 from capeval.reporting.leaderboards import (
     Leaderboard,
     Section,
@@ -18,7 +19,7 @@ from capeval.reporting.leaderboards import (
     rendered_leaderboard,
 )
 from capeval.reporting.score_tables import OVERALL, VIEWS, Place, ScoreRow, score_tables
-from capeval.reporting.table import Format, Page, Table
+from capeval.reporting.table import Page, Table
 from capeval.schema import Provenance
 from capeval.scoring import Estimate, TypeScores
 from tests.judged_runs import make_run, write_annotations

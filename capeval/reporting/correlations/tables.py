@@ -29,6 +29,7 @@ from capeval.reporting.correlations.values import (
     tables_of_protocol,
     value_tables,
 )
+from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
     bounded,
@@ -38,18 +39,8 @@ from capeval.reporting.numbers import (
     signed_bounds,
     thousands,
 )
-from capeval.reporting.table import (
-    P_VALUE,
-    Format,
-    Kind,
-    Page,
-    Table,
-    columns,
-    one_screen,
-    print_line,
-    print_pages,
-    rendered,
-)
+from capeval.reporting.table import P_VALUE, Kind, Page, Table, columns
+from capeval.reporting.terminal import one_screen, print_line, print_pages
 from capeval.text import counted, one_line
 
 # Lines of the screen: elements and the main statistic, with what a reader must know.

@@ -13,16 +13,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from capeval.reporting.numbers import NOTHING, percent, thousands
-from capeval.reporting.table import (
-    Cell,
-    Column,
-    Row,
-    Table,
-    columns,
-    print_line,
-    print_sentence,
-    print_table,
-)
+from capeval.reporting.table import Cell, Column, Row, Table, columns
+from capeval.reporting.terminal import print_line, print_sentence, print_table
 from capeval.reporting.viewer.cards import (
     LABEL_SIGNS,
     ElementView,

@@ -29,7 +29,7 @@ from capeval.correlation.result import (
     Ties,
 )
 from capeval.reporting.correlations.tables import correlation_tables, print_correlations
-from capeval.reporting.table import Format
+from capeval.reporting.formats import Format
 from capeval.stats.agreement import COEFFICIENTS
 from capeval.stats.values import GroupingName
 
