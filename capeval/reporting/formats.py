@@ -117,7 +117,8 @@ def _markdown(page: Page) -> str:
         blocks.append(f"**{_md(table.title)}**")
         blocks.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
         blocks += [_md(table.note)] if table.note else []
-    sentences = (*page.remarks.values(), page.legend, *page.notes, *page.warnings)
+    legend = page.explained(page.tables)
+    sentences = (*page.remarks.values(), *legend, *page.notes, *page.warnings)
     points = [_md(one_line(line, LONGEST)) for line in sentences]
     points += [_md_code(one_line(line, LONGEST)) for line in page.signatures]
     if points:
@@ -158,6 +159,8 @@ def _md_code(text: str) -> str:
 _TEXT_WIDTH = 69
 # A column of longer words is a paragraph of half the text.
 _LONGEST_WORDS = 60
+# Scales a table down to the width of the text, and never up.
+_NO_WIDER = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 _TEX_PLACES = {0: "%s", 1: r"\textbf{%s}", 2: r"\underline{%s}"}
 
 _TEX = {
@@ -198,7 +201,7 @@ def _latex(page: Page) -> str:
 
 
 def _latex_table(table: Table, page: Page) -> str:
-    """Return a table, scaled down to the width of the text (by graphicx) if it is wider."""
+    """Return a table; one that may be wider than the text is scaled down (by graphicx)."""
     shown = [table.shown(row) for row in table.rows]
     texts = [
         [column.heading, column.under, *(str(row[at]) for row in shown if len(row) > 1)]
@@ -219,14 +222,14 @@ def _latex_table(table: Table, page: Page) -> str:
             lines.append(" & ".join(map(_tex_cell, row, marks)) + r" \\")
     wide = sum(widths) + 2 * len(widths) > _TEXT_WIDTH
     about = f" ({_tex_breakable(one_line(page.about, LONGEST))})" if page.about else ""
-    below = (table.note, page.legend, *page.remarks.values(), *page.warnings)
+    below = (table.note, *page.explained([table]), *page.remarks.values(), *page.warnings)
     notes = [tex(one_line(line.removesuffix("."), LONGEST)) + r".\par" for line in below if line]
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{tex(table.title)}{about}}}",
-            *([r"\resizebox{\linewidth}{!}{%"] if wide else []),
+            *([_NO_WIDER] if wide else []),
             rf"\begin{{tabular}}{{{''.join(marks)}}}",
             r"\toprule",
             *(" & ".join(map(_tex_number, head)) + r" \\" for head in heads if any(head)),

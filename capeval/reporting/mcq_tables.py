@@ -22,11 +22,14 @@ from capeval.reporting.table import (
     Table,
     interval_kind,
 )
-from capeval.reporting.terminal import fits_screen, one_screen, print_line, print_pages
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import counted, one_line
 
 _FULL_ONLY = ("sub_category",)
 """Ways with so many groups that the first screen leaves them out."""
+
+# Rows beside the headline and notes of a screen of 40 lines; each grouping has two more lines.
+_SCREEN_ROWS = 24
 
 _SKILLS = {
     "Camera State": "camera",
@@ -70,20 +73,24 @@ def print_grades(
     if form != "table":
         print_line(rendered([grades_page(found)], form), console)
         return
-    headline = grades_headline(found)
-    pages = [grades_page(found)] if full else _one_screen(found, console.width)
-    print_pages(pages, console, headline=headline)
+    page = grades_page(found)
+    if not full:
+        page = grades_page(found, _first_ways(found)).shortened(_SCREEN_ROWS)
+    print_pages([page], console, headline=grades_headline(found))
 
 
-def _one_screen(found: Grades, width: int) -> list[Page]:
+def _first_ways(found: Grades) -> list[str]:
     """Return as many whole groupings as fill a screen, at least the first one."""
-    headline = grades_headline(found)
-    ways = [way for way in found.by if _is_shown(found, way)]
-    for most in range(len(ways), 0, -1):
-        page = grades_page(found, ways[:most])
-        if fits_screen([page], width, headline=headline):
-            return [page]
-    return one_screen([grades_page(found, ways[:1])], width, headline=headline)
+    others = (found.strategies, found.changes)
+    room = _SCREEN_ROWS - sum(len(rows) + 4 for rows in others if rows)
+    ways: list[str] = []
+    for way in found.by:
+        if _is_shown(found, way):
+            room -= len(found.by[way]) + 2
+            if ways and room < 0:
+                break
+            ways.append(way)
+    return ways
 
 
 def _is_shown(found: Grades, way: str) -> bool:

@@ -259,7 +259,7 @@ class Page:
     title : a heading above them
     about : what was measured; every caption of a LaTeX table repeats it
     remarks : what must be known of a row, by its number from 0; only with this row
-    legend : how to read all tables, repeated below every table in LaTeX
+    legend : what columns mean, by their keys; in LaTeX it is below the tables that have them
     notes : what else is said about them
     warnings : what a reader must know; with the remarks printed below every table in LaTeX
     signatures : lines to be copied, which are never wrapped
@@ -269,10 +269,16 @@ class Page:
     title: str = ""
     about: str = ""
     remarks: Mapping[int, str] = field(default_factory=dict)
-    legend: str = ""
+    legend: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     signatures: Sequence[str] = ()
+
+    def explained(self, tables: Sequence[Table]) -> list[str]:
+        """Return the legend of some of the tables, in a line if there is one."""
+        keys = {column.key for table in tables for column in table.columns}
+        line = " ".join(text for key, text in self.legend.items() if key in keys)
+        return [line] if line else []
 
     def shortened(self, most: int) -> Page:
         """Return the same with at most so many rows in each table, and the number left out."""

@@ -50,7 +50,7 @@ def print_temporal(result: TemporalResult, console: Console, *, full: bool = Fal
     """
     pages, headline = [_page(result, full=full)], temporal_headline(result)
     if not full:
-        pages = one_screen(pages, console.width, headline=headline)
+        pages = one_screen(pages)
     print_pages(pages, console, headline=headline)
 
 

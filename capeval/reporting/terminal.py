@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from textwrap import wrap
 
@@ -45,7 +45,7 @@ def print_pages(pages: Sequence[Page], console: Console, *, headline: str = "") 
                 console.print()
             print_table(table, console)
             between = True
-        below = [*page.remarks.values(), *filter(None, [page.legend]), *page.notes]
+        below = [*page.remarks.values(), *page.explained(page.tables), *page.notes]
         if between and (below or page.warnings or page.signatures):
             console.print()
         for line in below:
@@ -59,6 +59,13 @@ def print_pages(pages: Sequence[Page], console: Console, *, headline: str = "") 
 def print_line(text: str, console: Console, *, style: str = "") -> None:
     """Print a line that may be copied: the terminal wraps it, and nothing is cut."""
     console.print(Text(text, style=style), soft_wrap=True)
+
+
+def print_fields(fields: Mapping[str, object], console: Console) -> None:
+    """Print a line for each field that is not None."""
+    for name, value in fields.items():
+        if value is not None:
+            print_line(one_line(f"{name}: {value}", LONGEST), console)
 
 
 def print_sentence(text: str, console: Console, *, style: str = "", indent: int = 0) -> None:
@@ -77,9 +84,9 @@ def print_sentence(text: str, console: Console, *, style: str = "", indent: int 
 def print_table(table: Table, console: Console, *, indent: int = 0) -> None:
     """Print a table; one that does not fit goes on in further tables with the same rows."""
     room = console.width - indent
-    parts = split(table, room)
+    parts = _split(table, room)
     for part in parts:
-        natural = _widths(part)
+        natural = natural_widths(part)
         gap = 2 if _total(natural, 2) <= room else 1
         widths = _fit(part, room, gap) or natural
         if part.title:
@@ -110,14 +117,14 @@ def as_text(pages: Sequence[Page], *, headline: str = "", width: int = 120) -> s
     return out.getvalue().rstrip("\n")
 
 
-def split(table: Table, room: int) -> list[Table]:
+def _split(table: Table, room: int) -> list[Table]:
     """Return a table, or several with the same rows where its columns do not fit.
 
     Each begins with the columns that say what a row is about: all up to the last of words.
     """
     if _fit(table, room, 1) is not None:
         return [table]
-    widths, least = _widths(table), _least(table)
+    widths, least = natural_widths(table), _least(table)
     lead = max((at for at, column in enumerate(table.columns, 1) if column.words), default=1)
     left = _total(least[:lead], 1)
     groups: list[list[int]] = []
@@ -146,14 +153,14 @@ def _texts(table: Table) -> list[list[str]]:
     ]
 
 
-def _widths(table: Table) -> list[int]:
+def natural_widths(table: Table) -> list[int]:
     """Return how wide each column is where nothing is broken."""
     return [max(map(cell_len, "\n".join(of).split("\n"))) for of in _texts(table)]
 
 
 def _least(table: Table) -> list[int]:
     """Return how narrow each column can be: words are broken, numbers are not."""
-    least = _widths(table)
+    least = natural_widths(table)
     for at, (column, texts) in enumerate(zip(table.columns, _texts(table), strict=True)):
         if column.words:
             pieces = [cell_len(p.rstrip()) for text in texts for p in _PIECE.findall(text)]
@@ -163,7 +170,7 @@ def _least(table: Table) -> list[int]:
 
 def _fit(table: Table, room: int, gap: int) -> list[int] | None:
     """Return how wide columns must be to fit, the widest words broken; None where none can."""
-    widths, least = _widths(table), _least(table)
+    widths, least = natural_widths(table), _least(table)
     words = [at for at, column in enumerate(table.columns) if column.words]
     for at in sorted(words, key=lambda at: -widths[at]):
         excess = _total(widths, gap) - room

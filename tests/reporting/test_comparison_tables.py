@@ -256,7 +256,7 @@ def wordy(base: Comparison) -> Comparison:
 
 def test_tables_of_a_paper_are_laid_out_for_its_text() -> None:
     text = shown(wordy(comparison()), form="latex", power=True)
-    assert r"\parbox[t]{0." in text
+    assert r"p{0.5\linewidth}" in text
     assert "precision & recall" in text
     assert "<=" not in text
     assert r"$\leq$" in text
