@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
+from capeval.correlation.result import Coefficient
 from capeval.rating.agreement import Agreement
 from capeval.rating.merging import RatedFile
 from capeval.reporting.numbers import bounded, thousands
-from capeval.reporting.table import COUNT, SHARE, Kind, Page, Table, columns
+from capeval.reporting.table import BOUNDED, COUNT, SHARE, Kind, Page, Table, columns
 from capeval.reporting.terminal import print_pages
 from capeval.schema import RELATIONS, ElementType
 from capeval.stats.agreement import Estimate
@@ -33,7 +34,7 @@ def print_agreement(
         given.rows.append([file.rater, (number, whole), *(labels[one] for one in RELATIONS)])
     pairs = Table(
         "Agreement of each pair of raters",
-        columns("Raters", ("n", COUNT), *((f"{n} [95%]", _AGREEMENT) for n in _MEASURES)),
+        columns("Raters", ("n", COUNT), *((f"{n} [95%]", BOUNDED) for n in _MEASURES)),
         note="kappa: Cohen's; AC1: Gwet's; same: the share of equal labels; n: elements that both "
         "labelled. Intervals leave out one video at a time.",
     )
@@ -43,7 +44,7 @@ def print_agreement(
             pairs.rows.append([both])
         for name, of in [("all" if by_type else both, found), *by_type.items()]:
             one = of.pairs[at]
-            pairs.rows.append([name, one.n, *one.coefficients.values()])
+            pairs.rows.append([name, one.n, *map(_coefficient, one.coefficients.values())])
     page = Page([given, pairs] if found.pairs else [given])
     print_pages([page], console, headline=agreement_line(found, by_type))
 
@@ -55,25 +56,21 @@ def agreement_line(found: Agreement, by_type: Mapping[ElementType, Agreement]) -
     value = found.alpha.value
     reason = f" ({value.reason})" if isinstance(value, Missing) else ""
     text = (
-        f"Krippendorff's alpha (nominal): {_bounded(found.alpha)}{reason}, over "
+        f"Krippendorff's alpha (nominal): {bounded(_coefficient(found.alpha))}{reason}, over "
         f"{counted(found.n, 'element')} that two or more raters labelled"
     )
     if not by_type:
         return text
-    each = (f"{kind} {_bounded(of.alpha)} over {thousands(of.n)}" for kind, of in by_type.items())
+    each = (
+        f"{kind} {bounded(_coefficient(of.alpha))} over {thousands(of.n)}"
+        for kind, of in by_type.items()
+    )
     return f"{text}\nBy type: {', '.join(each)}"
 
 
-def _bounded(found: Estimate) -> str:
-    return bounded(*_ends(found).values())
-
-
-def _ends(found: Estimate) -> dict[str, float | None]:
-    value = None if isinstance(found.value, Missing) else found.value
-    ends = None if isinstance(found.interval, Missing) else found.interval
-    return {"": value, "_low": ends and ends.low, "_high": ends and ends.high}
+def _coefficient(found: Estimate) -> Coefficient:
+    return Coefficient.of(found.value, found.interval)
 
 
 _MEASURES = ("same", "kappa", "AC1")
-_AGREEMENT = Kind(_bounded, parts=_ends)
 _RATER = Kind(lambda name: one_line(name, 40))

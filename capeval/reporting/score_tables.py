@@ -21,7 +21,7 @@ from capeval.reporting.calibrated_tables import (
 from capeval.reporting.numbers import (
     NOTHING,
     billions,
-    deviation,
+    hundredths,
     interval,
     percent,
     plain_number,
@@ -138,7 +138,7 @@ class ScoreRow:
     parameters: float | None = None
     calibrated: Calibrated | None = None
     path: Path | None = None
-    empty: int = 0
+    empty: int | None = None
 
     @property
     def overall(self) -> TypeScores:
@@ -270,7 +270,7 @@ def coverage(scores: Scores) -> str:
     if scores.repeat_spread:
         spread = scores.repeat_spread
         parts.append(
-            f"{spread.repeats} repeats: F1 sd {deviation(spread.f1_sd)}, "
+            f"{spread.repeats} repeats: F1 sd {hundredths(spread.f1_sd)}, "
             f"{percent(spread.unanimous)}% of elements unanimous"
         )
     return ", ".join(parts)
@@ -372,10 +372,12 @@ def _overall(
         (Column("Params", kind=_PARAMETERS, key="parameters"), [row.parameters for row in rows]),
         (Column("Captioned", kind=SHARE, key="captioned"), _shares(rows, "captioned", "annotated")),
         (Column("Scored", kind=SHARE, key="scored"), _shares(rows, "scored", "captioned")),
-        (Column("Empty", kind=COUNT, key="empty"), [row.empty or None for row in rows]),
+        (Column("Empty", kind=COUNT, key="empty"), [row.empty for row in rows]),
     ]
     if all(row.captioned in (None, row.annotated) for row in rows):
         del lead[4]
+    if not any(row.empty for row in rows):
+        lead = [one for one in lead if one[0].key != "empty"]
     # A column in which nothing is known takes room and says nothing.
     known = [one for one in lead if any(value is not None for value in one[1])]
     measures: list[tuple[Column, Sequence[Any]]] = [

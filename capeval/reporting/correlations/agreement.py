@@ -101,7 +101,7 @@ def ceiling_tables(found: Correlations) -> tuple[list[Table], list[str]]:
     if len(raters.names) < 2:
         return [], []
     alpha = f"Krippendorff's alpha ({raters.level}) of {len(raters.names)} raters: "
-    alpha += bounded(raters.alpha.value, raters.alpha.low, raters.alpha.high)
+    alpha += bounded(raters.alpha)
     if raters.alpha.value is None:
         alpha += f" ({raters.alpha.reason})"
     tables = []
