@@ -1,8 +1,7 @@
-"""Tables of precision, recall and F1, as in the TUNA paper, and how published scores differ."""
+"""Tables of precision, recall and F1, as in the TUNA paper."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,6 @@ from capeval.reporting.numbers import (
     hundredths,
     interval,
     percent,
-    plain_number,
     share,
     thousands,
 )
@@ -43,7 +41,6 @@ from capeval.reporting.table import (
     table_of,
 )
 from capeval.reporting.terminal import print_line, print_pages
-from capeval.runs.stored_scores import TOLERANCE, Checked
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import (
     FEWEST_FOR_FAILURES,
@@ -282,15 +279,10 @@ def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> lis
         one_line(f"{name}: {index} is unscored: {reason}", 600)
         for index, reason in list(unscored.items())[:most]
     ]
-    left = len(unscored) - most
-    return (
-        [
-            *lines,
-            f"{one_line(name)}: {thousands(left)} more {'is' if left == 1 else 'are'} unscored",
-        ]
-        if left > 0
-        else lines
-    )
+    if (left := len(unscored) - most) > 0:
+        verb = "is" if left == 1 else "are"
+        lines.append(f"{one_line(name)}: {thousands(left)} more {verb} unscored")
+    return lines
 
 
 def score_tables(view: View, rows: Sequence[ScoreRow], *, published: bool = False) -> list[Table]:
@@ -396,53 +388,3 @@ def _overall(
 def _shares(rows: Sequence[ScoreRow], part: str, whole: str) -> list[tuple[int, int] | None]:
     pairs = [(getattr(row, part), getattr(row, whole)) for row in rows]
     return [None if None in pair else pair for pair in pairs]
-
-
-# Of more differences, the rest is counted: they would not fit a screen.
-_MOST = 40
-
-
-def print_differences(checked: Checked, console: Console) -> None:
-    """Print whether a file matches, notes, and `path: theirs → ours` for up to 40 differences.
-
-    Numbers are printed as they are in the files, so that a difference in the tenth digit shows.
-    """
-    print_line(one_line(check_headline(checked), 600), console)
-    for note in checked.notes:
-        print_line(f"note: {one_line(note)}", console)
-    for difference in checked.differences[:_MOST]:
-        line = f"{difference['path']}: {_side(difference, 'theirs')} → {_side(difference, 'ours')}"
-        print_line(one_line(line, 600), console)
-    if (left := len(checked.differences) - _MOST) > 0:
-        print_line(f"and {thousands(left)} more; --json lists all", console, style="dim")
-
-
-def check_headline(checked: Checked) -> str:
-    """Return whether a file of scores matches the verdicts, in a sentence."""
-    agree = f"{counted(checked.numbers, 'number')} {'agrees' if checked.numbers == 1 else 'agree'}"
-    agree += f" within {plain_number(TOLERANCE)}"
-    if not checked.differences:
-        return f"{checked.file} matches the verdicts: {agree}."
-    count = len(checked.differences)
-    return (
-        f"{checked.file} does not match the verdicts: {counted(count, 'value')} "
-        f"{'differs' if count == 1 else 'differ'} (in the file → recomputed)"
-        f"{f', {agree}' if checked.numbers else ''}."
-    )
-
-
-def differences_json(checked: Checked) -> dict[str, Any]:
-    """Return the result as JSON values; a side without a value has no key."""
-    return {
-        "file": str(checked.file),
-        "tolerance": TOLERANCE,
-        "agree": checked.numbers,
-        "differences": list(checked.differences),
-        "notes": list(checked.notes),
-    }
-
-
-def _side(difference: dict[str, Any], side: str) -> str:
-    if side not in difference:
-        return "missing"
-    return json.dumps(difference[side], ensure_ascii=False)
