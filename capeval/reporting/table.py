@@ -90,7 +90,8 @@ PRF = Kind(
             for name in ("precision", "recall", "f1")
             for end, value in _bounds(getattr(of, name)).items()
         }
-        | {".n": of.n}
+        # Of how many videos a published mean is, is not known.
+        | {".n": of.n or None}
     ),
 )
 """Precision, recall and F1 in percent."""

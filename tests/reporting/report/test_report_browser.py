@@ -108,16 +108,6 @@ async def test_worst_come_first_with_the_numbers_of_the_scores(report: Opened) -
     assert cells[4:] == [["–"] * 3] * 3
 
 
-async def test_numbers_are_rounded_as_in_the_terminal(report: Opened) -> None:
-    shown = await report.ask(
-        "Object.fromEntries([...document.querySelectorAll('#body tr')].map((tr) => "
-        "[tr.querySelector('a').textContent, [2, 3, 1].map((at) => tr.cells[at].textContent)]))"
-    )
-    for index in ("V1", "V2", "V10"):
-        score = run().scores.videos[index]["all"]
-        assert shown[index] == [*map(percent, (score.precision, score.recall, score.f1))]
-
-
 async def test_search_finds_indexes_captions_and_elements(report: Opened) -> None:
     assert await report.search("v10") == ["V10"]
     assert await report.search("SOUP cooks") == ["V2"]
@@ -215,13 +205,6 @@ async def test_keys_go_through_the_list_and_the_cards(report: Opened) -> None:
     assert await report.ask("at('keys').open")
     await report.press("Escape")
     assert not await report.ask("at('keys').open")
-
-
-async def test_skip_link_is_first_and_leads_to_the_videos(report: Opened) -> None:
-    await report.press("Tab")
-    assert await report.ask("document.activeElement.className") == "skip"
-    await report.ask("document.activeElement.click()")
-    assert await report.ask("document.activeElement.id") == "list"
 
 
 async def test_card_explains_the_score(report: Opened) -> None:
