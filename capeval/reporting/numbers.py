@@ -124,6 +124,7 @@ def with_ends(
 ) -> str:
     """Return a value with its 95% interval, or with what is `missing`.
 
+    >>> from capeval.scoring import Estimate
     >>> with_ends(percent, Estimate(value=0.5849, low=0.57, high=0.601))
     '58.5 [57.0, 60.1]'
     """
@@ -137,6 +138,7 @@ def with_ends(
 def interval(of: Bounded) -> str:
     """Return a fraction with its interval in percent; few videos have no interval.
 
+    >>> from capeval.scoring import Estimate
     >>> interval(Estimate(value=0.5849, low=None, high=None))
     '58.5 [–]'
     """
@@ -146,6 +148,7 @@ def interval(of: Bounded) -> str:
 def bounded(of: Bounded) -> str:
     """Return a coefficient with its interval, if it has one.
 
+    >>> from capeval.scoring import Estimate
     >>> bounded(Estimate(value=0.5, low=0.25, high=0.75))
     '0.500 [0.250, 0.750]'
     """
