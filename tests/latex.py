@@ -15,7 +15,9 @@ def typeset(folder: Path, body: str) -> str:
     """Set tables in an article of ten points, without booktabs where there is none; its log."""
     rules = "".join(f"\\let\\{name}\\hline" for name in ("toprule", "midrule", "bottomrule"))
     booktabs = f"\\IfFileExists{{booktabs.sty}}{{\\usepackage{{booktabs}}}}{{{rules}}}"
-    head = f"\\documentclass{{article}}\n{booktabs}\n\\begin{{document}}\n"
+    head = (
+        f"\\documentclass{{article}}\n\\usepackage{{graphicx}}\n{booktabs}\n\\begin{{document}}\n"
+    )
     (folder / "x.tex").write_text(f"{head}{body}\n\\end{{document}}\n", encoding="utf-8")
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"],

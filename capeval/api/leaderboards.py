@@ -7,14 +7,10 @@ from pathlib import Path
 from capeval.api.run_options import LeaderboardOptions
 from capeval.mcq.find_run import RESPONSES, all_grades, find_grades
 from capeval.options import takes
-from capeval.reporting.leaderboards import (
-    Leaderboard,
-    caption_board,
-    check_view,
-    question_board,
-    rendered_leaderboard,
-)
-from capeval.reporting.table import form_for
+from capeval.reporting.caption_board import caption_board
+from capeval.reporting.formats import form_for
+from capeval.reporting.leaderboards import Leaderboard, check_view, rendered_leaderboard
+from capeval.reporting.question_board import question_board
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.resolve import find_judges
 from capeval.runs.sources import files_read

@@ -9,7 +9,7 @@ from capeval.mcq.find_run import RESPONSES, find_grades
 from capeval.mcq.grades import read_graded_run
 from capeval.mcq.temporal import ROLES, TemporalResult, temporal_result
 from capeval.options import takes
-from capeval.reporting.table import form_for
+from capeval.reporting.formats import form_for
 from capeval.reporting.temporal_tables import rendered_temporal
 from capeval.runs.outputs import check_output, write_output
 

@@ -46,8 +46,8 @@ from capeval.mcq.strategies import (
     usable,
 )
 from capeval.options import takes
+from capeval.reporting.formats import FORM_OF_SUFFIX, Format, form_for, rendered
 from capeval.reporting.mcq_tables import grades_headline, grades_page
-from capeval.reporting.table import FORM_OF_SUFFIX, Format, form_for, rendered
 from capeval.runs.engine import Progress
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Question, Response

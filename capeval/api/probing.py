@@ -11,8 +11,8 @@ from capeval.api.sync_async import blocking
 from capeval.files.annotations import split_format
 from capeval.judging.options import JudgeOptions
 from capeval.options import takes
+from capeval.reporting.formats import form_for
 from capeval.reporting.probe_tables import rendered_probing
-from capeval.reporting.table import form_for
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.sources import SAMPLE, annotations_file, annotations_of
 from capeval.trust.probing import ProbeSource, Probing, agreement, probe_source

@@ -34,12 +34,8 @@ def score(
     differ, and exits with 4 if there are any.
     """
     from capeval.api import scoring
-    from capeval.reporting.score_tables import (
-        differences_json,
-        print_differences,
-        print_scores,
-        unscored_lines,
-    )
+    from capeval.reporting.score_check import differences_json, print_differences
+    from capeval.reporting.score_tables import print_scores, unscored_lines
 
     output = Output(quiet=quiet)
     if check is not None:

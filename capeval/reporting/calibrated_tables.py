@@ -8,7 +8,7 @@ from dataclasses import replace
 from capeval.reporting.numbers import (
     NOTHING,
     interval,
-    interval_ends,
+    percent,
     share,
 )
 from capeval.reporting.table import (
@@ -37,7 +37,10 @@ _FULL_NOTE = (
     "the variance of labels that the judge explains, %."
 )
 
-_ENDS = Kind(interval_ends, parts=lambda ends: {"_low": ends.low, "_high": ends.high})
+_ENDS = Kind(
+    lambda ends: NOTHING if ends.low is None else f"[{percent(ends.low)}, {percent(ends.high)}]",
+    parts=lambda ends: {"_low": ends.low, "_high": ends.high},
+)
 
 
 def labels_by(origin: LabelOrigin) -> str:

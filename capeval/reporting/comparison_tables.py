@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from rich.console import Console
 
 from capeval.reporting.calibrated_tables import calibrated_differences, calibrated_warnings
 from capeval.reporting.flip_tables import flip_line, flip_tables
+from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
     confidence,
@@ -34,15 +34,12 @@ from capeval.reporting.table import (
     PERCENT,
     POINTS,
     POINTS_INTERVAL,
-    Format,
     Kind,
     Page,
     Table,
     columns,
-    print_line,
-    print_pages,
-    rendered,
 )
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
 from capeval.scoring.comparison import FEWEST_FOR_POWER
 from capeval.scoring.comparison_result import (
@@ -70,7 +67,6 @@ _WAYS = {
     "elements": ("number of elements", "Elements"),
 }
 
-_POINTS_ONLY = replace(POINTS_INTERVAL, after=lambda _: "")
 _PAIR = Kind(
     lambda pair: points(pair[0]),
     after=lambda pair: f" ({p_value(pair[1])})",
@@ -96,9 +92,7 @@ def print_comparison(
     full : all tables; otherwise those of all videos, and the videos that changed most. Formats
         other than "table" always have all.
     """
-    tables = difference_tables(
-        found, power=power, most=most, full=full or form != "table", paper=form == "latex"
-    )
+    tables = difference_tables(found, power=power, most=most, full=full or form != "table")
     runs = _runs(found)
     warnings = [f"NOT COMPARABLE: {one_line(phrase)}" for phrase in found.unlike]
     warnings += [one_line(note) for note in found.notes]
@@ -165,14 +159,8 @@ def difference_tables(
     power: bool = False,
     most: int = MOST,
     full: bool = True,
-    paper: bool = False,
 ) -> list[Table]:
-    """Return the tables.
-
-    Parameters
-    ----------
-    paper : precision and recall of buckets without their intervals, to fit the text of an article
-    """
+    """Return the tables; the parameters are those of `print_comparison`."""
     if isinstance(found, Matrix):
         tables = _matrix(found)
     else:
@@ -181,7 +169,7 @@ def difference_tables(
             tables.append(calibrated_differences(found.overall, found.calibrated, full=full))
         if full:
             tables += [
-                _buckets(way, getattr(found.by, way), paper=paper)
+                _buckets(way, getattr(found.by, way))
                 for way in Differences.model_fields
                 if getattr(found.by, way)
             ]
@@ -247,23 +235,24 @@ def _few_videos_note(found: Comparison, *, full: bool) -> str:
     return FEW_VIDEOS_NOTE if any(is_narrow(of.f1, of.n) for of in shown) else ""
 
 
-def _buckets(way: str, buckets: Mapping[str, BucketDifference], *, paper: bool) -> Table:
+def _buckets(way: str, buckets: Mapping[str, BucketDifference]) -> Table:
     title, heading = _WAYS[way]
-    others = _POINTS_ONLY if paper else POINTS_INTERVAL
-    ends = "" if paper else " [95%]"
     table = Table(
         f"By {title}: B − A, in points, all elements",
         columns(
             *(heading, ("n", COUNT), ("F1 [95%]", POINTS_INTERVAL), ("p", P_VALUE)),
-            *(("p (Holm)", P_VALUE), (f"precision{ends}", others), (f"recall{ends}", others)),
+            *(
+                ("p (Holm)", P_VALUE),
+                ("precision [95%]", POINTS_INTERVAL),
+                ("recall [95%]", POINTS_INTERVAL),
+            ),
         ),
     )
     for name, bucket in buckets.items():
         of = bucket.all
         cells = (of.f1, of.f1.p, bucket.p_adjusted, of.precision, of.recall)
         table.rows.append([one_line(name), of.n, *cells])
-        shown = (of.f1,) if paper else (of.f1, of.precision, of.recall)
-        table.note = table.note or _no_interval(*shown)
+        table.note = table.note or _no_interval(of.f1, of.precision, of.recall)
     return table
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 
@@ -10,22 +11,22 @@ from capeval.judging.listing import JudgeList, ListedJudge
 from capeval.judging.registry import LEXICAL, NLI
 from capeval.llm.judge_models import JudgeModel
 from capeval.llm.prices import Price
-from capeval.reporting.numbers import NOTHING, plain_number, thousands
-from capeval.reporting.table import Column, Page, Table, print_line, print_pages
+from capeval.reporting.numbers import plain_number, thousands
+from capeval.reporting.table import LINE, Column, Kind, Page, table_of
+from capeval.reporting.terminal import one_screen, print_fields, print_line, print_pages
 from capeval.text import counted, one_line
 
 UNKNOWN = "unknown"
 
-# An endpoint can list hundreds of models; these fill a screen.
-_MOST_UNKNOWN = 20
-
 
 def print_judges(listed: JudgeList, console: Console, *, full: bool = False) -> None:
     """Print a headline, and a line for each judge."""
-    if listed.judges:
-        print_pages([judges_page(listed, full=full)], console, headline=judges_headline(listed))
-    else:
+    if not listed.judges:
         print_line(judges_headline(listed), console)
+        return
+    page = judges_page(listed, full=full)
+    pages = [page] if full else one_screen([page], lines=45)
+    print_pages(pages, console, headline=judges_headline(listed))
 
 
 def judges_headline(listed: JudgeList) -> str:
@@ -46,83 +47,93 @@ def judges_headline(listed: JudgeList) -> str:
         return f"The default judge is {listed.default}; no end is announced."
     instead = default.entry.successor if default.entry else None
     advice = f"; its provider recommends {instead} instead" if instead else ""
-    return one_line(f"The default judge {default.name} {_ends(default)}{advice}.")
+    ends_when = f"ends {_when(default)}"
+    if default.entry and default.is_retired:
+        ends_when = f"was retired on {default.entry.shutdown}"
+    return one_line(f"The default judge {default.name} {ends_when}{advice}.")
+
+
+_AMOUNT = Kind(lambda amount: amount if isinstance(amount, str) else plain_number(amount))
+"""A price, or a word where there is none: "open" for open weights, or "unknown"."""
+_DAYS = Kind(lambda days: "retired" if days <= 0 else thousands(days))
+_TEMPERATURES = {"accepted": "yes", "refused": "no", "unless reasoning": "if none"}
 
 
 def judges_page(listed: JudgeList, *, full: bool) -> Page:
     """Return the table of judges, the retired ones only if it is to be `full`."""
     shown = [judge for judge in listed.judges if full or not judge.is_retired]
+    if not full:
+        # An endpoint can list hundreds of models of which nothing is known.
+        shown.sort(key=_is_unknown)
+    entries = [judge.entry or JudgeModel(name=judge.name) for judge in shown]
+    missing = [None if judge.kind == "installed" else UNKNOWN for judge in shown]
+    prices = [_prices(judge) for judge in shown]
+    found: list[tuple[Column, Sequence[Any]]] = [
+        (Column("Judge", words=True, kind=LINE), [judge.name for judge in shown]),
+        (Column("$ in", kind=_AMOUNT), [amounts[0] for amounts in prices]),
+        (Column("$ cached", kind=_AMOUNT), [amounts[1] for amounts in prices]),
+        (Column("$ out", kind=_AMOUNT), [amounts[2] for amounts in prices]),
+        (Column("Ends"), [entry.shutdown for entry in entries]),
+        (Column("Days", kind=_DAYS), [judge.days_left for judge in shown]),
+        (
+            Column("Temperature", words=True),
+            [
+                _TEMPERATURES.get(entry.temperature or "", none)
+                for entry, none in zip(entries, missing, strict=True)
+            ],
+        ),
+        (
+            Column("Reasoning", words=True),
+            [_efforts(entry, none) for entry, none in zip(entries, missing, strict=True)],
+        ),
+    ]
+    hidden = () if full else ("$ cached", "Days", "Temperature")
+    table = table_of("", [one for one in found if one[0].heading not in hidden])
+    return Page([table], notes=_notes(listed, shown, full=full))
+
+
+def _notes(listed: JudgeList, shown: Sequence[ListedJudge], *, full: bool) -> list[str]:
     notes = []
-    unknown = [judge for judge in shown if _is_unknown(judge)]
-    most = 0 if len(unknown) < len(shown) else _MOST_UNKNOWN
-    if not full and (dropped := unknown[most:]):
-        names = {judge.name for judge in dropped}
-        shown = [judge for judge in shown if judge.name not in names]
-        notes.append(f"{counted(len(dropped), 'more unknown model')}: --full.")
     if retired := sum(judge.is_retired for judge in listed.judges) * (not full):
         notes.append(
-            f"{counted(retired, 'retired model')}: --full. Stored verdicts of them are scored, "
-            "reported and compared as before."
+            f"{counted(retired, 'retired model')}: --full. Their stored verdicts can still be "
+            "scored, reported and compared."
         )
     notes.append(
-        "$: US dollars per million tokens. *: asked for without --reasoning."
+        "$: US dollars per million tokens. *: used unless --reasoning names another effort."
         + (" Temperature: whether it is accepted." if full else "")
     )
     if any(judge.entry and judge.entry.serve for judge in shown):
-        notes.append("open: open weights, at the price of your own server.")
+        notes.append("open: open weights, which cost what your own server costs.")
     if any(judge.name == LEXICAL and judge.kind == "installed" for judge in shown):
         notes.append(
-            f"{LEXICAL}: the baseline, which compares words. {NLI}: an NLI model in this process, "
-            "without an API."
+            f"{LEXICAL}: the baseline, which compares words. {NLI}: an NLI model that runs in this "
+            "process, without an API."
         )
     notes.append("`capeval judges NAME` shows everything about one, such as how it is served.")
-    table = Table(
-        "",
-        [
-            Column("Judge", words=True),
-            Column("$ in"),
-            *([Column("$ cached")] if full else []),
-            *map(Column, ("$ out", "Ends")),
-            *([Column("Days"), Column("Temperature", words=True)] if full else []),
-            Column("Reasoning", words=True),
-        ],
-        [_row(judge, full=full) for judge in shown],
-    )
-    return Page([table], notes=notes)
+    return notes
 
 
 def _is_unknown(judge: ListedJudge) -> bool:
     return judge.kind == "chat model" and judge.entry is None and judge.price is None
 
 
-def _row(judge: ListedJudge, *, full: bool) -> Sequence[str]:
-    entry = judge.entry or JudgeModel(name=judge.name)
-    missing = NOTHING if judge.kind == "installed" else UNKNOWN
-    prices = [missing] * 3
-    if entry.serve:
-        prices = ["open"] * 3
+def _prices(judge: ListedJudge) -> Sequence[float | str | None]:
     if judge.price is not None:
-        prices = [UNKNOWN if each is None else plain_number(each) for each in _amounts(judge.price)]
-    days = NOTHING if judge.days_left is None else thousands(judge.days_left)
-    words = {"accepted": "yes", "refused": "no", "unless reasoning": "if none"}
-    temperature = words.get(entry.temperature or "", missing)
-    return [
-        one_line(judge.name),
-        *(prices if full else prices[::2]),
-        str(entry.shutdown or NOTHING),
-        *(["retired" if judge.is_retired else days, temperature] if full else []),
-        _efforts(entry, missing),
-    ]
+        return [UNKNOWN if amount is None else amount for amount in _amounts(judge.price)]
+    if judge.entry and judge.entry.serve:
+        return ["open"] * 3
+    return [None if judge.kind == "installed" else UNKNOWN] * 3
 
 
 def _amounts(price: Price) -> tuple[float | None, ...]:
     return price.input, price.cached_input, price.output
 
 
-def _efforts(entry: JudgeModel, missing: str) -> str:
+def _efforts(entry: JudgeModel, missing: str | None) -> str | None:
     if not entry.efforts:
         # A model that takes a temperature at any time is documented to have no efforts.
-        return NOTHING if entry.temperature == "accepted" else missing
+        return None if entry.temperature == "accepted" else missing
     ends = [entry.efforts[0], entry.efforts[-1]]
     return " to ".join(f"{end}*" if end == entry.least_effort else end for end in ends)
 
@@ -158,15 +169,7 @@ def print_judge(judge: ListedJudge, console: Console) -> None:
         }
     elif judge.kind == "installed":
         fields["note"] = _BUNDLED.get(judge.name, "A judge of an installed package.")
-    for field, value in fields.items():
-        if value is not None:
-            print_line(one_line(f"{field}: {value}", 2000), console)
-
-
-def _ends(judge: ListedJudge) -> str:
-    if judge.entry and judge.is_retired:
-        return f"was retired on {judge.entry.shutdown}"
-    return f"ends {_when(judge)}"
+    print_fields(fields, console)
 
 
 def _when(judge: ListedJudge) -> str:

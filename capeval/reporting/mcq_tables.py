@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from capeval.mcq.grades import Accuracy, Grades, Group
+from capeval.reporting.formats import Format, rendered
 from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import percent, place_name, points, share, thousands
 from capeval.reporting.table import (
@@ -15,22 +16,20 @@ from capeval.reporting.table import (
     PERCENT,
     SHARE,
     Column,
-    Format,
     Kind,
     Page,
     Row,
     Table,
-    bounded_kind,
-    fits_screen,
-    one_screen,
-    print_line,
-    print_pages,
-    rendered,
+    interval_kind,
 )
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import counted, one_line
 
 _FULL_ONLY = ("sub_category",)
 """Ways with so many groups that the first screen leaves them out."""
+
+# Rows beside the headline and notes of a screen of 40 lines; each grouping has two more lines.
+_SCREEN_ROWS = 24
 
 _SKILLS = {
     "Camera State": "camera",
@@ -57,7 +56,7 @@ _GROUPS = [
 # A relative change without an interval is of too few videos, which the accuracies show.
 _CHANGE = Kind(
     lambda of: points(of.value),
-    after=lambda of: "" if of.low is None else bounded_kind(points).after(of),
+    after=lambda of: "" if of.low is None else interval_kind(points).after(of),
     parts=INTERVAL.parts,
 )
 _CHANGES = [
@@ -74,20 +73,24 @@ def print_grades(
     if form != "table":
         print_line(rendered([grades_page(found)], form), console)
         return
-    headline = grades_headline(found)
-    pages = [grades_page(found)] if full else _one_screen(found, console.width)
-    print_pages(pages, console, headline=headline)
+    page = grades_page(found)
+    if not full:
+        page = grades_page(found, _first_ways(found)).shortened(_SCREEN_ROWS)
+    print_pages([page], console, headline=grades_headline(found))
 
 
-def _one_screen(found: Grades, width: int) -> list[Page]:
+def _first_ways(found: Grades) -> list[str]:
     """Return as many whole groupings as fill a screen, at least the first one."""
-    headline = grades_headline(found)
-    ways = [way for way in found.by if _is_shown(found, way)]
-    for most in range(len(ways), 0, -1):
-        page = grades_page(found, ways[:most])
-        if fits_screen([page], width, headline=headline):
-            return [page]
-    return one_screen([grades_page(found, ways[:1])], width, headline=headline)
+    others = (found.strategies, found.changes)
+    room = _SCREEN_ROWS - sum(len(rows) + 4 for rows in others if rows)
+    ways: list[str] = []
+    for way in found.by:
+        if _is_shown(found, way):
+            room -= len(found.by[way]) + 2
+            if ways and room < 0:
+                break
+            ways.append(way)
+    return ways
 
 
 def _is_shown(found: Grades, way: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -10,17 +10,10 @@ from rich.console import Console
 
 from capeval.metrics.protocol import Output, Summary
 from capeval.metrics.run import MetricResult
-from capeval.reporting.numbers import NOTHING, percent, rating, share, tenths
-from capeval.reporting.table import (
-    Column,
-    Format,
-    Page,
-    Row,
-    Table,
-    print_line,
-    print_pages,
-    rendered,
-)
+from capeval.reporting.formats import Format, rendered
+from capeval.reporting.numbers import NOTHING, rating, share, tenths
+from capeval.reporting.table import PERCENT, SHARE, Column, Kind, Page, Row, Table
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import counted, one_line
 
 # Metrics whose values are in the headline; the table has them all.
@@ -55,7 +48,7 @@ def metrics_headline(found: Sequence[Named]) -> str:
     if len(found) == 1:
         one = found[0]
         parts = [
-            f"{output.name} {value_of(output, result.summaries[output.name])}"
+            f"{output.name} {shown_value(output, result.summaries[output.name])}"
             f" (scored {share(result.scored, result.captioned)})"
             for result in one.results
             for output in result.metric.outputs
@@ -89,95 +82,84 @@ def _extremes(found: Sequence[Named], output: Output) -> str:
     if not values:
         return NOTHING
     ordered = sorted(values, key=lambda name: values[name].value or 0.0)
-    ends = [f"{value_of(output, values[name])} ({name})" for name in (ordered[0], ordered[-1])]
+    ends = [f"{shown_value(output, values[name])} ({name})" for name in (ordered[0], ordered[-1])]
     return " to ".join(dict.fromkeys(ends))
 
 
-def value_of(output: Output, summary: Summary) -> str:
+def shown_value(output: Output, summary: Summary) -> str:
     """Return a value as it is shown: fractions as percentages."""
-    if summary.value is None:
-        return NOTHING
-    if output.unit == "fraction":
-        return percent(summary.value)
-    return tenths(summary.value) if output.scale is None else rating(summary.value)
+    return _column(output).shown(summary.value).text
 
 
-def _unit(output: Output) -> str:
-    """Return what a column of values is in, for its heading."""
+def _column(output: Output) -> Column:
     if output.unit == "fraction":
-        return "%"
+        return Column(output.name, under="%", kind=PERCENT)
     if output.scale is not None:
-        return "{} to {}".format(*output.scale)
-    return "" if output.unit == "number" else one_line(output.unit, 20)
+        return Column(output.name, under="{} to {}".format(*output.scale), kind=Kind(rating))
+    unit = "" if output.unit == "number" else one_line(output.unit, 20)
+    return Column(output.name, under=unit, kind=Kind(tenths))
 
 
 def metrics_page(found: Sequence[Named]) -> Page:
     """Return the table with its notes and signatures."""
     results = [result for one in found for result in one.results]
     outputs = {output.name: output for result in results for output in result.metric.outputs}
-    rows: list[Row] = []
-    for one in found:
-        cells = {
-            output.name: value_of(output, result.summaries[output.name])
-            for result in one.results
-            for output in result.metric.outputs
-        }
-        # Where metrics differ, a note has all of them.
-        worst = min(one.results, key=lambda result: (result.scored, -result.captioned))
-        scored = share(worst.scored, worst.captioned)
-        name = one_line(one.name, 60)
-        rows.append([name, *(cells.get(output, NOTHING) for output in outputs), scored])
-    columns = [
-        Column("System", words=True),
-        *(Column(name, under=_unit(output)) for name, output in outputs.items()),
-        Column("scored"),
-    ]
+    columns = [_SYSTEM, *map(_column, outputs.values()), Column("scored", kind=SHARE)]
+    table = Table("Metrics", columns)
     notes = []
     if controls := [output.name for output in outputs.values() if output.control]:
         notes.append(f"Controls, which a metric must exceed: {', '.join(controls)}.")
     for one in found:
-        if len({(result.scored, result.captioned) for result in one.results}) > 1:
-            counts = ", ".join(
-                f"{result.metric.name} {share(result.scored, result.captioned)}"
-                for result in one.results
-            )
-            notes.append(f"{one_line(one.name, 60)}: scored by {counts}.")
-        for result in one.results:
-            for name, summary in result.summaries.items():
-                if summary.undefined:
-                    notes.append(
-                        f"{one_line(one.name, 60)}: {name} is undefined for {summary.undefined:,} "
-                        "of the scored captions, which are left out."
-                    )
-    signatures = [*dict.fromkeys(result.metric.signature for result in results)]
-    table = Table("Metrics", columns, rows)
+        values = {
+            name: summary.value
+            for result in one.results
+            for name, summary in result.summaries.items()
+        }
+        # Where metrics differ, a note has all of them.
+        worst = min(one.results, key=lambda result: (result.scored, -result.captioned))
+        scored = (worst.scored, worst.captioned)
+        table.rows.append([one.name, *(values.get(name) for name in outputs), scored])
+        notes += _notes(one)
     tables = [table, *_tables_of_groups(found[0].results if len(found) == 1 else ())]
     if len(found) > 1 and any(one.groups for each in results for one in each.summaries.values()):
         notes.append("Values of each group: --json, or measure one system.")
+    signatures = [*dict.fromkeys(result.metric.signature for result in results)]
     return Page(tables=tables, notes=notes, signatures=signatures)
+
+
+_NAME = Kind(lambda name: one_line(name, 60))
+_SYSTEM = Column("System", words=True, kind=_NAME)
+
+
+def _notes(one: Named) -> Iterator[str]:
+    """Yield what is scored by each metric, if they differ, and what is undefined."""
+    if len({(result.scored, result.captioned) for result in one.results}) > 1:
+        counts = ", ".join(
+            f"{result.metric.name} {share(result.scored, result.captioned)}"
+            for result in one.results
+        )
+        yield f"{one_line(one.name, 60)}: scored by {counts}."
+    for result in one.results:
+        for name, summary in result.summaries.items():
+            if summary.undefined:
+                yield (
+                    f"{one_line(one.name, 60)}: {name} is undefined for {summary.undefined:,} "
+                    "of the scored captions, which are left out."
+                )
 
 
 def _tables_of_groups(results: Sequence[MetricResult]) -> list[Table]:
     """Return a table for each metric that averages over groups of one system's captions."""
     tables = []
     for result in results:
-        summaries = {
-            output: one
-            for output in result.metric.outputs
-            if (one := result.summaries[output.name]).groups
-        }
-        names = dict.fromkeys(name for one in summaries.values() for name in one.groups)
+        outputs = [one for one in result.metric.outputs if result.summaries[one.name].groups]
+        by_output = [result.summaries[one.name].groups for one in outputs]
+        columns = [Column("group", words=True, kind=_NAME)]
+        columns += [replace(_column(one), under="") for one in outputs]
         rows: list[Row] = [
-            [
-                one_line(name, 60),
-                *(
-                    value_of(output, replace(one, value=one.groups.get(name)))
-                    for output, one in summaries.items()
-                ),
-            ]
-            for name in names
+            [name, *(groups.get(name) for groups in by_output)]
+            for name in dict.fromkeys(name for groups in by_output for name in groups)
         ]
         if rows:
-            columns = [Column("group", words=True), *(Column(one.name) for one in summaries)]
             tables.append(Table(f"{result.metric.name} by group", columns, rows))
     return tables

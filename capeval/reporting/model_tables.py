@@ -10,17 +10,19 @@ from rich.console import Console
 
 from capeval.captioners.catalogue import ModelEntry
 from capeval.llm.redact import public_url
-from capeval.reporting.numbers import NOTHING, billions, plain_number
-from capeval.reporting.table import Column, Page, Table, print_line, print_pages
+from capeval.reporting.numbers import billions, plain_number, thousands
+from capeval.reporting.table import LINE, Cell, Column, Kind, Page, table_of
+from capeval.reporting.terminal import print_fields, print_pages
 from capeval.text import counted, one_line
 
-_NOWHERE = "nowhere"
+_NONE = "none"
 _WAYS = {
     "transformers": "run in this process (transformers)",
     "endpoint": "by a provider's API (endpoint)",
     "server": "on a server that you start (server)",
-    _NOWHERE: "cannot be run",
+    _NONE: "cannot be run",
 }
+_MEMORY = Kind(lambda gib: f"{gib} GiB")
 
 
 def print_models(entries: Sequence[ModelEntry], console: Console, *, full: bool = False) -> None:
@@ -30,47 +32,40 @@ def print_models(entries: Sequence[ModelEntry], console: Console, *, full: bool 
     """
     ways = Counter(entry.reached for entry in entries)
     run = ", ".join(f"{count} {_WAYS.get(way, f'by {way}')}" for way, count in ways.most_common())
-    print_line(one_line(f"{counted(len(entries), 'model')}: {run}."), console)
+    headline = one_line(f"{counted(len(entries), 'model')}: {run}.")
     listed = [entry for entry in entries if full or not entry.paper or entry.is_own] or entries
     others = [entry for entry in entries if entry not in listed]
-    papers = {
-        "can be run": [one_line(entry.name) for entry in others if entry.reached != _NOWHERE],
-        "cannot be run": [one_line(entry.name) for entry in others if entry.reached == _NOWHERE],
-    }
-    table = Table(
+    reached = [None if entry.reached == _NONE else entry.reached for entry in listed]
+    table = table_of(
         "",
         [
-            Column("Model", words=True),
-            Column("Run by", words=True),
-            *map(Column, ("Parameters", "Memory", "Frames")),
-        ],
-        [
-            [
-                one_line(entry.name + (" *" if entry.paper else "")),
-                NOTHING if entry.reached == _NOWHERE else entry.reached,
-                billions(entry.parameters),
-                _memory(entry),
-                one_line(entry.frames),
-            ]
-            for entry in listed
+            (
+                Column("Model", words=True, kind=LINE),
+                [Cell(entry.name, after=" *" if entry.paper else "") for entry in listed],
+            ),
+            (Column("Run by", words=True), reached),
+            (Column("Parameters", kind=Kind(billions)), [entry.parameters for entry in listed]),
+            (Column("Memory", kind=_MEMORY), [entry.memory for entry in listed]),
+            (Column("Frames", kind=LINE), [entry.frames for entry in listed]),
         ],
     )
+    papers = {
+        "can be run": [one_line(entry.name) for entry in others if entry.reached != _NONE],
+        "cannot be run": [one_line(entry.name) for entry in others if entry.reached == _NONE],
+    }
     notes = [
-        *(
-            f"Of the TUNA paper, {what}: {', '.join(names)}."
-            for what, names in papers.items()
-            if names
-        ),
-        *(["--full lists the paper's models too."] if others else []),
-        *(
-            ["* in the TUNA paper, with the frames of its table 7."]
-            if any(entry.paper for entry in listed)
-            else []
-        ),
+        f"Models of the TUNA paper that {what}: {', '.join(names)}."
+        for what, names in papers.items()
+        if names
+    ]
+    notes += ["--full lists the paper's models too."] if others else []
+    if any(entry.paper for entry in listed):
+        notes.append("* in the TUNA paper, with the frames of its table 7.")
+    notes += [
         "Memory is an estimate: the parameters in bf16, a fifth more, and 2 GiB.",
         "`capeval models NAME` shows how a model is run.",
     ]
-    print_pages([Page([table], notes=notes)], console)
+    print_pages([Page([table], notes=notes)], console, headline=headline)
 
 
 def print_model(entry: ModelEntry, console: Console) -> None:
@@ -87,11 +82,11 @@ def print_model(entry: ModelEntry, console: Console) -> None:
         "hub": entry.hub,
         "revision": entry.revision or newest,
         "parameters": None if entry.parameters is None else billions(entry.parameters),
-        "memory": None if entry.memory is None else f"{_memory(entry)} (estimated)",
+        "memory": None if entry.memory is None else f"{entry.memory} GiB (estimated)",
         "frames": entry.frames,
         "prompt": entry.prompt,
         "system": entry.system,
-        "tokens": f"{entry.max_new_tokens:,} at most",
+        "tokens": f"{thousands(entry.max_new_tokens)} at most",
         "temperature": None if entry.temperature is None else plain_number(entry.temperature),
         "options": ", ".join(f"{k} = {_toml(v)}" for k, v in entry.options.items()) or None,
         "reached": entry.reached,
@@ -101,9 +96,7 @@ def print_model(entry: ModelEntry, console: Console) -> None:
         "note": entry.note,
         "paper": "in its table 7" if entry.paper else None,
     }
-    for field, value in fields.items():
-        if value is not None:
-            print_line(one_line(f"{field}: {value}", 2000), console)
+    print_fields(fields, console)
 
 
 def _toml(value: object) -> str:
@@ -111,7 +104,3 @@ def _toml(value: object) -> str:
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _memory(entry: ModelEntry) -> str:
-    return NOTHING if entry.memory is None else f"{entry.memory} GiB"

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
-from capeval.scoring import FEWEST_VIDEOS, Estimate
+from capeval.scoring import FEWEST_VIDEOS
 from capeval.scoring.comparison_result import Difference, PairDifference
-from capeval.scoring.result import Ends
 from capeval.text import one_line
 
 NOTHING = "–"
+
+
+class Bounded(Protocol):
+    """A value with its interval; None is missing."""
+
+    @property
+    def value(self) -> float | None:
+        """The value."""
+
+    @property
+    def low(self) -> float | None:
+        """The lower end."""
+
+    @property
+    def high(self) -> float | None:
+        """The upper end."""
 
 
 def percent(value: float | None) -> str:
@@ -21,15 +37,6 @@ def percent(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.1f}"
 
 
-def hundredths(value: float) -> str:
-    """Return a fraction as percent with two decimals, as some sources print it.
-
-    >>> hundredths(0.1312)
-    '13.12'
-    """
-    return f"{100 * value:.2f}"
-
-
 def whole_percent(value: float | None) -> str:
     """Return a fraction as percent without decimals.
 
@@ -37,15 +44,6 @@ def whole_percent(value: float | None) -> str:
     ('16%', '–')
     """
     return NOTHING if value is None else f"{100 * value:.0f}%"
-
-
-def deviation(value: float) -> str:
-    """Return a standard deviation of fractions in points, with two decimals.
-
-    >>> deviation(0.00123)
-    '0.12'
-    """
-    return f"{100 * value:.2f}"
 
 
 def plain_number(value: float) -> str:
@@ -103,6 +101,15 @@ def rating(value: float) -> str:
     return f"{value:.2f}"
 
 
+def hundredths(value: float) -> str:
+    """Return a fraction as percent with two decimals, such as a standard deviation.
+
+    >>> hundredths(0.1312)
+    '13.12'
+    """
+    return f"{100 * value:.2f}"
+
+
 def file_size(size: int) -> str:
     """Return the size of a file.
 
@@ -112,44 +119,40 @@ def file_size(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
-def interval(estimate: Estimate) -> str:
-    """Return a value with its 95% interval; few videos have no interval.
+def with_ends(
+    number: Callable[[float | None], str], of: Bounded, missing: str = f" [{NOTHING}]"
+) -> str:
+    """Return a value with its 95% interval, or with what is `missing`.
 
-    >>> interval(Estimate(value=0.5849, low=0.57, high=0.601))
+    >>> from capeval.scoring import Estimate
+    >>> with_ends(percent, Estimate(value=0.5849, low=0.57, high=0.601))
     '58.5 [57.0, 60.1]'
+    """
+    if of.value is None:
+        return NOTHING
+    if of.low is None or of.high is None:
+        return number(of.value) + missing
+    return f"{number(of.value)} [{number(of.low)}, {number(of.high)}]"
+
+
+def interval(of: Bounded) -> str:
+    """Return a fraction with its interval in percent; few videos have no interval.
+
+    >>> from capeval.scoring import Estimate
     >>> interval(Estimate(value=0.5849, low=None, high=None))
     '58.5 [–]'
     """
-    return _with_ends(estimate.value, estimate.low, estimate.high, percent)
+    return with_ends(percent, of)
 
 
-def interval_ends(of: Ends) -> str:
-    """Return an interval of fractions alone.
+def bounded(of: Bounded) -> str:
+    """Return a coefficient with its interval, if it has one.
 
-    >>> interval_ends(Ends(low=0.57, high=0.601)), interval_ends(Ends(low=None, high=None))
-    ('[57.0, 60.1]', '–')
+    >>> from capeval.scoring import Estimate
+    >>> bounded(Estimate(value=0.5, low=0.25, high=0.75))
+    '0.500 [0.250, 0.750]'
     """
-    if of.low is None or of.high is None:
-        return NOTHING
-    return f"[{percent(of.low)}, {percent(of.high)}]"
-
-
-def points_interval(gap: Difference | PairDifference | Estimate) -> str:
-    """Return a difference in points with its 95% interval, if it has one."""
-    return _with_ends(gap.value, gap.low, gap.high, points)
-
-
-def _with_ends(
-    value: float | None,
-    low: float | None,
-    high: float | None,
-    number: Callable[[float | None], str],
-) -> str:
-    if value is None:
-        return NOTHING
-    if low is None or high is None:
-        return f"{number(value)} [{NOTHING}]"
-    return f"{number(value)} [{number(low)}, {number(high)}]"
+    return with_ends(coefficient, of, missing="")
 
 
 def confidence(gap: Difference | PairDifference, *, negative: bool = False) -> str:
@@ -250,41 +253,6 @@ def signed(value: float | None) -> str:
     """
     rounded = 0.0 if value is None else round(value, 3)
     return f"{rounded:+.3f}" if rounded else coefficient(value)
-
-
-def bounded(value: float | None, low: float | None, high: float | None) -> str:
-    """Return a coefficient with its interval.
-
-    >>> bounded(0.5, 0.25, 0.75), bounded(0.5, None, None)
-    ('0.500 [0.250, 0.750]', '0.500')
-    """
-    if value is None or low is None or high is None:
-        return coefficient(value)
-    return f"{coefficient(value)} [{coefficient(low)}, {coefficient(high)}]"
-
-
-def bounded_briefly(value: float | None, low: float | None, high: float | None) -> str:
-    """Return a coefficient with its interval to two digits, where three of them share a line.
-
-    >>> bounded_briefly(0.5, 0.256, 0.75), bounded_briefly(0.5, -0.001, None)
-    ('0.500 [0.26, 0.75]', '0.500')
-    """
-    if value is None or low is None or high is None:
-        return coefficient(value)
-    # Adding 0 turns -0.0 into 0.0.
-    ends = (f"{round(end, 2) + 0.0:.2f}" for end in (low, high))
-    return f"{coefficient(value)} [{', '.join(ends)}]"
-
-
-def signed_bounds(value: float | None, low: float | None, high: float | None) -> str:
-    """Return a difference of coefficients with its interval.
-
-    >>> signed_bounds(0.5, -0.25, 1.25), signed_bounds(0.5, None, None)
-    ('+0.500 [-0.250, +1.250]', '+0.500')
-    """
-    if value is None or low is None or high is None:
-        return signed(value)
-    return f"{signed(value)} [{signed(low)}, {signed(high)}]"
 
 
 def p_value(p: float | None) -> str:

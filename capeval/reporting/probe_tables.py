@@ -5,17 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 
 from capeval.files.jsonl import dumps
+from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import percent, share
-from capeval.reporting.table import (
-    INTERVAL,
-    SHARE,
-    Format,
-    Page,
-    Table,
-    columns,
-    print_pages,
-    rendered,
-)
+from capeval.reporting.table import INTERVAL, SHARE, Page, Table, columns
+from capeval.reporting.terminal import print_pages
 from capeval.text import counted, one_line
 from capeval.trust.probing import Probing
 

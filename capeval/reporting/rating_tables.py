@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
+from capeval.correlation.result import Coefficient
 from capeval.rating.agreement import Agreement
 from capeval.rating.merging import RatedFile
-from capeval.reporting.numbers import bounded, share, thousands
-from capeval.reporting.table import Page, Table, columns, print_pages
+from capeval.reporting.numbers import bounded, thousands
+from capeval.reporting.table import BOUNDED, COUNT, SHARE, Kind, Page, Table, columns
+from capeval.reporting.terminal import print_pages
 from capeval.schema import RELATIONS, ElementType
 from capeval.stats.agreement import Estimate
 from capeval.stats.values import Missing
@@ -24,17 +26,15 @@ def print_agreement(
     console: Console,
 ) -> None:
     """Print how all raters agree, the labels that each gave, and the agreement of each pair."""
-    given = Table("Labels", columns("Rater", "given", *RELATIONS))
+    counts = ((label, COUNT) for label in RELATIONS)
+    given = Table("Labels", columns(("Rater", _RATER), ("given", SHARE), *counts))
     for file in raters:
-        counts = Counter(file.labels.values())
-        number = len(file.labels)
-        labels = (thousands(counts[label]) for label in RELATIONS)
-        given.rows.append(
-            [one_line(file.rater, 40), share(number, number + len(file.missing)), *labels]
-        )
+        number, labels = len(file.labels), Counter(file.labels.values())
+        whole = number + len(file.missing)
+        given.rows.append([file.rater, (number, whole), *(labels[one] for one in RELATIONS)])
     pairs = Table(
         "Agreement of each pair of raters",
-        columns("Raters", "n", *(f"{name} [95%]" for name in ("same", "kappa", "AC1"))),
+        columns("Raters", ("n", COUNT), *((f"{n} [95%]", BOUNDED) for n in _MEASURES)),
         note="kappa: Cohen's; AC1: Gwet's; same: the share of equal labels; n: elements that both "
         "labelled. Intervals leave out one video at a time.",
     )
@@ -44,7 +44,7 @@ def print_agreement(
             pairs.rows.append([both])
         for name, of in [("all" if by_type else both, found), *by_type.items()]:
             one = of.pairs[at]
-            pairs.rows.append([name, thousands(one.n), *map(_bounded, one.coefficients.values())])
+            pairs.rows.append([name, one.n, *map(_coefficient, one.coefficients.values())])
     page = Page([given, pairs] if found.pairs else [given])
     print_pages([page], console, headline=agreement_line(found, by_type))
 
@@ -56,19 +56,21 @@ def agreement_line(found: Agreement, by_type: Mapping[ElementType, Agreement]) -
     value = found.alpha.value
     reason = f" ({value.reason})" if isinstance(value, Missing) else ""
     text = (
-        f"Krippendorff's alpha (nominal): {_bounded(found.alpha)}{reason}, over "
+        f"Krippendorff's alpha (nominal): {bounded(_coefficient(found.alpha))}{reason}, over "
         f"{counted(found.n, 'element')} that two or more raters labelled"
     )
     if not by_type:
         return text
-    each = (f"{kind} {_bounded(of.alpha)} over {thousands(of.n)}" for kind, of in by_type.items())
+    each = (
+        f"{kind} {bounded(_coefficient(of.alpha))} over {thousands(of.n)}"
+        for kind, of in by_type.items()
+    )
     return f"{text}\nBy type: {', '.join(each)}"
 
 
-def _bounded(found: Estimate) -> str:
-    if isinstance(found.value, Missing):
-        return bounded(None, None, None)
-    ends = found.interval
-    return bounded(
-        found.value, *((None, None) if isinstance(ends, Missing) else (ends.low, ends.high))
-    )
+def _coefficient(found: Estimate) -> Coefficient:
+    return Coefficient.of(found.value, found.interval)
+
+
+_MEASURES = ("same", "kappa", "AC1")
+_RATER = Kind(lambda name: one_line(name, 40))

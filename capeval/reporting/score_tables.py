@@ -1,8 +1,7 @@
-"""Tables of precision, recall and F1, as in the TUNA paper, and how published scores differ."""
+"""Tables of precision, recall and F1, as in the TUNA paper."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +20,9 @@ from capeval.reporting.calibrated_tables import (
 from capeval.reporting.numbers import (
     NOTHING,
     billions,
-    deviation,
+    hundredths,
     interval,
     percent,
-    plain_number,
     share,
     thousands,
 )
@@ -40,11 +38,9 @@ from capeval.reporting.table import (
     Page,
     Table,
     marked,
-    print_line,
-    print_pages,
     table_of,
 )
-from capeval.runs.stored_scores import TOLERANCE, Checked
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import (
     FEWEST_FOR_FAILURES,
@@ -139,7 +135,7 @@ class ScoreRow:
     parameters: float | None = None
     calibrated: Calibrated | None = None
     path: Path | None = None
-    empty: int = 0
+    empty: int | None = None
 
     @property
     def overall(self) -> TypeScores:
@@ -271,7 +267,7 @@ def coverage(scores: Scores) -> str:
     if scores.repeat_spread:
         spread = scores.repeat_spread
         parts.append(
-            f"{spread.repeats} repeats: F1 sd {deviation(spread.f1_sd)}, "
+            f"{spread.repeats} repeats: F1 sd {hundredths(spread.f1_sd)}, "
             f"{percent(spread.unanimous)}% of elements unanimous"
         )
     return ", ".join(parts)
@@ -283,15 +279,10 @@ def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> lis
         one_line(f"{name}: {index} is unscored: {reason}", 600)
         for index, reason in list(unscored.items())[:most]
     ]
-    left = len(unscored) - most
-    return (
-        [
-            *lines,
-            f"{one_line(name)}: {thousands(left)} more {'is' if left == 1 else 'are'} unscored",
-        ]
-        if left > 0
-        else lines
-    )
+    if (left := len(unscored) - most) > 0:
+        verb = "is" if left == 1 else "are"
+        lines.append(f"{one_line(name)}: {thousands(left)} more {verb} unscored")
+    return lines
 
 
 def score_tables(view: View, rows: Sequence[ScoreRow], *, published: bool = False) -> list[Table]:
@@ -373,10 +364,12 @@ def _overall(
         (Column("Params", kind=_PARAMETERS, key="parameters"), [row.parameters for row in rows]),
         (Column("Captioned", kind=SHARE, key="captioned"), _shares(rows, "captioned", "annotated")),
         (Column("Scored", kind=SHARE, key="scored"), _shares(rows, "scored", "captioned")),
-        (Column("Empty", kind=COUNT, key="empty"), [row.empty or None for row in rows]),
+        (Column("Empty", kind=COUNT, key="empty"), [row.empty for row in rows]),
     ]
     if all(row.captioned in (None, row.annotated) for row in rows):
         del lead[4]
+    if not any(row.empty for row in rows):
+        lead = [one for one in lead if one[0].key != "empty"]
     # A column in which nothing is known takes room and says nothing.
     known = [one for one in lead if any(value is not None for value in one[1])]
     measures: list[tuple[Column, Sequence[Any]]] = [
@@ -395,53 +388,3 @@ def _overall(
 def _shares(rows: Sequence[ScoreRow], part: str, whole: str) -> list[tuple[int, int] | None]:
     pairs = [(getattr(row, part), getattr(row, whole)) for row in rows]
     return [None if None in pair else pair for pair in pairs]
-
-
-# Of more differences, the rest is counted: they would not fit a screen.
-_MOST = 40
-
-
-def print_differences(checked: Checked, console: Console) -> None:
-    """Print whether a file matches, notes, and `path: theirs → ours` for up to 40 differences.
-
-    Numbers are printed as they are in the files, so that a difference in the tenth digit shows.
-    """
-    print_line(one_line(check_headline(checked), 600), console)
-    for note in checked.notes:
-        print_line(f"note: {one_line(note)}", console)
-    for difference in checked.differences[:_MOST]:
-        line = f"{difference['path']}: {_side(difference, 'theirs')} → {_side(difference, 'ours')}"
-        print_line(one_line(line, 600), console)
-    if (left := len(checked.differences) - _MOST) > 0:
-        print_line(f"and {thousands(left)} more; --json lists all", console, style="dim")
-
-
-def check_headline(checked: Checked) -> str:
-    """Return whether a file of scores matches the verdicts, in a sentence."""
-    agree = f"{counted(checked.numbers, 'number')} {'agrees' if checked.numbers == 1 else 'agree'}"
-    agree += f" within {plain_number(TOLERANCE)}"
-    if not checked.differences:
-        return f"{checked.file} matches the verdicts: {agree}."
-    count = len(checked.differences)
-    return (
-        f"{checked.file} does not match the verdicts: {counted(count, 'value')} "
-        f"{'differs' if count == 1 else 'differ'} (in the file → recomputed)"
-        f"{f', {agree}' if checked.numbers else ''}."
-    )
-
-
-def differences_json(checked: Checked) -> dict[str, Any]:
-    """Return the result as JSON values; a side without a value has no key."""
-    return {
-        "file": str(checked.file),
-        "tolerance": TOLERANCE,
-        "agree": checked.numbers,
-        "differences": list(checked.differences),
-        "notes": list(checked.notes),
-    }
-
-
-def _side(difference: dict[str, Any], side: str) -> str:
-    if side not in difference:
-        return "missing"
-    return json.dumps(difference[side], ensure_ascii=False)

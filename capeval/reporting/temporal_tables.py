@@ -8,23 +8,11 @@ from rich.console import Console
 
 from capeval.files.jsonl import dumps
 from capeval.mcq.temporal import MEASURES, Measure, MeasureResult, TemporalResult
+from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.mcq_names import benchmark_name
 from capeval.reporting.numbers import NOTHING, percent, points, thousands
-from capeval.reporting.table import (
-    COUNT,
-    PERCENT,
-    Column,
-    Format,
-    Kind,
-    Page,
-    Row,
-    Table,
-    bounded_kind,
-    csv_text,
-    one_screen,
-    print_pages,
-    rendered,
-)
+from capeval.reporting.table import COUNT, PERCENT, Column, Kind, Page, Row, Table, interval_kind
+from capeval.reporting.terminal import one_screen, print_pages
 from capeval.text import counted, cut, one_line
 
 _NAMES = {
@@ -40,7 +28,7 @@ _MAIN = ("multi_frame_gain", "frame_order_sensitivity")
 
 
 def _shown(pair: tuple[MeasureResult, Measure]) -> Kind:
-    return bounded_kind(percent if pair[1].share else points)
+    return interval_kind(percent if pair[1].share else points)
 
 
 _CHANGE = Kind(lambda pair: _shown(pair).show(pair[0]), after=lambda p: _shown(p).after(p[0]))
@@ -62,7 +50,7 @@ def print_temporal(result: TemporalResult, console: Console, *, full: bool = Fal
     """
     pages, headline = [_page(result, full=full)], temporal_headline(result)
     if not full:
-        pages = one_screen(pages, console.width, headline=headline)
+        pages = one_screen(pages)
     print_pages(pages, console, headline=headline)
 
 

@@ -161,11 +161,7 @@ def test_missing_values_are_counted_by_cause_and_the_default_fits_a_screen(tmp_p
     assert sum(int(line.split(" of ")[0]) for line in causes) == len(missing)
     assert len(done.out.splitlines()) <= 60
     assert "m0, m2, m4 and 9 more: constant, so no correlation" in done.err
-    # --full names each of them.
-    everything = correlate(tmp_path, *typed, "--full")
-    full = " ".join(everything.out.split())
-    assert f"human score, pooled: {', '.join(names[::2])}, Kendall tau-b" in full
-    assert "m20, m22: constant" in everything.err
+    assert "m20, m22: constant" in correlate(tmp_path, *typed, "--full").err
 
 
 def test_the_headline_is_of_a_human_score_that_has_a_value(tmp_path: Path) -> None:
@@ -521,7 +517,7 @@ def test_four_videos_have_no_interval_and_the_reason_is_printed_once(tmp_path: P
     assert done.err == "warning: human score: 4 videos: no intervals (needs 5)\n"
     summary, overview = done.out.split("\n\n", 1)
     assert summary.count("no interval") == 4
-    reason = "No interval: 4 videos are too few for an interval: at least 5."
+    reason = " have no interval: 4 videos are too few for an interval: at least 5"
     assert overview.count(reason) == 1
     assert correlate(tmp_path, *typed, "--format", "markdown").out.count(reason) == 1
 

@@ -54,7 +54,7 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it(typed: Typ
     code, out, err = typed()
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
-    assert ["1", "good", "2fps", "8.3B", "10/10", "–", "100.0", "100.0"] in [
+    assert ["1", "good", "2fps", "8.3B", "10/10", "0", "100.0", "100.0"] in [
         line[:8] for line in lines
     ]
     assert [line[1] for line in lines if line[:1] in (["1"], ["2"], ["3"])] == [

@@ -17,7 +17,6 @@ from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.metrics.autodq import harmonic_mean
 from capeval.reporting.metric_tables import metrics_page
-from capeval.reporting.numbers import NOTHING
 from tests.metrics.chat_responder import data_of, reply_to
 from tests.metrics.scripted import measured
 from tests.typed import typed
@@ -228,8 +227,13 @@ def test_one_systems_groups_have_a_table(tmp_path: Path) -> None:
     found, _, _ = measured("autodq", tmp_path, script, captions, references)
     page = metrics_page([found])
     assert page.tables[1].title == "autodq by group"
-    assert page.tables[1].rows[0] == ["a", "62.5", "66.7", "64.5"]
-    assert page.tables[1].rows[2] == ["c", NOTHING, "0.0", NOTHING]
+    assert page.tables[1].rows[0] == [
+        "a",
+        0.625,
+        pytest.approx(2 / 3),
+        pytest.approx(0.645, abs=5e-4),
+    ]
+    assert page.tables[1].rows[2] == ["c", None, 0.0, None]
     two = metrics_page([found, found])
     assert len(two.tables) == 1
     assert any("Values of each group" in note for note in two.notes)

@@ -46,11 +46,17 @@ async def page(chromium: str, tmp_path: Path) -> AsyncIterator[Page]:
     file.write_text(sheet_html(drawn()), encoding="utf-8")
     async with tab(chromium, tmp_path) as opened:
         await opened.open(file)
+        await opened.ask("ready")
         yield opened
         assert opened.complaints == []
         own = ("file:", "blob:", "about:")
         assert [url for url in opened.requests if not url.startswith(own)] == []
         assert await opened.ask("window.broken ?? 0") == 0
+
+
+async def reload(page: Page) -> None:
+    await page.reload()
+    await page.ask("ready")
 
 
 async def downloaded(page: Page, folder: Path) -> Path:
@@ -148,7 +154,7 @@ async def test_work_survives_a_reload(page: Page) -> None:
     await to_first_caption_of_three(page)
     await page.press("1", "c")
     before = await page.ask(GIVEN), await page.ask("at('title').textContent")
-    await page.reload()
+    await reload(page)
     assert (await page.ask(GIVEN), await page.ask("at('title').textContent")) == before
     assert await page.ask("at('rater').value") == "Ann"
     assert await page.ask("at('done').textContent") == "2 of 7 labels"
@@ -165,14 +171,14 @@ async def test_opening_writes_nothing(page: Page) -> None:
 async def test_damaged_storage_is_put_aside_and_told(page: Page) -> None:
     for damaged in ("{", "null", "[]"):
         await page.ask(f"localStorage.setItem(KEY, {damaged!r})")
-        await page.reload()
+        await reload(page)
         assert await page.ask("state.labels.size") == 0
         assert await page.ask("boxes().length") > 0
         assert "cannot be read" in await page.ask("at('status').textContent")
         assert await page.ask("localStorage.getItem(KEY + ' unreadable')") == damaged
     odd = '{"labels": [["x", "lack"], 3], "item": 99, "element": -1, "undo": [1], "rater": {}}'
     await page.ask(f"localStorage.setItem(KEY, {odd!r})")
-    await page.reload()
+    await reload(page)
     assert await page.ask("state.labels.size") == 0
     assert await page.ask("boxes().length") > 0
 
@@ -185,7 +191,7 @@ async def test_a_key_pressed_while_the_page_loads_costs_nothing(page: Page) -> N
         "Page.addScriptToEvaluateOnNewDocument",
         source=f"addEventListener('DOMContentLoaded', () => document.body.{early})",
     )
-    await page.reload()
+    await reload(page)
     assert await page.ask("state.labels.size") == 2
     assert await page.ask("JSON.parse(localStorage.getItem(KEY)).labels.length") == 2
 
@@ -252,7 +258,7 @@ async def test_removing_all_is_asked_about(page: Page) -> None:
     await page.click("#clear")
     await page.click("#remove")
     assert await page.ask("state.labels.size") == 0
-    await page.reload()
+    await reload(page)
     assert await page.ask("state.labels.size") == 0
 
 
@@ -285,6 +291,7 @@ async def test_videos_play_and_missing_ones_are_told(chromium: str, tmp_path: Pa
     said = {}
     async with tab(chromium, tmp_path) as page:
         await page.open(file)
+        await page.ask("ready")
         for item in sheet.items:
             for _ in range(100):
                 ready = await page.ask("at('film').firstChild?.readyState ?? -1")

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from capeval.reporting.caption_board import caption_board
+from capeval.reporting.formats import Format
 from capeval.reporting.leaderboards import (
     Leaderboard,
     Section,
-    caption_board,
     print_leaderboard,
-    question_board,
     rendered_leaderboard,
 )
+from capeval.reporting.question_board import question_board
 from capeval.reporting.score_tables import OVERALL, VIEWS, Place, ScoreRow, score_tables
-from capeval.reporting.table import Format, Page, Table
+from capeval.reporting.table import Page, Table
 from capeval.schema import Provenance
 from capeval.scoring import Estimate, TypeScores
 from tests.judged_runs import make_run, write_annotations
@@ -84,17 +85,6 @@ def test_runs_beside_published_rows_fit_a_screen(tmp_path: Path, width: int) -> 
     assert len(printed(Leaderboard(questions), width).splitlines()) <= 40
 
 
-@pytest.mark.parametrize("width", [10, 40, 80, 200])
-def test_numbers_are_never_cut_and_names_only_broken_at_hyphens(
-    board: Leaderboard, width: int
-) -> None:
-    text = printed(board, width, by="types", full=True)
-    assert "…" not in text
-    assert text.count("100.0/100.0/100.0") >= 4
-    for piece in ("checkpoint-", "long-", "training-", "2026-", "01-", "31"):
-        assert piece in text
-
-
 def test_only_a_format_decides_how_leaders_are_marked(board: Leaderboard) -> None:
     latex = rendered_leaderboard(board, "latex", by="types")
     # Two are best of all ranked, and the one after them is second; the part is neither.
@@ -112,7 +102,7 @@ def test_latex_says_under_each_table_what_its_marks_mean(
     board: Leaderboard, tmp_path: Path
 ) -> None:
     own, baseline = rendered_leaderboard(board, "latex", by="types").split("% 2. Runs")
-    assert own.count("\nNot ranked, fewer than 99\\% of the videos are scored: part (cap") == 3
+    assert own.count("\nNot ranked, fewer than 99\\% of the videos are scored: part (cap") == 2
     assert baseline.count("\nThese are scores of a baseline judge") == 2
     paper = caption_board(runs=tmp_path / "none", published=True)
     tables = rendered_leaderboard(paper, "latex", by="all").split(r"\begin{table}")[1:]
@@ -141,7 +131,7 @@ def test_what_is_not_there_is_explained(board: Leaderboard, form: Format) -> Non
     assert bare.count("–: no scored video") == 4
 
 
-@pytest.mark.parametrize(("form", "tables"), [("table", 2), ("markdown", 1), ("latex", 2)])
+@pytest.mark.parametrize(("form", "tables"), [("table", 2), ("markdown", 1), ("latex", 1)])
 def test_domains_are_split_where_they_do_not_fit(form: Format, tables: int) -> None:
     cells: dict[Place, TypeScores] = {
         ("domain", f"A Long Domain {letter}"): means(0.5) for letter in "ABCDEFGH"

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from capeval.captioners.catalogue import read_catalogue
-from capeval.reporting.leaderboards import caption_board, question_board, read_published
+from capeval.reporting.caption_board import caption_board
+from capeval.reporting.leaderboards import read_published
+from capeval.reporting.question_board import question_board
 from capeval.reporting.score_tables import OVERALL, ScoreRow
 
 CAPTIONS = read_published("captions")

@@ -9,20 +9,9 @@ import json
 import pytest
 from rich.console import Console
 
-from capeval.reporting.table import (
-    Cell,
-    Column,
-    Kind,
-    Page,
-    Row,
-    Table,
-    as_text,
-    broken,
-    columns,
-    csv_text,
-    print_table,
-    rendered,
-)
+from capeval.reporting.formats import csv_text, rendered
+from capeval.reporting.table import Cell, Column, Kind, Page, Row, Table, columns
+from capeval.reporting.terminal import as_text, broken, print_table
 
 HOSTILE = "[red]=x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`@www.x://"
 

@@ -14,15 +14,14 @@ from capeval.correlation.result import (
 from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
-    lines_of_missing,
+    causes_of_missing,
     of_human,
     with_interval,
 )
 from capeval.reporting.numbers import bounded, thousands
-from capeval.reporting.table import BOUNDED, COEFFICIENT, COUNT, Table, columns
+from capeval.reporting.table import BOUNDED, COEFFICIENT, COUNT, Column, Table, columns
 from capeval.text import one_line
 
-_LEGEND = "kappa: Cohen's; AC1: Gwet's."
 _JACKKNIFED = "Intervals leave out one video at a time."
 _WORDS = {"accuracy": "accuracy", "kappa": "kappa", "ac1": "AC1"}
 # Beside the mean, so many raters have a column each.
@@ -45,8 +44,6 @@ def element_tables(elements: Elements, only: ElementTable | None = None) -> list
     for pair in pairs:
         those = [t for t in elements.tables if (t.truth, t.given) == pair]
         tables += [_coefficients(those, elements.unjudged), _labels(those)]
-    if tables:
-        tables[-2].note = f"{tables[-2].note} {_LEGEND}".strip()
     return tables
 
 
@@ -67,8 +64,12 @@ def _coefficients(those: Sequence[ElementTable], unjudged: int) -> Table:
     notes += [f"No interval: {reason}." for reason in sorted(reasons)]
     ends = any(e.low is not None for e in found)
     notes += [_JACKKNIFED] if ends else []
-    names = [(with_interval(word, ends), BOUNDED) for word in _WORDS.values()]
-    table = Table(title, columns("Elements", "n", *names), note=" ".join(notes))
+    shown = [
+        Column("Elements", words=True),
+        Column("n", kind=COUNT),
+        *(Column(with_interval(w, ends), kind=BOUNDED, key=name) for name, w in _WORDS.items()),
+    ]
+    table = Table(title, shown, note=" ".join(notes))
     for t in those:
         table.rows.append([t.by, t.n, *(t.coefficients[name] for name in _WORDS)])
     return table
@@ -100,7 +101,7 @@ def ceiling_tables(found: Correlations) -> tuple[list[Table], list[str]]:
     if len(raters.names) < 2:
         return [], []
     alpha = f"Krippendorff's alpha ({raters.level}) of {len(raters.names)} raters: "
-    alpha += bounded(raters.alpha.value, raters.alpha.low, raters.alpha.high)
+    alpha += bounded(raters.alpha)
     if raters.alpha.value is None:
         alpha += f" ({raters.alpha.reason})"
     tables = []
@@ -112,13 +113,11 @@ def ceiling_tables(found: Correlations) -> tuple[list[Table], list[str]]:
         if any(c.statistic == "acc_eq" for c in raters.ceiling):
             notes.append("acc_eq is without threshold.")
         tables[-1].note = " ".join(notes)
-    lost = [c for c in raters.ceiling if c.value is None]
-    return tables, [
-        alpha,
-        *lines_of_missing(
-            (f"Ceiling, {c.grouping}", of_human(c.human, None), c.statistic, c.reason) for c in lost
-        ),
+    named = [
+        (c.reason, f"{STATISTIC_WORDS[c.statistic]}, {c.grouping}, {of_human(c.human, None)}")
+        for c in raters.ceiling
     ]
+    return tables, [alpha, *causes_of_missing("ceiling", named, "value")]
 
 
 def _ceilings(raters: Raters, human: str, those: list[CeilingResult]) -> Table:

@@ -1,21 +1,24 @@
-"""Names of statistics, groupings and human scores, and footnotes on missing numbers."""
+"""Names of statistics, groupings and human scores, and why numbers are missing."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from capeval.correlation.notices import HUMAN_WORDS
 from capeval.correlation.result import Correlation
-from capeval.reporting.numbers import p_value
+from capeval.reporting.numbers import p_value, thousands
 from capeval.stats.correlation import STATISTICS
 from capeval.stats.design import GROUPINGS
 from capeval.stats.system_means import least_p
 from capeval.stats.values import GroupingName
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 STATISTIC_WORDS = {name: statistic.words for name, statistic in STATISTICS.items()}
 GROUPING_WORDS: dict[GroupingName, str] = {name: one.words for name, one in GROUPINGS.items()}
+
+ALPHA = 0.05
+"""The level of significance of the paper whose protocol this is."""
 
 
 def title_of(text: str) -> str:
@@ -29,10 +32,10 @@ def title_of(text: str) -> str:
 
 def by_human(results: Iterable[Correlation]) -> dict[str, list[Correlation]]:
     """Return results by the name of their human score, with its rater where these are apart."""
-    found: dict[tuple[str, str | None], list[Correlation]] = {}
+    found: dict[str, list[Correlation]] = {}
     for r in results:
-        found.setdefault((r.human, r.rater), []).append(r)
-    return {of_human(*key): those for key, those in found.items()}
+        found.setdefault(of_human(r.human, r.rater), []).append(r)
+    return found
 
 
 def by_grouping(results: Iterable[Correlation]) -> dict[GroupingName, list[Correlation]]:
@@ -54,26 +57,28 @@ def of_human(human: str, rater: str | None) -> str:
     return f"human {name}" + (f" of {one_line(rater)}" if rater else "")
 
 
-def lines_of_missing(missing: Iterable[tuple[str, str, str, str | None]]) -> Iterator[str]:
-    """Yield a line for all that lack the same statistics for the same reason in one place.
+def causes_of_missing(what: str, found: Sequence[tuple[str | None, str]], lacks: str) -> list[str]:
+    """Return a line for each reason: how many of all lack something, and one of them.
 
     Parameters
     ----------
-    missing : where, what has no value, by which statistic, and why
+    what : of what they are, in the singular
+    found : of each, the reason or None, and its name
+    lacks : what they lack
 
-    >>> list(lines_of_missing(("item", m, "pearson", "all are alike") for m in ("a", "b")))
-    ['item: a, b, Pearson r: no value (all are alike)']
+    >>> causes_of_missing("correlation", [("all ties", "a, item"), (None, "b, item")], "value")
+    ['1 of 2 correlations has no value: all ties (such as a, item)']
     """
-    lost: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for where, what, statistic, reason in missing:
-        those = lost.setdefault((where, reason or ""), {}).setdefault(what, [])
-        those.append(STATISTIC_WORDS[statistic])
-    for (where, reason), by_what in lost.items():
-        alike: dict[str, list[str]] = {}
-        for what, names in by_what.items():
-            alike.setdefault(", ".join(names), []).append(what)
-        for statistics, whats in alike.items():
-            yield f"{where}: {', '.join(whats)}, {statistics}: no value ({reason})"
+    examples: dict[str, str] = {}
+    for reason, name in found:
+        if reason is not None:
+            examples.setdefault(reason, name)
+    counts = Counter(reason for reason, _ in found if reason is not None)
+    return [
+        f"{thousands(count)} of {counted(len(found), what)} {'has' if count == 1 else 'have'} no "
+        f"{lacks}: {reason} (such as {examples[reason]})"
+        for reason, count in counts.most_common()
+    ]
 
 
 def with_interval(heading: str, there: bool) -> str:
@@ -89,35 +94,14 @@ _OTHER_SYSTEMS = (
     "By system, the interval covers the choice of videos, and p that of systems: the interval can "
     "exclude 0 although p is above 0.05."
 )
-_ALPHA = 0.05
 
 
-def footnotes(results: Sequence[Correlation], known: set[str]) -> list[str]:
-    """Return why there is no interval, and what keeps p of systems from being smaller.
-
-    Parameters
-    ----------
-    results : those of one table
-    known : the notes of the tables above, which are not repeated; new ones are added
-    """
-    valued = [r for r in results if r.value is not None]
-    notes = [*missing(valued), *_of_systems([r for r in valued if r.grouping == "system"])]
-    new = [note for note in dict.fromkeys(notes) if note not in known]
-    known.update(new)
-    return new
-
-
-def missing(results: Sequence[Correlation]) -> Iterator[str]:
-    """Yield why values have no interval."""
-    lacking = Counter(r.interval_reason for r in results if r.low is None and r.interval_reason)
-    for reason, count in lacking.items():
-        where = "No" if count == len(results) else "Where there is no"
-        yield f"{where} interval: {reason}."
-
-
-def _of_systems(results: Sequence[Correlation]) -> Iterator[str]:
+def footnote(results: Sequence[Correlation]) -> str:
+    """Return what keeps p of systems from being smaller, and how it can disagree with intervals."""
+    results = [r for r in results if r.value is not None and r.grouping == "system"]
+    notes = []
     least = {r.statistic: least_p(r.n, STATISTICS[r.statistic]) for r in results if r.p is not None}
-    if least and max(least.values()) > _ALPHA:
+    if least and max(least.values()) > ALPHA:
         highest = max(map(p_value, least.values()))
         others = [
             f"{STATISTIC_WORDS[name]} {p_value(p)}"
@@ -125,7 +109,8 @@ def _of_systems(results: Sequence[Correlation]) -> Iterator[str]:
             if p_value(p) != highest
         ]
         but = f" ({', '.join(others)})" if others else ""
-        yield f"With {results[0].n} systems, p cannot be below {highest}{but}."
+        notes.append(f"With {results[0].n} systems, p cannot be below {highest}{but}.")
     bounded = [r for r in results if r.p is not None and r.low is not None and r.high is not None]
-    if any((r.p or 0) >= _ALPHA and not (r.low or 0) <= 0 <= (r.high or 0) for r in bounded):
-        yield _OTHER_SYSTEMS
+    if any((r.p or 0) >= ALPHA and not (r.low or 0) <= 0 <= (r.high or 0) for r in bounded):
+        notes.append(_OTHER_SYSTEMS)
+    return " ".join(notes)

@@ -64,7 +64,7 @@ def of_first_human(found: Correlations) -> list[Correlation]:
 def _headline(best: Correlation, results: Sequence[Correlation]) -> str:
     name = STATISTIC_WORDS[best.statistic]
     human = of_human(best.human, best.rater)
-    value = bounded(best.value, best.low, best.high)
+    value = bounded(best)
     over = f"over {thousands(best.n)} {GROUPINGS[best.grouping].unit} ({best.grouping})"
     rivals = [r for r in results if (r.statistic, r.grouping) == (best.statistic, best.grouping)]
     several = len({r.metric for r in results})
@@ -107,7 +107,7 @@ def elements_of_best(found: Correlations) -> ElementTable | None:
 
 def _agreement(table: ElementTable) -> str:
     named = (("kappa", table.coefficients["kappa"]), ("AC1", table.coefficients["ac1"]))
-    return ", ".join(f"{name} {bounded(one.value, one.low, one.high)}" for name, one in named)
+    return ", ".join(f"{name} {bounded(one)}" for name, one in named)
 
 
 def _left_out(table: ElementTable) -> list[str]:
@@ -120,7 +120,7 @@ def _ranked(result: Correlation) -> str:
     name = STATISTIC_WORDS[result.statistic]
     if result.value is None:
         return f"no {name} ({result.reason})"
-    text = f"{name} {bounded(result.value, result.low, result.high)}"
+    text = f"{name} {bounded(result)}"
     if result.statistic == "acc_eq":
         return f"{text}; a constant gets {coefficient(result.constant)}"
     means = result.grouping == "system"

@@ -3,107 +3,131 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
 
 from capeval.correlation.protocols import SEVERAL
 from capeval.correlation.result import Correlation
 from capeval.reporting.correlations.labels import (
+    ALPHA,
     GROUPING_WORDS,
     STATISTIC_WORDS,
     by_grouping,
     by_human,
-    footnotes,
-    missing,
+    footnote,
     title_of,
     with_interval,
 )
-from capeval.reporting.numbers import (
-    NOTHING,
-    bounded,
-    bounded_briefly,
-    coefficient,
-    p_value,
-    significant,
-    whole_percent,
+from capeval.reporting.numbers import coefficient, significant, whole_percent
+from capeval.reporting.table import (
+    BOUNDED,
+    COEFFICIENT,
+    COUNT,
+    LINE,
+    P_VALUE,
+    SHARE,
+    TEXT,
+    Cell,
+    Column,
+    Kind,
+    Row,
+    Table,
 )
-from capeval.reporting.table import Row, Table, columns
 from capeval.stats.design import GROUPINGS
 from capeval.stats.values import GroupingName
 from capeval.text import counted, listed, one_line
 
 _GROUPED: tuple[GroupingName, ...] = ("item", "within_system")
 _LOWER = "a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
-_RANK = f"rank: {_LOWER}"
 _DROPPED = (
     "A group with too few captions, or in which all have the same score by a metric or the human "
     "raters, is left out for all metrics."
 )
-_ACCURACY = (
-    "in-sample: differences of the metric up to the threshold (thr.), which is fitted to these "
-    "pairs, count as ties; untied: no threshold. a constant: a metric with one score for all "
-    "captions; acc_eq has a value even if all values of a metric tie."
-)
 
 
-_ALPHA = 0.05
-"""The level of significance of the paper whose table has this form."""
+def _groups(r: Correlation) -> tuple[int, int] | None:
+    """Return how many groups are used, of how many; a single group's number says nothing."""
+    used = r.groups.used
+    return (used, used + r.groups.dropped) if r.grouping in _GROUPED else None
 
-# The columns of values: heading and cell. Where there is a single group, its number says nothing.
-_CELLS: dict[str, Callable[[Correlation], str]] = {
-    "Grouping": lambda r: r.grouping,
-    "Metric": lambda r: one_line(r.metric),
-    "Statistic": lambda r: STATISTIC_WORDS[r.statistic],
-    "Value": lambda r: bounded(r.value, r.low, r.high),
-    "in-sample": lambda r: bounded(r.value, r.low, r.high),
-    "thr.": lambda r: significant(r.threshold),
-    "untied": lambda r: coefficient(r.untied),
-    "p": lambda r: p_value(r.p),
-    "n": lambda r: str(r.n),
-    "systems": lambda r: str(r.n),
-    "ties": lambda r: whole_percent(r.ties.metric),
-    "groups": lambda r: (
-        f"{r.groups.used}/{r.groups.used + r.groups.dropped}" if r.grouping in _GROUPED else ""
-    ),
-    "rank": lambda r: NOTHING if r.cluster is None else str(r.cluster),
+
+LEGEND = {
+    "kappa": "kappa: Cohen's; AC1: Gwet's.",
+    "ties": "n: captions, by system the systems. ties: the share of the compared pairs that the "
+    "metric ties.",
+    "groups": f"groups: used/all. {_DROPPED}",
+    "in-sample": "in-sample: differences of the metric up to the threshold (thr.), which is fitted "
+    "to these pairs, count as ties; untied: no threshold. a constant: a metric with one score for "
+    "all captions; acc_eq has a value even if all values of a metric tie.",
+    "rank": f"rank: {_LOWER}",
+}
+"""What columns mean, by their keys."""
+
+# The columns of values.
+_FIELDS: dict[str, tuple[Kind, Callable[[Correlation], Any]]] = {
+    "Metric": (LINE, attrgetter("metric")),
+    "Grouping": (TEXT, attrgetter("grouping")),
+    "Statistic": (Kind(STATISTIC_WORDS.__getitem__), attrgetter("statistic")),
+    "Value": (BOUNDED, lambda r: r),
+    "in-sample": (BOUNDED, lambda r: r),
+    "thr.": (Kind(significant), attrgetter("threshold")),
+    "untied": (COEFFICIENT, attrgetter("untied")),
+    "p": (P_VALUE, attrgetter("p")),
+    "n": (COUNT, attrgetter("n")),
+    "systems": (COUNT, attrgetter("n")),
+    "ties": (Kind(whole_percent), attrgetter("ties.metric")),
+    "groups": (SHARE, _groups),
+    "rank": (TEXT, attrgetter("cluster")),
 }
 
 
-def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table], list[str]]:
-    """Return one table of a statistic by all groupings: with p of one metric, else with ranks.
-
-    Returns
-    -------
-    the table, if it has rows, and what a reader must know about its numbers
-    """
+def overview(results: Sequence[Correlation], statistic: str) -> list[Table]:
+    """Return one table of a statistic by all groupings: with p of one metric, else with ranks."""
     those = [r for r in results if r.statistic == statistic and shown_briefly(r)]
     if not those or statistic == "acc_eq":
-        return value_tables(those), []
+        return value_tables(those)
     ways = by_grouping(those)
     humans = by_human(those)
     title = f"{title_of(STATISTIC_WORDS[statistic])} by grouping"
     if len(those) == len(ways):
         title += f", {one_line(those[0].metric)} and {next(iter(humans))}"
         names = ("Grouping", "Value", "p", "n", "ties", "groups")
-        table = _table(title, names, [r for (r,) in ways.values()], _legend(those))
-        return [table], footnotes(those, set())
+        return [_table(title, names, [r for (r,) in ways.values()], footnote(those))]
+    title += f", {next(iter(humans)) if len(humans) == 1 else 'human scores'}"
+    table = _crossed(title, those, {way: way for way in ways}, "grouping")
     several = len({r.metric for r in those}) > 1
-    headings = (
-        with_interval(grouping, any(r.low is not None for r in same))
-        for grouping, same in ways.items()
-    )
-    table = Table(
-        f"{title}, {next(iter(humans)) if len(humans) == 1 else 'human scores'}",
-        columns("Metric", *headings),
-        note=" ".join([_numbers(ways), *([f"#1: rank 1; {_LOWER}"] if several else [])]),
-    )
+    table.note = _numbers(ways) + (f" #1: rank 1; {_LOWER}" if several else "")
+    return [table]
+
+
+def _crossed(
+    title: str, results: Sequence[Correlation], ways: Mapping[str, str], attribute: str
+) -> Table:
+    """Return a table with a row for each metric and a column for each grouping or statistic.
+
+    Parameters
+    ----------
+    ways : headings of the columns by the values of the attribute
+    """
+    columns = [Column("Metric", words=True, kind=LINE)]
+    for way, heading in ways.items():
+        ends = any(r.low is not None for r in results if getattr(r, attribute) == way)
+        columns.append(Column(with_interval(heading, ends), kind=BOUNDED, key=way))
+    table = Table(title, columns)
+    humans = by_human(results)
     for who, of_who in humans.items():
         table.rows += [[who]] if len(humans) > 1 else []
-        values = {(r.metric, r.grouping): r for r in of_who}
+        values = {(r.metric, getattr(r, attribute)): r for r in of_who}
         ranked = (r for same in by_grouping(of_who).values() for r in same)
         for metric in dict.fromkeys(r.metric for r in ranked):
-            table.rows.append(
-                [one_line(metric), *(_ranked(values.get((metric, way))) for way in ways)]
-            )
-    return [table], [*missing([r for r in those if r.value is not None])]
+            found = [values.get((metric, way)) for way in ways]
+            table.rows.append([metric, *map(_with_rank, found)])
+    return table
+
+
+def _with_rank(r: Correlation | None) -> Cell:
+    ranked = r is not None and r.cluster is not None
+    return Cell(r, after=f" #{r.cluster}" if r and ranked else "")
 
 
 def _numbers(ways: Mapping[GroupingName, Sequence[Correlation]]) -> str:
@@ -125,63 +149,38 @@ def _numbers(ways: Mapping[GroupingName, Sequence[Correlation]]) -> str:
     return "; ".join(parts.values()) + (f". {_DROPPED}" if dropped else ".")
 
 
-def _ranked(r: Correlation | None) -> str:
-    if r is None:
-        return NOTHING
-    return bounded(r.value, r.low, r.high) + ("" if r.cluster is None else f" #{r.cluster}")
-
-
 def tables_of_protocol(results: Sequence[Correlation]) -> list[Table]:
     """Return all tables of one human score.
 
     Several metrics by several statistics of one grouping are one table with a row for each metric.
     """
-    return _by_statistic(results) or value_tables(results)
-
-
-def _by_statistic(results: Sequence[Correlation]) -> list[Table]:
-    """Return a table with a column for each statistic, or nothing if it does not suit."""
-    statistics = [name for name in STATISTIC_WORDS if any(r.statistic == name for r in results)]
-    metrics = {r.metric for r in results}
-    if len(metrics) < 2 or len(statistics) < 2 or "acc_eq" in statistics:
-        return []
-    if len({r.grouping for r in results}) > 1:
-        return []
+    statistics = {
+        name: words
+        for name, words in STATISTIC_WORDS.items()
+        if any(r.statistic == name for r in results)
+    }
+    several = len({r.metric for r in results}) > 1 and len(statistics) > 1
+    if not several or "acc_eq" in statistics or len({r.grouping for r in results}) > 1:
+        return value_tables(results)
     # Where only some metrics have a value, n of the others is 0.
     most = max(results, key=lambda r: r.n)
-    grouping = most.grouping
-    who = next(iter(by_human(results)))
-    table = Table(
-        f"{title_of(who)}, {grouping} ({GROUPING_WORDS[grouping]}; n {most.n:,}"
-        f"{_human_ties(results)})",
-        columns(
-            "Metric",
-            *(
-                with_interval(
-                    STATISTIC_WORDS[name],
-                    any(r.low is not None for r in results if r.statistic == name),
-                )
-                for name in statistics
-            ),
-        ),
+    title = (
+        f"{title_of(next(iter(by_human(results))))}, {most.grouping} "
+        f"({GROUPING_WORDS[most.grouping]}; n {most.n:,}{_human_ties(results)})"
     )
-    cells = {(r.metric, r.statistic): bounded_briefly(r.value, r.low, r.high) for r in results}
-    for metric in dict.fromkeys(r.metric for r in by_grouping(results)[grouping]):
-        row = (cells.get((metric, name), NOTHING) for name in statistics)
-        table.rows.append([one_line(metric), *row])
-    table.note = " ".join([*missing([r for r in results if r.value is not None]), *_large(results)])
+    plain = [r.model_copy(update={"cluster": None}) for r in results]
+    table = _crossed(title, plain, statistics, "statistic")
+    table.note = _large(results)
     return [table]
 
 
-def _large(results: Sequence[Correlation]) -> list[str]:
+def _large(results: Sequence[Correlation]) -> str:
     """Return which metrics have a p above .05."""
     valued = [r for r in results if r.p is not None]
-    large = dict.fromkeys(one_line(r.metric) for r in valued if (r.p or 0.0) > _ALPHA)
-    if not valued:
-        return []
-    if not large:
-        return ["Every p is at most 0.05."]
-    return [f"p is above 0.05 by at least one statistic: {listed(list(large), 3)}."]
+    large = dict.fromkeys(one_line(r.metric) for r in valued if (r.p or 0.0) > ALPHA)
+    if large:
+        return f"p is above 0.05 by at least one statistic: {listed(list(large), 3)}."
+    return "Every p is at most 0.05." if valued else ""
 
 
 def shown_briefly(r: Correlation) -> bool:
@@ -189,56 +188,38 @@ def shown_briefly(r: Correlation) -> bool:
     return r.grouping != "system" or r.n >= SEVERAL
 
 
-def value_tables(results: Sequence[Correlation], *, each: bool = False) -> list[Table]:
-    """Return a table for each human score and grouping, then those of acc_eq, then one legend.
-
-    `each` repeats below a table what concerns it.
-    """
-    known: set[str] = set()
+def value_tables(results: Sequence[Correlation]) -> list[Table]:
+    """Return a table for each human score and grouping, then those of acc_eq."""
     tables: list[Table] = []
     accuracies: list[Table] = []
-    ranks: set[str] = set()
     for who, those in by_human(results).items():
         rank = ["rank"] if len({r.metric for r in those}) > 1 else []
-        ranks.update(rank)
         for grouping, same in by_grouping(r for r in those if r.statistic != "acc_eq").items():
             if any(r.value is not None for r in same):
                 title = f"{title_of(who)}, {grouping} ({GROUPING_WORDS[grouping]}"
                 count = "systems" if grouping == "system" else "n"
                 groups = ["groups"] if grouping in _GROUPED else []
                 names = ("Metric", "Statistic", "Value", "p", count, "ties", *groups, *rank)
-                note = " ".join(footnotes(same, known))
-                tables.append(_table(f"{title}{_human_ties(same)})", names, same, note))
+                tables.append(_table(f"{title}{_human_ties(same)})", names, same, footnote(same)))
         accuracies += _accuracies(who, [r for r in those if r.statistic == "acc_eq"], rank)
-    if each:
-        rank_note = _RANK if ranks else ""
-        for table in (*tables, *accuracies):
-            accuracy = _ACCURACY if table in accuracies else ""
-            legend = [table.note, _legend(results), accuracy, rank_note]
-            table.note = " ".join(filter(None, legend))
-        return [*tables, *accuracies]
-    tables += accuracies
-    if tables:
-        legend = [tables[-1].note, _legend(results), _ACCURACY if accuracies else ""]
-        tables[-1].note = " ".join(filter(None, [*legend, _RANK if ranks else ""]))
-    return tables
+    return tables + accuracies
 
 
 def _table(
     title: str, names: Sequence[str], results: Sequence[Correlation], note: str = ""
 ) -> Table:
     ends = any(r.low is not None for r in results)
-    headings = (with_interval(name, ends and name in ("Value", "in-sample")) for name in names)
-    rows: list[Row] = [[_CELLS[name](r) for name in names] for r in results]
-    return Table(title, columns(*headings, words=1 + ("Statistic" in names)), rows, note)
-
-
-def _legend(results: Sequence[Correlation]) -> str:
-    there = {r.grouping for r in results}
-    legend = "n: captions" + ("; by system, systems" if "system" in there else "")
-    legend += ". ties: the share of the compared pairs that the metric ties."
-    groups = f" groups: used/all. {_DROPPED}"
-    return legend + (groups if there & set(_GROUPED) else "")
+    columns = [
+        Column(
+            with_interval(name, ends and name in ("Value", "in-sample")),
+            words=name in ("Metric", "Grouping", "Statistic"),
+            kind=_FIELDS[name][0],
+            key=name,
+        )
+        for name in names
+    ]
+    rows: list[Row] = [[_FIELDS[name][1](r) for name in names] for r in results]
+    return Table(title, columns, rows, note)
 
 
 def _human_ties(results: Sequence[Correlation]) -> str:
@@ -255,12 +236,8 @@ def _accuracies(who: str, results: Sequence[Correlation], rank: Sequence[str]) -
         constant = next((r.constant for r in those if r.constant is not None), None)
         if constant is None:
             continue
-        counts = {_CELLS["groups"](r) for r in those if r.groups.used}
-        groups = f", groups {counts.pop()}" if grouping in _GROUPED and len(counts) == 1 else ""
-        blank = [""] * (len(names) - 2)
-        whole.rows += [
-            [f"{grouping}{groups}{_human_ties(those)}"],
-            *_table("", names, those).rows,
-            ["a constant", coefficient(constant), *blank],
-        ]
+        used = next((r.groups for r in those if r.groups.used), None)
+        groups = f", {counted(used.used, 'group')}" if used and grouping in _GROUPED else ""
+        heading = f"{grouping}{groups}{_human_ties(those)}; a constant gets {coefficient(constant)}"
+        whole.rows += [[heading], *_table("", names, those).rows]
     return [whole] if whole.rows else []

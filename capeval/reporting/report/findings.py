@@ -68,14 +68,12 @@ class Missed:
 
 @dataclass(frozen=True)
 class MissedElements:
-    """Some of the elements of the highest weight that are not entailed.
+    """Some of the elements of the highest weight that are not entailed, those missed most first.
 
-    With several runs or repeats they are `ranked` by how many miss them, else they are examples.
     `any` counts elements missed at least once, `by_all` those missed by every repeat.
     """
 
     listed: tuple[Missed, ...]
-    ranked: bool
     any: int
     by_all: int
     contradicted: int
@@ -117,17 +115,13 @@ def _buckets(buckets: Mapping[str, Bucket]) -> Iterable[tuple[str, TypeScores]]:
 def missed_elements(shown: Sequence[Shown]) -> MissedElements:
     """Return main elements that are not entailed, at most one per video.
 
-    With several runs or repeats, those missed most often come first; of equals the contradicted,
-    then those of the video that lost the most weight. A single repeat gives examples from the
-    videos that lost the most weight, contradicted and lacking in proportion.
+    Those that most repeats of all runs miss come first; of equals the contradicted, then those of
+    the video that lost the most weight.
     """
-    found: list[tuple[float, Missed]] = []
+    found: list[tuple[tuple[float, ...], Missed]] = []
     for cards in zip(*(one.cards for one in shown), strict=True):
         scored = [card for card in cards if card.status == "scored"]
-        if not scored:
-            continue
-        every = [card.scores["all"] for card in scored]
-        lost = sum(score.total - score.entailed for score in every) / len(scored)
+        lost = sum(of.total - of.entailed for of in (card.scores["all"] for card in scored))
         for places in zip(*(card.elements for card in scored), strict=True):
             element = places[0]
             votes = [vote for one in places for vote in (one.votes or (one.relation,))]
@@ -135,46 +129,17 @@ def missed_elements(shown: Sequence[Shown]) -> MissedElements:
             if element.weight == _MAIN and missed:
                 wrong = votes.count("contradiction")
                 of = (scored[0].index, element.id, element.type, element.content)
-                found.append((lost, Missed(*of, missed, wrong, len(votes))))
-    ranked = any(one.repeats > 1 for _, one in found)
+                order = -missed / len(votes), -wrong / len(votes), -lost / len(scored)
+                found.append((order, Missed(*of, missed, wrong, len(votes))))
+    of_each: dict[str, Missed] = {}
+    for _, one in sorted(found, key=lambda pair: pair[0]):
+        of_each.setdefault(one.index, one)
     return MissedElements(
-        listed=tuple(_most_often(found) if ranked else _examples(found)),
-        ranked=ranked,
+        listed=tuple(of_each.values())[:_MOST_LISTED],
         any=len(found),
         by_all=sum(one.missed == one.repeats for _, one in found),
         contradicted=sum(one.contradicted > 0 for _, one in found),
     )
-
-
-def _most_often(found: Sequence[tuple[float, Missed]]) -> list[Missed]:
-    def order(item: tuple[float, Missed]) -> tuple[float, float, float]:
-        lost, one = item
-        return -one.missed / one.repeats, -one.contradicted / one.repeats, -lost
-
-    of_each: dict[str, Missed] = {}
-    for _, one in sorted(found, key=order):
-        of_each.setdefault(one.index, one)
-    return list(of_each.values())[:_MOST_LISTED]
-
-
-def _examples(found: Sequence[tuple[float, Missed]]) -> list[Missed]:
-    ordered = [one for _, one in sorted(found, key=lambda one: -one[0])]
-    wrong = [one for one in ordered if one.contradicted]
-    lacking = [one for one in ordered if not one.contradicted]
-    size = min(_MOST_LISTED, len({one.index for one in found}))
-    share = round(size * len(wrong) / len(found)) if found else 0
-    if wrong and lacking and size > 1:
-        share = min(max(share, 1), size - 1)
-    # The rarer kind chooses first: it has fewer videos to choose from.
-    first, second = (wrong, lacking) if len(wrong) <= len(lacking) else (lacking, wrong)
-    count = share if first is wrong else size - share
-    of_each: dict[str, Missed] = {}
-    for kind, most in ((first, count), (second, size)):
-        for one in kind:
-            if len(of_each) < most:
-                of_each.setdefault(one.index, one)
-    chosen = set(map(id, of_each.values()))
-    return [one for one in ordered if id(one) in chosen]
 
 
 def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:

@@ -16,15 +16,16 @@ from capeval.llm.prices import Price, list_price, price_of
 from capeval.reporting.calibrated_tables import calibrated_sentence, main_estimate
 from capeval.reporting.numbers import (
     NOTHING,
-    deviation,
+    hundredths,
     interval,
     letter_of,
     money,
     p_value,
     percent,
     place_name,
-    points_interval,
+    points,
     thousands,
+    with_ends,
 )
 from capeval.reporting.report.charts import breakdowns, shares
 from capeval.reporting.report.data import Shown, payload
@@ -145,9 +146,9 @@ def _template() -> jinja2.Template:
         "percent": percent,
         "interval": interval,
         "thousands": thousands,
-        "deviation": deviation,
+        "hundredths": hundredths,
         "label": named_label,
-        "gap": lambda gap: points_interval(gap).replace("-", "\N{MINUS SIGN}"),
+        "gap": lambda gap: with_ends(points, gap).replace("-", "\N{MINUS SIGN}"),
         "p": p_value,
         "plain": lambda text: one_line(str(text), 300),
         "place": place_name,

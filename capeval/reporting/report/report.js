@@ -451,13 +451,12 @@ function referenceOf(video, runs) {
   video.events.forEach(([sentence, elements], number) => {
     const matched = runs.map((run) => {
       const from = video.runs[run].matches.flatMap((match, n) => (match === number + 1 ? [n + 1] : []));
-      const name = several ? data.runs[run].letter : "caption";
       if (video.runs[run].status !== "scored") return null;
-      return from.length ? `← ${name} ${from.join(", ")}` : several ? `${name}: nothing` : "nothing in the caption matches it";
+      return (several ? data.runs[run].letter + " " : "") + (from.join(", ") || "none");
     }).filter(Boolean);
     const silent = matched.length && runs.every((run) => !video.runs[run].matches.includes(number + 1));
     box.append(make("div", { class: "event" + (silent ? " silent" : ""), "data-event": number + 1 },
-      make("span", { class: "tag" }, `Event ${number + 1} ${matched.length ? " " + matched.join("; ") : ""}`), text("p", sentence),
+      make("span", { class: "tag" }, `Event ${number + 1}${matched.length ? ", matched by: " + matched.join("; ") : ""}`), text("p", sentence),
       make("ul", { class: "elements" }, elements.map(() => elementOf(video, place++)))));
   });
   return box;

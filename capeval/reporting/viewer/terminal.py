@@ -13,16 +13,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from capeval.reporting.numbers import NOTHING, percent, thousands
-from capeval.reporting.table import (
-    Cell,
-    Column,
-    Row,
-    Table,
-    columns,
-    print_line,
-    print_sentence,
-    print_table,
-)
+from capeval.reporting.table import COUNT, PERCENT, Cell, Column, Kind, Row, Table, columns
+from capeval.reporting.terminal import print_line, print_sentence, print_table
 from capeval.reporting.viewer.cards import (
     LABEL_SIGNS,
     ElementView,
@@ -31,7 +23,8 @@ from capeval.reporting.viewer.cards import (
     label_legend,
     named_label,
 )
-from capeval.schema import ELEMENT_TYPES, Provenance, Relation
+from capeval.schema import Provenance, Relation
+from capeval.scoring import GROUPS
 from capeval.text import counted, one_line
 
 _STYLES: Mapping[Relation, str] = {"entailment": "green", "lack": "dim", "contradiction": "red"}
@@ -46,6 +39,7 @@ _STATES = {
 _LEGEND = "precision: entailed of entailed and contradicted; recall: entailed of all"
 # A caption's sentence or an annotated text in a table; longer ones come from broken files.
 _LONGEST_TEXT = 2000
+_TEXT = Kind(lambda text: one_line(text, _LONGEST_TEXT))
 
 
 def print_card(card: VideoCard, console: Console, *, full: bool = False) -> None:
@@ -165,47 +159,41 @@ def _judge(made: Provenance) -> str:
     return one_line(", ".join(part for part in parts if part), 600)
 
 
+_RATIO = Kind(lambda of: f"{of[0]}/{of[1]} = {percent(of[2])}")
+"""A part, the whole, and the share as scored: 0 of 0 is not undefined."""
+_WEIGHTS = columns(
+    "Type",
+    *((label, COUNT) for label in ("entailed", "lacking", "contradicted")),
+    *(("precision", _RATIO), ("recall", _RATIO), ("F1", PERCENT)),
+)
+
+
 def _weights(card: VideoCard) -> Table:
-    table = Table(
-        "Weights",
-        columns("Type", "entailed", "lacking", "contradicted", "precision", "recall", "F1"),
-        note=_LEGEND,
-    )
-    for group in ("all", *ELEMENT_TYPES):
-        if group not in card.scores:
-            table.rows.append([group, *[NOTHING] * 6])
+    table = Table("Weights", _WEIGHTS, note=_LEGEND)
+    for group in GROUPS:
+        if (one := card.scores.get(group)) is None:
+            table.rows.append([group, *[None] * 6])
             continue
-        one = card.scores[group]
         mentioned = one.entailed + one.contradicted
-        table.rows.append(
-            [
-                group,
-                thousands(one.entailed),
-                thousands(one.total - mentioned),
-                thousands(one.contradicted),
-                f"{one.entailed}/{mentioned} = {percent(one.precision)}",
-                f"{one.entailed}/{one.total} = {percent(one.recall)}",
-                percent(one.f1),
-            ]
-        )
+        ratios = (one.entailed, mentioned, one.precision), (one.entailed, one.total, one.recall)
+        counts = one.entailed, one.total - mentioned, one.contradicted
+        table.rows.append([group, *counts, *ratios, one.f1])
     return table
 
 
 def _candidates(card: VideoCard) -> Table:
-    rows: list[Row] = [
-        [
-            "none" if match is None else f"event {match}",
-            str(number),
-            one_line(text, _LONGEST_TEXT),
-        ]
-        for number, (text, match) in enumerate(
-            zip(card.candidate_events, card.matches, strict=True), start=1
-        )
-    ]
+    matches = zip(card.matches, card.candidate_events, strict=True)
     return Table(
         "Events of the caption, and the reference event that each matches",
-        [Column("Matches", words=True), Column(""), Column("Event", words=True)],
-        rows,
+        [
+            Column("Matches", words=True),
+            Column("", kind=COUNT),
+            Column("Event", words=True, kind=_TEXT),
+        ],
+        [
+            ["none" if match is None else f"event {match}", number, text]
+            for number, (match, text) in enumerate(matches, start=1)
+        ],
     )
 
 

@@ -10,12 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.reporting.figures import Grid, Series
-from capeval.reporting.numbers import place_name
 from capeval.reporting.report.charts import Share, chart, shares
 from capeval.reporting.report.svg import Scale
 from capeval.scoring import Estimate, TypeScores
-
-NAMES = {"svg": "http://www.w3.org/2000/svg"}
 
 
 def cell(value: float | None, n: int = 5) -> TypeScores | None:
@@ -104,23 +101,6 @@ def test_every_number_of_a_stacked_bar_stands_there_however_narrow() -> None:
     words = [one.text for one in root.iter("text")]
     numbers = ["✓ 99.0", "✗ 0.1", "– 0.9", "✓ 0.0", "✗ 0.0", "– 100.0"]
     assert [one for one in words if one in numbers] == numbers
-
-
-@given(st.text(), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
-def test_any_label_is_text_and_parts_fill_the_bar(label: str, e: int, c: int, l: int) -> None:  # noqa: E741
-    readable = "".join(one for one in label if one.isprintable())
-    root = parsed(shares("w", readable, [Share("all", e, c, l)]))
-    assert (root.findtext("title") or "") == readable
-    widths = [float(part.attrib["width"]) for part in root.iter("rect")]
-    assert not widths or abs(sum(widths) - 234) < 0.2
-    assert len(widths) == sum(part > 0 for part in (e, c, l))
-
-
-@pytest.mark.parametrize(
-    ("place", "shown"), [("<=2", "≤2"), (">=31", "≥31"), ("Film", "Film"), ("<b>", "<b>")]
-)
-def test_buckets_have_typographic_names(place: str, shown: str) -> None:
-    assert place_name(place) == shown
 
 
 @given(st.lists(st.floats(0, 1), max_size=5))

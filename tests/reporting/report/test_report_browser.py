@@ -108,16 +108,6 @@ async def test_worst_come_first_with_the_numbers_of_the_scores(report: Opened) -
     assert cells[4:] == [["–"] * 3] * 3
 
 
-async def test_numbers_are_rounded_as_in_the_terminal(report: Opened) -> None:
-    shown = await report.ask(
-        "Object.fromEntries([...document.querySelectorAll('#body tr')].map((tr) => "
-        "[tr.querySelector('a').textContent, [2, 3, 1].map((at) => tr.cells[at].textContent)]))"
-    )
-    for index in ("V1", "V2", "V10"):
-        score = run().scores.videos[index]["all"]
-        assert shown[index] == [*map(percent, (score.precision, score.recall, score.f1))]
-
-
 async def test_search_finds_indexes_captions_and_elements(report: Opened) -> None:
     assert await report.search("v10") == ["V10"]
     assert await report.search("SOUP cooks") == ["V2"]
@@ -215,13 +205,6 @@ async def test_keys_go_through_the_list_and_the_cards(report: Opened) -> None:
     assert await report.ask("at('keys').open")
     await report.press("Escape")
     assert not await report.ask("at('keys').open")
-
-
-async def test_skip_link_is_first_and_leads_to_the_videos(report: Opened) -> None:
-    await report.press("Tab")
-    assert await report.ask("document.activeElement.className") == "skip"
-    await report.ask("document.activeElement.click()")
-    assert await report.ask("document.activeElement.id") == "list"
 
 
 async def test_card_explains_the_score(report: Opened) -> None:
@@ -436,43 +419,6 @@ async def test_empty_list_says_so_and_can_be_cleared(report: Opened) -> None:
     assert not await report.ask("at('none').offsetParent")
 
 
-async def test_weights_stand_in_the_list_as_numbers_with_signs(report: Opened) -> None:
-    scores = run().scores.videos
-    parts_of = await report.ask(
-        "[...document.querySelectorAll('#body tr')].map((tr) => "
-        "[...tr.querySelectorAll('.parts span')].map((one) => one.innerText))"
-    )
-    ranked = await report.ask(INDEXES)
-    for index, parts in zip(ranked[:4], parts_of[:4], strict=True):
-        of = scores[index]["all"]
-        lacked = of.total - of.entailed - of.contradicted
-        assert parts == [f"✓{of.entailed}", f"✗{of.contradicted}", f"–{lacked}"]
-    assert parts_of[4:] == [[]] * 3
-
-
-async def test_runs_have_other_colours_than_verdicts(report: Opened) -> None:
-    for scheme in ("light", "dark"):
-        media = [{"name": "prefers-color-scheme", "value": scheme}]
-        await report.page.call("Emulation.setEmulatedMedia", features=media)
-        runs, verdicts = await report.ask(
-            "['s0 s1 s2 s3 s4 s5', 'e c'].map((names) => names.split(' ').map((name) => {"
-            "const probe = document.createElement('i'); probe.className = (name[0] === 's' "
-            "? '' : 'verdict ') + name; document.body.append(probe);"
-            "const colour = getComputedStyle(probe).color; probe.remove(); return colour; }))"
-        )
-        assert len(set(runs)) == 6
-        assert not set(runs) & set(verdicts)
-
-
-async def test_title_is_that_of_the_open_card(report: Opened) -> None:
-    title = await report.ask("document.title")
-    await report.open("#video=V10")
-    assert await report.ask("document.title") == f"V10 – {title}"
-    await report.press("Escape")
-    await report.settled()
-    assert await report.ask("document.title") == title
-
-
 async def test_sentences_outside_candidate_events_are_labelled(report: Opened) -> None:
     judgment = scored("V1", "+0 -0", candidate_events=("Then  a dog barks,",), matches=(2,))
     await report.show({"mine": run([judgment])}, "#video=V1")
@@ -555,22 +501,6 @@ async def test_dark_and_light_follow_the_system_and_the_button(report: Opened) -
     assert await report.ask(background) == light
     await report.page.call("Emulation.setEmulatedMedia", media="print")
     assert await report.ask(background) == light
-
-
-async def test_columns_of_a_printed_card_are_wide_enough(report: Opened) -> None:
-    await report.show({"mine": run(), "other": other()}, "#video=V1")
-    size = {"width": 700, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-    await report.page.call("Emulation.setDeviceMetricsOverride", **size)
-    await report.page.call("Emulation.setEmulatedMedia", media="print")
-    widths = await report.ask(
-        "[...document.querySelectorAll('.matching > section')].map((one) => one.offsetWidth)"
-    )
-    assert len(widths) == 3
-    assert min(widths) > 300
-    lowest = "[...document.querySelectorAll('#card .caption')].every((one) => "
-    below = "one.offsetTop < document.querySelector('.reference').offsetTop)"
-    assert await report.ask(lowest + below)
-    assert not await report.ask("document.querySelector('#card details').getClientRects().length")
 
 
 async def test_print_holds_headline_charts_and_the_open_card(report: Opened) -> None:

@@ -1,0 +1,307 @@
+"""The leaderboard of judged runs, ranked by overall F1, and the TUNA paper's rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from capeval.captioners.catalogue import ModelEntry, read_catalogue
+from capeval.config import CONFIG
+from capeval.errors import InputError
+from capeval.files.annotations import annotations_hash
+from capeval.reporting.calibrated_tables import with_calibrated
+from capeval.reporting.leaderboards import (
+    LEAST_SCORED,
+    Leaderboard,
+    Section,
+    downwards,
+    fraction,
+    not_ranked,
+    ranked,
+    read_published,
+    read_runs,
+    remarks_of,
+)
+from capeval.reporting.numbers import interval, percent, share, thousands
+from capeval.reporting.score_tables import (
+    BASELINE_NOTE,
+    CHARACTERISTIC_PLACES,
+    ELEMENT_PLACES,
+    EVENT_PLACES,
+    OVERALL,
+    TYPE_PLACES,
+    VIEWS,
+    Place,
+    ScoreRow,
+    means_of,
+    over_videos,
+    score_tables,
+)
+from capeval.reporting.table import Page, Table
+from capeval.runs.folder import RunFolder
+from capeval.runs.judged_run import JudgedRun, load_judged
+from capeval.runs.resolve import RUNS, find_judges
+from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of, run_around
+from capeval.runs.verdicts import snapshots_notice, summarise
+from capeval.scoring import AnnotationArrays, Estimate, Signature, TypeScores
+from capeval.text import one_line
+
+_COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A judged run as a row, and what decides its section: all of its annotations, not only the
+    beginning of their hash that is in the signature.
+    """
+
+    row: ScoreRow
+    signature: Mapping[str, str]
+    baseline: bool
+    data: str
+    address: str
+    notice: str | None
+
+
+def caption_board(
+    named: Sequence[str | Path] = (),
+    *,
+    runs: Path = RUNS,
+    annotations: str | Path | None = None,
+    published: bool = False,
+) -> Leaderboard:
+    """Rank judged runs by overall F1: those named, or every judge's scores of every run.
+
+    Parameters
+    ----------
+    named : names of runs, folders of runs, or folders of judges
+    annotations : for runs whose own annotations have been moved
+    published : add the TUNA paper's models, in a section of their own
+
+    Raises
+    ------
+    InputError
+        A run in `named` does not exist or cannot be shown, or there is no run at all.
+    """
+    known: _References = {}
+    load = partial(
+        _judged, fallback=annotations, catalogue=read_catalogue(CONFIG), references=known
+    )
+    asked = [folder.path for name in named for folder in find_judges(name, runs)]
+    found: list[Path] = []
+    left: list[tuple[Path, str]] = []
+    for run in () if named else RunFolder.all(runs):
+        try:
+            found += [folder.path for folder in run.judges()]
+        except InputError as fault:
+            left.append((run.path, str(fault)))
+    read, unread = read_runs(load, asked, found)
+    groups: dict[tuple[Any, ...], list[_Judged]] = {}
+    for one in read:
+        groups.setdefault((*one.signature.items(), one.data, one.baseline), []).append(one)
+    sections = [_caption_section(members) for members in groups.values()]
+    sections.sort(
+        key=lambda s: (not s.headline, s.shared["baseline"], -len(s.entries), s.page.signatures)
+    )
+    if published:
+        sections.append(_published_captions(sections))
+    if not sections and not left and not unread:
+        raise InputError("has no judged run; judge one with `capeval judge`", file=runs)
+    notices = tuple(one.notice for one in read if one.notice)
+    return Leaderboard(tuple(sections), (*left, *unread), notices)
+
+
+_References = dict[int, tuple[AnnotationArrays, str]]
+"""Annotations with their SHA-256, by the identity of what was loaded."""
+
+
+def _judged(
+    path: Path,
+    *,
+    fallback: str | Path | None,
+    catalogue: Mapping[str, ModelEntry],
+    references: _References,
+) -> _Judged:
+    run = load_judged(path, annotations=_annotations(path, fallback))
+    # A hundred runs against one set of annotations: it is prepared once, and stays in memory.
+    if id(run.annotations) not in references:
+        prepared = AnnotationArrays(run.annotations), annotations_hash(run.annotations)
+        references[id(run.annotations)] = prepared
+    reference, data = references[id(run.annotations)]
+    judgments = list(run.judgments.values())
+    scores = summarise(reference, judgments, captioned=run.captioned, data=data, labels=run.labels)
+    parts = dict(Signature.parse(scores.signature).parts)
+    counts, settings = scores.counts, scores.settings
+    row = ScoreRow(
+        name=run.name if run.run else path.absolute().name,
+        cells=means_of(scores),
+        annotated=counts.annotated,
+        captioned=counts.captioned,
+        empty=counts.empty,
+        scored=counts.scored,
+        model=run.model,
+        frames=run.frames or _policy(run),
+        parameters=_parameters(run.model, catalogue),
+        calibrated=scores.calibrated,
+        path=path,
+    )
+    return _Judged(
+        row=row,
+        signature={name: parts[name] for name in _COMPARED if name in parts},
+        baseline=settings["baseline"] is True,
+        data=data,
+        address=settings["base_url"] or "the judge's own endpoint",
+        notice=snapshots_notice(row.name, settings["models"]),
+    )
+
+
+def _annotations(path: Path, fallback: str | Path | None) -> str | Path | None:
+    """Return the annotations given for a run that has lost its own, if they are the same."""
+    own, run = annotations_named_by(path), run_around(path)
+    if fallback is None or (own is not None and annotations_file(own).exists()):
+        return None
+    known = run.read_manifest().get("annotations", {}).get("sha256") if run else None
+    if known not in (None, annotations_hash(annotations_of(fallback))):
+        raise InputError(f"was not judged against {fallback}", file=path)
+    return fallback
+
+
+def _policy(run: JudgedRun) -> str | None:
+    """Return the sampling policy in the captions' own lines, if it is the same in all."""
+    frames = [(caption.model_extra or {}).get("frames") for caption in run.captions.values()]
+    policies = {one.get("policy") if isinstance(one, dict) else None for one in frames}
+    policy = policies.pop() if len(policies) == 1 else None
+    return policy if isinstance(policy, str) else None
+
+
+def _parameters(model: str | None, catalogue: Mapping[str, ModelEntry]) -> float | None:
+    """Return the billions of parameters of a model, by its name or hub id; None if not known."""
+    wanted = (model or "").removeprefix("hf:")
+    if wanted in catalogue:
+        return catalogue[wanted].parameters
+    hubs = (entry for entry in catalogue.values() if entry.hub)
+    return next((e.parameters for e in hubs if str(e.hub).lower() == wanted.lower()), None)
+
+
+def _order(row: ScoreRow) -> tuple[float, float]:
+    return downwards(row.overall.f1.value), downwards(row.overall.recall.value)
+
+
+def _is_whole(row: ScoreRow) -> bool:
+    return row.scored is None or row.scored >= LEAST_SCORED * (row.annotated or 0)
+
+
+def _caption_section(members: Sequence[_Judged]) -> Section:
+    shared = {name: one_line(part) for name, part in members[0].signature.items()}
+    baseline = members[0].baseline
+    names = Counter(one.row.name for one in members)
+    rows = ranked(
+        (
+            replace(row, name=f"{row.name} ({row.path})") if names[row.name] > 1 else row
+            for row in (one.row for one in members)
+        ),
+        _order,
+        _is_whole,
+    )
+    parts = [
+        f"{one_line(row.name)} (captioned {share(row.captioned, row.annotated)}, "
+        f"scored {share(row.scored, row.captioned)})"
+        for row in rows
+        if row.rank is None
+    ]
+    addresses = sorted({one.address for one in members})
+    effort = f", reasoning {shared['reasoning']}" if "reasoning" in shared else ""
+    judge = ("the baseline " if baseline else "") + shared["judge"]
+    page = Page(
+        [],
+        title=f"Runs judged by {judge}{effort}",
+        about=", ".join(
+            f"{key} {shared[key]}"
+            for key in ("judge", "prompts", "reasoning", "repeats", "data")
+            if key in shared
+        ),
+        notes=[f"judged at several endpoints: {', '.join(addresses)}"] if addresses[1:] else [],
+        warnings=[*([BASELINE_NOTE] if baseline else []), *not_ranked("videos", parts)],
+        signatures=["|".join(f"{key}:{value}" for key, value in members[0].signature.items())],
+    )
+    best = rows[0]
+    highest = f", the highest of {thousands(len(rows))} runs" if len(rows) > 1 else ""
+    over = over_videos(best.scored or 0, best.annotated or 0, best.captioned or 0)
+    headline = (
+        f"{one_line(best.name)}: F1 {interval(best.overall.f1)} {over}{highest}, judged by {judge}"
+    )
+    return Section(
+        entries=tuple(rows),
+        tables=_score_tables(rows),
+        page=with_calibrated(page, {row.name: row.calibrated for row in rows if row.calibrated}),
+        shared={**shared, "sha256": members[0].data, "baseline": baseline},
+        headline="" if best.overall.f1.value is None else headline,
+    )
+
+
+def _score_tables(rows: Sequence[ScoreRow], *, published: bool = False) -> dict[str, Table]:
+    return {
+        view: table for view in VIEWS for table in score_tables(view, rows, published=published)
+    }
+
+
+def _published_captions(own: Sequence[Section]) -> Section:
+    paper = read_published("captions")
+    rows = [
+        ScoreRow(name, _paper_cells(paper, name), annotated=paper["videos"], frames=frames)
+        for name, frames in paper["frames"].items()
+    ]
+    rows = ranked(rows, _order, _is_whole)
+    alike = [
+        str(number)
+        for number, section in enumerate(own, start=1)
+        if (section.shared["judge"], section.shared["repeats"]) == (paper["judge"], "1")
+        and "reasoning" not in section.shared
+        and section.shared["data"].endswith(f"@{paper['videos']}")
+    ]
+    same = (
+        f"section {' and '.join(alike)} has the same judge and as many videos; whether its prompts "
+        "and annotations are the same as the paper's is not known"
+    )
+    page = Page(
+        [],
+        title="Published",
+        about=paper["about"],
+        remarks=remarks_of(rows, paper),
+        notes=[paper["note"], *([same] if alike else [])],
+        warnings=[f"† published, not computed here: {paper['citation']}"],
+    )
+    f1 = percent(rows[0].overall.f1.value)
+    return Section(
+        entries=tuple(rows),
+        tables=_score_tables(rows, published=True),
+        page=page,
+        shared={"judge": paper["judge"], "data": f"TUNA-1K@{paper['videos']}", "baseline": False},
+        headline=f"{rows[0].name}: F1 {f1}, the highest of {len(rows)} published models; "
+        "published, not computed here",
+        published=True,
+    )
+
+
+def _paper_cells(paper: Mapping[str, Any], name: str) -> dict[Place, TypeScores]:
+    # Tables 8 and 9 end with Overall, which is the same.
+    places = (*TYPE_PLACES, OVERALL, *CHARACTERISTIC_PLACES, OVERALL)
+    numbers = iter([*paper["table8"][name], *paper["table9"][name]])
+    cells = {
+        place: _means(*triple)
+        for place, triple in zip(places, zip(numbers, numbers, numbers, strict=True), strict=True)
+    }
+    *f1, _ = paper["table10"][name]
+    return cells | {
+        place: _means(None, None, value)
+        for place, value in zip((*EVENT_PLACES, *ELEMENT_PLACES), f1, strict=True)
+    }
+
+
+def _means(*printed: float | None) -> TypeScores:
+    precision, recall, f1 = (Estimate(value=fraction(v), low=None, high=None) for v in printed)
+    return TypeScores(precision=precision, recall=recall, f1=f1, n=0)
