@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.sync_async import blocking
-from capeval.errors import CapevalError, InputError, UsageError
+from capeval.errors import BudgetReached, EndpointDown, InputError, UsageError
 from capeval.files.reading import reading
 from capeval.judging.estimate import JudgingEstimate
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
@@ -61,7 +62,7 @@ class Judged:
     scores: Scores
     file: Path | None
     unscored: dict[str, str]
-    stopped: CapevalError | None
+    stopped: BudgetReached | EndpointDown | None
     not_reached: int = 0
 
     def without_videos(self) -> Judged:
@@ -90,17 +91,15 @@ async def judge_async(options: JudgeOptions) -> Scores:
     >>> scores.counts.captioned, scores.counts.scored
     (1, 1)
     """
-    async with open_judging(options, [_target(options)], on_notice=options.on_notice) as session:
-        async for result in session.results(options.progress):
-            if result.stopped:
-                raise result.stopped
+    opening = open_judging(options, [_target(options)], on_notice=options.on_notice)
+    (result,) = await finished(opening, options.progress)
     return result.scores
 
 
 judge = blocking(judge_async)
 
 
-class JudgingSession:
+class JudgingSession(LongWork[Judged]):
     """One judge and the targets that it judges, one after the other."""
 
     def __init__(
@@ -112,16 +111,18 @@ class JudgingSession:
     ) -> None:
         self._options, self._on_notice = options, on_notice
         self.opened, self.targets = opened, list(targets)
-        self.left_out: list[str] = []
+        self.title, self.model = f"Judge: {opened.title}", opened.judge.name
+        self.meter, self.thinks = opened.meter, opened.thinks
+        self.caches_replies = opened.offline is not None
         self._reported: set[str] = set()
 
-    async def estimate(self) -> tuple[JudgingEstimate, dict[str, int]]:
-        """Check every target and return the expected cost, and the captions to judge by name.
+    async def estimate(self) -> Estimate:
+        """Check every target and return what there is to judge, and the expected cost.
 
-        A faulty run that was not named is left out of the targets, and `left_out` says why; if
-        there is no other, its `InputError` or `UsageError` is raised. Nothing is called or written.
+        A faulty run that was not named is left out, with a notice; if there is no other, its
+        `InputError` or `UsageError` is raised. Nothing is called or written.
         """
-        total, todo = JudgingEstimate(cost=0.0), {}
+        total, todo = JudgingEstimate(cost=0.0), dict[str, int]()
         faults: dict[str, InputError | UsageError] = {}
         for target in self.targets:
             try:
@@ -139,9 +140,24 @@ class JudgingSession:
             total += await work.estimate(plan)
         if faults and not todo:
             raise next(iter(faults.values()))
-        self.left_out = [why_left_out(*fault) for fault in faults.items()]
+        for name, why in faults.items():
+            self._on_notice(Loss(why_left_out(name, why)))
         self.targets = [target for target in self.targets if target.name not in faults]
-        return total, todo
+        usage, judge = total.usage, self.opened.judge
+        lines = [f"{name}: {counted(count, 'caption')} to judge" for name, count in todo.items()]
+        lines += [
+            f"  {stage:<9} {part.calls:>9,} calls, about {part.input_tokens:,} tokens in, "
+            f"{part.output_tokens:,} out"
+            for stage, part in total.stages.items()
+        ]
+        details = {
+            "judge": judge.name,
+            "reasoning": judge.reasoning,
+            "reasoning_tokens": "not estimated" if self.thinks else 0,
+            "runs": todo,
+            "stages": {stage: part.model_dump() for stage, part in total.stages.items()},
+        }
+        return Estimate(usage.calls, usage, total.cost, lines, details, [*todo])
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
         """Judge the targets and yield the result of each; the last may have been stopped."""
@@ -165,6 +181,16 @@ class JudgingSession:
             yield Judged(source.name, scores, file, left, finished.stopped, missing)
             if finished.stopped:
                 return
+
+    def left(self, result: Judged) -> list[Left]:
+        """Return the captions without verdicts."""
+        captioned = result.scores.counts.captioned
+        labels, missing = JudgingWork.labels, result.not_reached
+        return [Left(result.name, labels, result.unscored, captioned, missing, result.stopped)]
+
+    def written(self, result: Judged) -> list[str]:
+        """Return the file of the scores."""
+        return [str(result.file)] if result.file else []
 
     def _work(self, source: Source) -> JudgingWork:
         o = self._options

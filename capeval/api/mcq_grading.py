@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from capeval.api import Notices
+from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.meter import Meter
 from capeval.mcq.asked import Asked
 from capeval.mcq.benchmark_files import benchmark_files
 from capeval.mcq.exact import VERSION as EXACT
@@ -35,6 +36,7 @@ from capeval.mcq.responses import load_responses, models_of, responses_hash
 from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
+    MODEL_FAILED,
     STRATEGIES,
     Convention,
     Decision,
@@ -45,7 +47,7 @@ from capeval.mcq.strategies import (
 from capeval.options import takes
 from capeval.reporting.mcq_tables import grades_headline, grades_page
 from capeval.reporting.table import FORM_OF_SUFFIX, Format, form_for, rendered
-from capeval.runs.engine import Progress
+from capeval.runs.engine import Labels, Progress
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Question, Response
 from capeval.schema.usage import Usage
@@ -65,23 +67,14 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
     EndpointError, BudgetReached
         The model that reads replies cannot be called any more. Its replies so far are kept.
     """
-    async with open_grading(o, on_notice=o.on_notice) as session:
-        return await session.grades(o.progress)
+    (grades,) = await finished(open_grading(o, on_notice=o.on_notice), o.progress)
+    return grades
 
 
 mcq_grade = blocking(mcq_grade_async)
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the search for cycles: it would go through all responses again and again."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
+_LABELS = Labels("reading", "response", "read", "unread")
 
 
 @dataclass
@@ -96,7 +89,7 @@ class _Pass:
         return [one for one in self.decisions if one is not None]
 
 
-class GradingSession:
+class GradingSession(LongWork[Grades]):
     """Responses that were read from their files, and the replies that are left to a model."""
 
     def __init__(self, o: GradeOptions, asker: Asker | None, on_notice: Notices) -> None:
@@ -111,6 +104,9 @@ class GradingSession:
             read = [source, *([] if o.questions is None else [Path(o.questions)])]
             check_output(self.out, read)
         self._o, self.asker = o, asker
+        self.meter = asker.meter if asker else Meter()
+        if asker:
+            self.title, self.model = f"Reader of replies: {o.llm}", o.llm or ""
         self._questions = None if o.questions is None else load_questions(o.questions, on_notice)
         loaded = load_responses(source, on_notice, self._questions)
         if self._questions is None:
@@ -172,13 +168,17 @@ class GradingSession:
                 ]
         return found
 
-    async def estimate(self) -> ReadingEstimate:
+    async def estimate(self) -> Estimate:
         """Return what the model that reads replies is expected to cost; calls nothing."""
-        if self.asker is None:
-            return ReadingEstimate(0, Usage(), 0.0)
-        # What the estimate takes from the cache is not counted twice.
-        offline = self.asker.offline()
-        return await estimate_reading(self._todo, ModelReader(offline, self._o.llm or ""))
+        found = ReadingEstimate(0, Usage(), 0.0)
+        if self.asker is not None:
+            # What the estimate takes from the cache is not counted twice.
+            offline = self.asker.offline()
+            found = await estimate_reading(self._todo, ModelReader(offline, self.model))
+        replies = counted(found.replies, "reply", "replies")
+        lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
+        calls, details = found.usage.calls, {"replies": found.replies}
+        return Estimate(calls, found.usage, found.cost, lines, details)
 
     async def _read(self, progress: Progress | None) -> None:
         if self.asker is None or not self._todo:
@@ -193,7 +193,7 @@ class GradingSession:
             self._todo, reader, record, concurrency=self._o.max_concurrency, progress=progress
         )
 
-    async def grades(self, progress: Progress | None = None) -> Grades:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Grades]:
         """Have a model read what the rules do not, count, and write `out`."""
         o = self._o
         await self._read(progress)
@@ -232,7 +232,17 @@ class GradingSession:
             write_output(self.out, _written(found, self._form) + "\n")
         for file, text in self._submission.items():
             write_output(file, text)
-        return found
+        yield found
+
+    def left(self, result: Grades) -> list[Left]:
+        """Return the replies that the model failed to read."""
+        failed = result.decided_by.get(MODEL_FAILED, 0)
+        return [Left("grades", _LABELS, {}, len(self._responses), failed)]
+
+    def written(self, result: Grades) -> list[str]:  # noqa: ARG002 - the same for all
+        """Return the grades' file, and that in a benchmark's own layout."""
+        files = [self.out, self._o.out if self._o.layout else None]
+        return [str(file) for file in files if file is not None]
 
 
 @asynccontextmanager
@@ -244,10 +254,8 @@ async def open_grading(
         names = [_chosen(o)[0]]
         if any(one.asks == "choice" for one in names):
             raise UsageError("--select exact+llm: name a chat model with --llm")
-        with _no_collection():
-            yield GradingSession(o, None, on_notice)
+        yield GradingSession(o, None, on_notice)
         return
-    # Calls to a model can go on for hours, and then memory matters more than a second.
     key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
     base_url = endpoint_url(o.base_url)
     if not key and o.client is None and not offline and base_url == DEFAULT_URL:

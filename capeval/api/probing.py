@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from capeval.api.judging import Judged, Target, open_judging
+from capeval.api.long_work import finished
 from capeval.api.probe_options import ProbeOptions
 from capeval.api.sync_async import blocking
 from capeval.files.annotations import split_format
@@ -37,10 +38,8 @@ async def probe_async(options: ProbeOptions) -> Probing:
         source.build()
         return agreement(source, None)
     chosen, targets = judging_of(options, source)
-    async with open_judging(chosen, targets, on_notice=options.on_notice) as session:
-        async for result in session.results(options.progress):
-            if result.stopped:
-                raise result.stopped
+    opening = open_judging(chosen, targets, on_notice=options.on_notice)
+    (result,) = await finished(opening, options.progress)
     return compared(options, source, result)
 
 
