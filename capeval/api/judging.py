@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from capeval.api import Notices, ignore
 from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.sync_async import blocking
+from capeval.api.targets import Target, Targets
 from capeval.errors import BudgetReached, EndpointDown, InputError, UsageError
 from capeval.files.reading import reading
 from capeval.judging.estimate import JudgingEstimate
@@ -19,34 +20,13 @@ from capeval.judging.run import JudgingPlan, JudgingWork
 from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
-from capeval.runs.folder import RunFolder
-from capeval.runs.resolve import find_captions, is_taken, why_left_out
-from capeval.runs.sources import (
-    SAMPLE,
-    Source,
-    from_file,
-    from_memory,
-    from_run,
-    run_name,
-    sample_captions,
-)
+from capeval.runs.resolve import why_left_out
+from capeval.runs.sources import Source, from_memory
 from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.result import VideoScore
 from capeval.text import Loss, counted, listed
-
-
-@dataclass(frozen=True)
-class Target:
-    """Captions to judge, loaded when they are needed: hundreds of runs may not fit in memory.
-
-    `named` is False for a run that the user did not name: if it cannot be read, it is left out.
-    """
-
-    name: str
-    load: Callable[[], Source]
-    named: bool = True
 
 
 @dataclass(frozen=True)
@@ -246,45 +226,18 @@ async def open_judging(
         yield JudgingSession(options, targets, opened, on_notice)
 
 
+def targets_of(options: JudgeOptions) -> Targets:
+    """Return what finds the targets of a judge's options."""
+    annotations = options.annotations
+    path = str(annotations) if isinstance(annotations, str | Path) else None
+    return Targets(Path(options.runs), path, options.ignore_unknown, options.run)
+
+
 def targets_named(
-    names: Sequence[str],
-    options: JudgeOptions,
-    *,
-    on_notice: Callable[[str], None] = lambda _: None,
+    names: Sequence[str], options: JudgeOptions, *, on_notice: Notices = ignore
 ) -> list[Target]:
     """Return what `capeval judge NAME ...` judges; without a name every run, or the sample."""
-    runs = Path(options.runs)
-    if options.run is not None and len(names) != 1:
-        raise UsageError("--run names the run of one captions file; name that file alone")
-    if names:
-        targets = [target for name in names for target in _targets_for(name, options)]
-    else:
-        mine = [run for run in RunFolder.all(runs) if not run.name.startswith(f"{SAMPLE}-")]
-        targets = [replace(_run(run, options), named=False) for run in mine]
-    if not targets:
-        if options.annotations not in (None, SAMPLE):
-            raise UsageError("name the captions that --annotations are for")
-        on_notice(f"You have no run of your own under {runs}/: judging the bundled sample.")
-        targets = _sample(options)
-    name, count = Counter(target.name for target in targets).most_common(1)[0]
-    if count > 1:
-        raise UsageError(f"{count} of the captions files would become the run {name!r}")
-    return targets
-
-
-def _targets_for(name_or_path: str | Path, options: JudgeOptions) -> list[Target]:
-    runs = Path(options.runs)
-    if name_or_path == SAMPLE and not is_taken(SAMPLE, runs):
-        if options.annotations not in (None, SAMPLE):
-            raise UsageError("the sample has its own annotations; omit --annotations")
-        return _sample(options)
-    found = find_captions(name_or_path, runs)
-    if isinstance(found, Path):
-        name = found.stem if options.run is None else options.run
-        return [_file(found, _path(options), name, options)]
-    if options.run and options.run != found.name:
-        raise UsageError(f"{name_or_path} is a run already; --run names that of a captions file")
-    return [_run(found, options)]
+    return targets_of(options).named(names, "judging", on_notice)
 
 
 def _target(options: JudgeOptions) -> Target:
@@ -293,7 +246,7 @@ def _target(options: JudgeOptions) -> Target:
     if isinstance(captions, str | Path):
         if annotations is not None and not isinstance(annotations, str | Path):
             raise UsageError("with captions in a file, name the annotations' file")
-        targets = _targets_for(captions, options)
+        targets = targets_of(options).of(captions)
         if len(targets) > 1:
             raise UsageError("name one of the sample's runs: " + ", ".join(t.name for t in targets))
         return targets[0]
@@ -308,34 +261,3 @@ def _target(options: JudgeOptions) -> Target:
         ignore_unknown=options.ignore_unknown,
     )
     return Target(options.run or "captions", load)
-
-
-def _file(path: Path, annotations: str | None, name: str, options: JudgeOptions) -> Target:
-    if name.startswith(f"{SAMPLE}-") and annotations != SAMPLE:
-        raise UsageError(
-            f"{path}: run names that begin with {SAMPLE}- are the bundled sample's; "
-            "choose another with --run"
-        )
-    load = partial(
-        from_file,
-        path,
-        annotations,
-        runs=Path(options.runs),
-        name=name,
-        ignore_unknown=options.ignore_unknown,
-    )
-    return Target(run_name(name), load)
-
-
-def _run(run: RunFolder, options: JudgeOptions) -> Target:
-    load = partial(from_run, run, _path(options), ignore_unknown=options.ignore_unknown)
-    return Target(run.name, load)
-
-
-def _sample(options: JudgeOptions) -> list[Target]:
-    return [_file(path, SAMPLE, name, options) for name, path in sample_captions().items()]
-
-
-def _path(options: JudgeOptions) -> str | None:
-    annotations = options.annotations
-    return str(annotations) if isinstance(annotations, str | Path) else None

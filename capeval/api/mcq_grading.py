@@ -74,7 +74,7 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
 mcq_grade = blocking(mcq_grade_async)
 
 
-_LABELS = Labels("reading", "response", "read", "unread")
+_LABELS = Labels("reading", "reply", "read", "unread")
 
 
 @dataclass

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.metric_chat import OpenChat, open_chat
 from capeval.api.sync_async import blocking
+from capeval.api.targets import Targets
 from capeval.errors import UsageError
 from capeval.llm.meter import Meter
 from capeval.metrics.inputs import Target, of_candidates, of_source
@@ -22,10 +22,8 @@ from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, mak
 from capeval.metrics.run import MetricResult, MetricWork
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
-from capeval.runs.folder import RunFolder
 from capeval.runs.outputs import check_output
-from capeval.runs.resolve import attempt, find_captions, is_taken
-from capeval.runs.sources import SAMPLE, Source, from_file, from_run, run_name, sample_captions
+from capeval.runs.resolve import attempt
 from capeval.schema import Usage
 from capeval.text import Loss, counted, listed
 
@@ -234,34 +232,13 @@ def _targets(
         ]
     if o.system is not None:
         raise UsageError("--system names the system of --candidates")
-    sources: list[Source] = []
     annotations = None if o.annotations is None else str(o.annotations)
-    runs = Path(o.runs)
-    mine = [run for run in RunFolder.all(runs) if not run.name.startswith(f"{SAMPLE}-")]
-    if not o.captions and mine:
-        load = partial(from_run, annotations_path=annotations, ignore_unknown=o.ignore_unknown)
-        sources += attempt(load, mine, on_notice)
-    elif not o.captions:
-        on_notice(f"You have no run of your own under {runs}/: measuring the bundled sample.")
-    for name in o.captions or (() if mine else (SAMPLE,)):
-        if name == SAMPLE and not is_taken(SAMPLE, runs):
-            if annotations not in {None, SAMPLE}:
-                raise UsageError("the sample has its own annotations; omit --annotations")
-            for run, path in sample_captions().items():
-                sources.append(from_file(path, SAMPLE, runs=runs, name=run))
-            continue
-        found = find_captions(name, runs)
-        ignore = o.ignore_unknown
-        if isinstance(found, Path):
-            run = run_name(found.stem)
-            sources.append(
-                from_file(found, annotations, runs=runs, name=run, ignore_unknown=ignore)
-            )
-        else:
-            sources.append(from_run(found, annotations, ignore_unknown=ignore))
-    name, count = Counter(source.name for source in sources).most_common(1)[0]
-    if count > 1:
-        raise UsageError(f"{count} of the arguments are the run {name!r}")
+    targets = Targets(Path(o.runs), annotations, o.ignore_unknown)
+    found = targets.named(o.captions, "measuring", on_notice)
+    if all(target.named for target in found):
+        sources = [target.load() for target in found]
+    else:
+        sources = attempt(lambda target: target.load(), found, on_notice)
     if out is not None:
         if len(sources) > 1:
             raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")

@@ -24,7 +24,7 @@ class ProbeOptions(JudgingOptions):
     run : The probes' run. By default the annotations' stem.
     runs : The folder of this run. It is not that of other runs, so that no leaderboard ranks it.
     only_build : Write captions.jsonl, annotations.jsonl and labels.csv, and judge nothing.
-    out : Write the result to a .csv, .json, .md, .tex or .txt file.
+    out : Write the result to this file.
     """
 
     annotations: "str | Path | Sequence[Annotation]" = option(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-from capeval.api.judging import Judged, Target, open_judging
+from capeval.api.judging import Judged, open_judging
 from capeval.api.long_work import finished
 from capeval.api.probe_options import ProbeOptions
 from capeval.api.sync_async import blocking
+from capeval.api.targets import Target
 from capeval.files.annotations import split_format
 from capeval.judging.options import JudgeOptions
 from capeval.options import takes

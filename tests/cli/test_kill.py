@@ -10,11 +10,11 @@ from pathlib import Path
 from capeval.judging.selection import captions_at_once
 from tests.cli.conftest import Workspace, end_of, start_server, stop_server
 
-VIDEOS = 24
+VIDEOS = 12
 CONCURRENCY = 4
 # Two runs are killed side by side: starting a process takes one of two cores for a second.
 RUNS = 2
-KILLS_EACH = 3
+KILLS_EACH = 2
 FILES = ("judge.json", "judgments.jsonl", "scores.json")
 
 
@@ -76,7 +76,7 @@ def files_of(work: Workspace) -> dict[str, bytes]:
 
 
 def test_kills_lose_nothing_and_pay_nothing_twice(tmp_path: Path) -> None:
-    server = start_server(tmp_path / "server", "flaky", latency_ms=25)
+    server = start_server(tmp_path / "server", "flaky", latency_ms=15)
     try:
         works = [Workspace(tmp_path / name, server.url) for name in ("whole", "one", "two")]
         for work in works:

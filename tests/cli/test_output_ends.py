@@ -84,7 +84,6 @@ def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, mess
     ("more", "message"),
     [
         (("--format", "latex"), "--format is for tables, and --json prints none"),
-        (("--format", "table"), "--format is for tables, and --json prints none"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(
@@ -99,7 +98,6 @@ def test_options_that_would_do_nothing_are_refused(
     "command",
     [
         (*CORRELATE, "--metric-columns", "m", "--json", "--out", "c.json"),
-        ("score", "one"),
         ("--help",),
     ],
 )
