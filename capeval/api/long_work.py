@@ -70,6 +70,7 @@ class LongWork(ABC, Generic[R]):
     model : whose price is looked up; empty for a model in this process
     thinks : whether it reasons, which is paid for and no part of an estimate
     caches_replies : whether an item takes several replies, which are cached
+    notices : what the user should know before anything is called
     """
 
     title = ""
@@ -77,6 +78,7 @@ class LongWork(ABC, Generic[R]):
     meter: Meter
     thinks = False
     caches_replies = False
+    notices: Sequence[str] = ()
 
     @abstractmethod
     async def estimate(self) -> Estimate:

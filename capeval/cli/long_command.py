@@ -44,8 +44,9 @@ def run_long(
         nonlocal caches_replies
         async with opening as work:
             expected = await work.estimate()
-            if work.title:
-                output.notice(work.title)
+            for line in (work.title, *work.notices):
+                if line:
+                    output.notice(line)
             if work.thinks and expected.calls:
                 output.notice(
                     Loss(

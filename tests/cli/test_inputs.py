@@ -179,7 +179,7 @@ def test_other_captions_under_the_name_of_a_run_are_refused(
     assert complaint(capsys, *arguments).startswith("runs/good: has different captions from")
 
 
-@pytest.mark.parametrize("module", [[sys.executable, "-m", "capeval"], ["capeval"]])
+@pytest.mark.parametrize("module", [["capeval"]])
 def test_real_process_tells_one_line_and_writes_nothing(module: list[str]) -> None:
     before = files()
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

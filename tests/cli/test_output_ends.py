@@ -95,13 +95,12 @@ def test_options_that_would_do_nothing_are_refused(
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "both"),
     [
-        (*CORRELATE, "--metric-columns", "m", "--json", "--out", "c.json"),
-        ("--help",),
+        ((*CORRELATE, "--metric-columns", "m", "--json", "--out", "c.json"), False),
+        (("--help",), True),
     ],
 )
-@pytest.mark.parametrize("both", [False, True], ids=["stdout", "stderr too"])
 def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would(
     folder: Path, command: tuple[str, ...], both: bool
 ) -> None:
