@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -161,30 +159,6 @@ def test_mistakes_are_one_line_and_2(arguments: list[str], told: str) -> None:
     assert told in done.err
     assert done.err.count("\n") == 1
     assert not Path("c.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda target: target.mkdir(), "is a folder; name a file in it"),
-        (os.mkfifo, "is no regular file"),
-        (
-            lambda target: target.symlink_to(Path("annotations.json").absolute()),
-            "is one of the files",
-        ),
-        (lambda target: target.hardlink_to("annotations.json"), "is one of the files"),
-    ],
-)
-def test_an_output_that_would_destroy_something_is_refused_before_any_work(
-    make: Callable[[Path], None], told: str
-) -> None:
-    make(Path("c.json"))
-    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-    done = compare("old", "new", "--out", "c.json")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("capeval: --out: c.json ")
-    assert told in done.err
-    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
 
 def test_an_output_without_a_name_is_refused() -> None:

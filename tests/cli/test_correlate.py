@@ -430,15 +430,6 @@ def test_the_judged_sample_has_element_and_video_statistics(
     assert isinstance(result, capeval.Correlations)
 
 
-def test_inputs_are_kept_with_hashes_for_reproduction(tmp_path: Path) -> None:
-    ratings(tmp_path)
-    inputs = found(tmp_path, "--human", "human.csv", "--metric", "m=metric.csv")["inputs"]
-    assert inputs["human"]["captions"] == 24
-    assert inputs["human"]["matched"] == {"score": 24}
-    assert len(inputs["human"]["sha256"]) == 64
-    assert inputs["metrics"] == {"m": {"sources": ["metric.csv"], "signatures": []}}
-
-
 def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path: Path) -> None:
     judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
     labels = {(v.index, "one"): "+0 +" for v in VIDEOS}
@@ -458,14 +449,6 @@ def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path
     done = correlate(tmp_path, "--human", "human.csv", "--missing", "drop")
     message = "none of its videos has an annotation; name theirs with --annotations"
     assert (done.code, done.err) == (2, f"capeval: human.csv: {message}\n")
-
-
-def test_runs_of_other_systems_are_named_beside_the_rated_ones(tmp_path: Path) -> None:
-    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
-    labelled(tmp_path, {(v.index, system): "+0 +" for v in VIDEOS for system in ("two", "three")})
-    done = correlate(tmp_path, "--human", "human.csv")
-    assert done.code == 2
-    assert "its judged runs are one, one-model, but human raters rated three, two; " in done.err
 
 
 def test_two_runs_of_one_rated_model_are_both_named(tmp_path: Path) -> None:
