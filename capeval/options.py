@@ -270,7 +270,7 @@ class CallOptions:
     runs : The folder of the runs.
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
-    max_cost : The most to spend; nothing is asked then.
+    max_cost : Spend at most this, without asking.
     api_key : Of the endpoint. By default OPENAI_API_KEY, or the variable that the catalogue names.
     cache : SQLite file of replies. By default in the user's cache folder.
     """

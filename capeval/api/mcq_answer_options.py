@@ -29,7 +29,7 @@ class AnswerOptions(CaptionerOptions):
     single : Show one frame: first, middle, random (see --seed), an index from 0, or column:NAME,
         the questions' own.
     blind : Ask without the video.
-    symbols : Call options letters or numbers.
+    symbols : Name options by letters or numbers.
     likelihood : Store each option's likelihood (local models).
     batch_size : Questions at a time on a GPU.
     seed : The seed of random frames and of sampling.

@@ -34,7 +34,7 @@ class GradeOptions:
     base_url : Its OpenAI-compatible server. By default OPENAI_BASE_URL.
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
-    max_cost : The most to spend; nothing is asked then.
+    max_cost : Spend at most this, without asking.
     api_key : Of the endpoint. By default OPENAI_API_KEY.
     cache : SQLite file of replies. By default in the user's cache folder.
     client : Replaces the network, for tests and recordings.

@@ -42,7 +42,7 @@ human_option = partial(option, None, "Human ratings or labels.", metavar="FILE")
 columns_option = partial(
     option,
     None,
-    "Columns with other names than capeval's: system=model,score=mos.",
+    "Names of columns that differ from capeval's: system=model,score=mos.",
     note="In Python a dict of the files' columns by capeval's names.",
     kind=list[str] | None,
     metavar="NAME=COLUMN",
@@ -80,11 +80,9 @@ class ScoreOptions:
     Parameters
     ----------
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
-    labels : Labels of some captions, to calibrate the scores with, which the run keeps: a file of
-        human labels, or another judge's verdicts (a judged run, a judge's folder or a
-        judgments.jsonl).
-    repeats : Use the first repeats of every video, so many. By default as many as were last asked
-        for.
+    labels : Calibrate with labels of some captions, which the run keeps: a file of human labels, or
+        another judge's verdicts (a judged run, a judge's folder or a judgments.jsonl).
+    repeats : Use only the first N repeats. By default as many as were last requested.
     """
 
     run: FilePath = required(positional=True, metavar="RUN")
@@ -135,7 +133,7 @@ class CompareOptions:
     Parameters
     ----------
     allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
-    fail_under : The smallest difference that passes: f1=-0.5, action.recall=-1.
+    fail_under : The smallest difference to accept: f1=-0.5, action.recall=-1.
     min_coverage : How many annotated videos must be compared: a number, or a share such as 99%.
     resamples : Sign flips for p-values. By default 10,000.
     """

@@ -55,7 +55,7 @@ _COMMANDS = {
     ),
     "judges": (
         "judges_command:judges",
-        "List the judges, their prices and the dates on which they end.",
+        "List the judges, their prices and their retirement dates.",
     ),
     "models": ("resources_command:models", "List the models that `capeval generate` knows."),
     "frames": (

@@ -19,7 +19,7 @@ def compare(
     *,
     power: Annotated[
         bool,
-        typer.Option("--power", help="Show the difference of two runs that can be detected."),
+        typer.Option("--power", help="Show the smallest difference that can be detected."),
     ] = False,
 ) -> None:
     """Compare judged runs over the videos that are scored in all of them: is B better than A?

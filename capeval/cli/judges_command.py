@@ -11,10 +11,10 @@ from capeval.cli.output import Output
 
 @declared_by(JudgesOptions, "as_json", "full")
 def judges(declared: dict[str, Any], output: Output) -> None:
-    """List the judges, their prices and the dates on which they end.
+    """List the judges, their prices and their retirement dates.
 
-    Any chat model can judge, also one that is not listed; its price can be given in capeval.toml,
-    as \\[prices."NAME"].
+    Any chat model can judge, listed or not; its price can be set in capeval.toml, as
+    \\[prices."NAME"].
     """
     from capeval.api import judge_listing
     from capeval.reporting.judge_tables import print_judge, print_judges

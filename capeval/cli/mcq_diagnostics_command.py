@@ -11,7 +11,7 @@ from capeval.cli.output import Output
 
 @declared_by(McqTemporalOptions, "as_json", "form_or_csv", "full")
 def temporal(declared: dict[str, Any], output: Output) -> None:
-    """Check whether the questions need several frames, and these in order.
+    """Check whether the questions need several frames, in order.
 
     It compares graded runs of the same model and questions: with many frames, with one random
     frame, with one hand-picked frame, and with the many frames shuffled.

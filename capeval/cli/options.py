@@ -58,7 +58,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
         _flag("--dry-run", text="Show what is left to do and its cost, and stop."),
         False,
     ),
-    "as_json": (_flag("--json", text="Print JSON, with everything, on stdout."), False),
+    "as_json": (_flag("--json", text="Print the whole result as JSON."), False),
     "form": (_form("table", "markdown", "latex"), None),
     "form_or_csv": (_form("table", "markdown", "latex", "csv"), None),
     "full": (_flag("--full", text="Print everything, not only what matters most."), False),

@@ -39,7 +39,7 @@ def models(declared: dict[str, Any], output: Output) -> None:
 def frames(declared: dict[str, Any], output: Output) -> None:
     """Show which frames of a video a model would see.
 
-    By default they are in a contact sheet, VIDEO's stem + .frames.png.
+    By default it writes a contact sheet named after the video, NAME.frames.png.
     """
     from capeval.api import resources
     from capeval.reporting.numbers import plain_number, tenths

@@ -46,7 +46,7 @@ class JudgingOptions(CallOptions):
     prompts : A prompt set, or a folder with one.
     explain : Ask for reasons, which `inspect` shows. Counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
-        counts as another judge. Without it, the least that the model takes.
+        counts as another judge. By default the least, where it is known.
     repeats : Judge each caption N times; the majority counts. By default as often as before, or
         once.
     device : Where nli runs: cuda, cuda:1, mps or cpu. By default the best.
