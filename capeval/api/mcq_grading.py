@@ -312,11 +312,8 @@ def _count_missing(loaded: Sequence[Response], source: Path, on_notice: Notices)
 def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
     """Return the strategy of the headline and the convention."""
     convention = CONVENTIONS[o.convention] if o.convention else None
-    if o.select is None:
-        return strategy(convention.select if convention else "exact"), convention
-    if o.select == ALL:
-        return strategy(convention.select if convention else "exact"), convention
-    return strategy(o.select), convention
+    named = None if o.select == ALL else o.select
+    return strategy(named or (convention.select if convention else "exact")), convention
 
 
 def _model(responses: Sequence[Response], on_notice: Notices) -> str | None:

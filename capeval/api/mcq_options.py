@@ -24,7 +24,7 @@ class GradeOptions:
     questions : What was asked, to count missing responses.
     where : Only questions with this tag, such as task=count. Then grades.json is not written into
         the run's folder.
-    model : The model's name. By default the responses'.
+    model : The model's name. By default as in the responses.
     cap_run : A judged run of its captions, for F1 beside TUNA-MCQ.
     select : How replies become answers: exact, exact+random, exact+llm, likelihood-symbol, tomato
         and others, or all of them. By default exact.

@@ -43,15 +43,10 @@ JUDGMENTS = "runs/one/judge/judgments.jsonl"
 @pytest.mark.parametrize(
     ("command", "out"),
     [
-        ((*CORRELATE, "--metric-columns", "m"), "human.csv"),
         ((*CORRELATE, "--metric-columns", "m"), "hard.csv"),
         ((*CORRELATE, "--metric", "x=metric.csv"), "metric.csv"),
         ((*CORRELATE, "--metric", "x=runs/one"), JUDGMENTS),
-        ((*CORRELATE, "--metric", "x=one"), "runs/one/captions.jsonl"),
-        (CORRELATE, JUDGMENTS),
         (CORRELATE, "annotations.json"),
-        ((*CORRELATE, "--annotations", "annotations.json"), "annotations.json"),
-        ((*CORRELATE, "--metric", "x=one"), "runs/one/judge/scores.json"),
         (("compare", "one", "two"), "runs/two/judge/scores.json"),
         (("score", "one"), JUDGMENTS),
         (("score", "one"), "annotations.json"),
