@@ -50,7 +50,8 @@ class Targets:
         if not targets:
             if self.annotations not in (None, SAMPLE):
                 raise UsageError("name the captions that --annotations are for")
-            on_notice(f"You have no run of your own under {self.runs}/: {doing} the bundled sample")
+            none = f"You have no run of your own under {self.runs}/"
+            on_notice(f"{none}: {doing} the bundled sample.")
             targets = self._sample()
         name, count = Counter(target.name for target in targets).most_common(1)[0]
         if count > 1:
