@@ -36,16 +36,12 @@ class NoFunction:
 def no_pairs(path):
     return ["v1"]
 
-def nothing(path):
-    return []
 '''
 FORMATS = {
     "scenes": "scenes_reader:read_scenes",
     "broken": "scenes_reader:missing",
     "a-class": "scenes_reader:NoFunction",
     "no-pairs": "scenes_reader:no_pairs",
-    "nothing": "scenes_reader:nothing",
-    "gone": "no_such_module:read",
 }
 SCENES = "v1 | A dog runs. | a dog runs | 3\nv2 | A cat sleeps. | a cat sleeps | 1\n"
 
@@ -117,7 +113,6 @@ def test_a_mistake_in_a_plugins_file_names_file_place_and_field(folder: Path) ->
                 "AttributeError: "
             ),
         ),
-        ("gone:scenes.txt", 'the annotation format "gone" of the package scenes-reader cannot be'),
         (
             "a-class:scenes.txt",
             (
@@ -129,7 +124,6 @@ def test_a_mistake_in_a_plugins_file_names_file_place_and_field(folder: Path) ->
             "no-pairs:scenes.txt",
             'scenes.txt: the annotation format "no-pairs" must yield (place, record), not "v1"',
         ),
-        ("nothing:scenes.txt", "scenes.txt: has no records"),
         (
             "scenes:captions.jsonl",
             'captions.jsonl: the annotation format "scenes" cannot read it: ValueError: not enough',
@@ -139,7 +133,7 @@ def test_a_mistake_in_a_plugins_file_names_file_place_and_field(folder: Path) ->
             "scene:scenes.txt",
             (
                 'no annotation format is called "scene"; there are tuna, a-class, broken, '
-                "gone, no-pairs, nothing, scenes; "
+                "no-pairs, scenes; "
                 'did you mean "scenes"?'
             ),
         ),
