@@ -1,4 +1,4 @@
-"""The user's configuration file: own prices, models, names of endpoints, and metrics.
+"""The user's configuration file: own prices, models, names of endpoints, judges and metrics.
 
 Only `capeval.toml` in the working directory is read. One in a parent directory, which another
 user may have written, can set neither an address nor the name of a key.
@@ -17,7 +17,7 @@ from capeval.text import nearest, shown
 CONFIG = Path("capeval.toml")
 """In the working directory; it need not exist."""
 
-_TABLES = ("endpoints", "metrics", "models", "prices")
+_TABLES = ("endpoints", "judges", "metrics", "models", "prices")
 
 
 def read_config(file: Path, table: str) -> Mapping[str, Any]:

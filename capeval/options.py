@@ -30,8 +30,8 @@ from capeval.errors import UsageError
 from capeval.text import cut, describe
 
 INPUTS, JUDGE, MODEL, FRAMES = "Inputs", "Judge", "Model", "Frames"
-MACHINES, LIMITS, OUTPUT = "Several machines", "Limits", "Output"
-PANELS = (None, INPUTS, JUDGE, MODEL, FRAMES, MACHINES, LIMITS, OUTPUT)
+LIMITS, OUTPUT = "Limits", "Output"
+PANELS = (None, INPUTS, JUDGE, MODEL, FRAMES, LIMITS, OUTPUT)
 """The headings of the help, in their order; None is typer's own."""
 
 FRACTION = "Also a number: 0.01 means 1%, and 1 means one."
@@ -270,8 +270,7 @@ class CallOptions:
     runs : The folder of the runs.
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
-    max_cost : The most that this command may spend, in US dollars; it then asks for no
-        confirmation.
+    max_cost : Spend at most this, without asking.
     api_key : Of the endpoint. By default OPENAI_API_KEY, or the variable that the catalogue names.
     cache : SQLite file of replies. By default in the user's cache folder.
     """
@@ -279,8 +278,8 @@ class CallOptions:
     _: KW_ONLY
     runs: str | Path = python_only("runs")
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
-    timeout: float = option(120.0, panel=LIMITS, metavar="SECONDS", min=0.1, max=86_400)
-    max_cost: float | None = option(None, panel=LIMITS, metavar="DOLLARS", min=0)
+    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
+    max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
     api_key: str | None = python_only(None, shown=False)
     cache: str | Path | None = python_only(None)
 
@@ -291,7 +290,7 @@ class ModelOptions(CallOptions):
 
     Parameters
     ----------
-    only : Only these indexes.
+    only : Only these videos.
     limit : Only the first N videos.
     """
 

@@ -105,10 +105,12 @@ def listed(things: Iterable[object], limit: int = 5) -> str:
 def counted(count: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun.
 
-    >>> counted(1, "video"), counted(1000, "video"), counted(2, "reply", "replies")
+    >>> counted(1, "video"), counted(1000, "video"), counted(2, "reply")
     ('1 video', '1,000 videos', '2 replies')
     """
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+    if not plural:
+        plural = f"{noun[:-1]}ies" if noun.endswith("ly") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def nearest(value: Any, valid: Sequence[str]) -> str:

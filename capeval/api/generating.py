@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from capeval.api.asking_session import AskingSession
+from capeval.api.asking_session import AskingSession, Phrases
+from capeval.api.long_work import finished
 from capeval.api.sync_async import blocking
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.prompting import load_caption_prompts
@@ -31,14 +32,19 @@ async def generate_async(options: GenerateOptions) -> Generation:
     EndpointRefused, EndpointDown, BudgetReached
         Generating had to stop; what was done is kept.
     """
-    async with open_generating(options) as session:
-        generation = await session.run(options.progress)
-    if generation.stopped:
-        raise generation.stopped
+    (generation,) = await finished(open_generating(options), options.progress)
     return generation
 
 
 generate = blocking(generate_async)
+
+_PHRASES = Phrases(
+    to_do="caption",
+    replies=("caption", "captions"),
+    outdated="captioned again: the prompt or the video file has changed, or the caption is empty",
+    then="Judge them: capeval judge",
+    detail="annotated",
+)
 
 
 @asynccontextmanager
@@ -70,7 +76,9 @@ async def open_generating(
             lambda: opened.meter.spent,
             wanted=wanted,
         )
-        yield AskingSession(work, opened)
+        prompt = work.settings["prompt"]["source"]
+        seen = f"frames {work.settings['frames']} by {work.settings['decoder']}, prompt {prompt}"
+        yield AskingSession(work, opened, _PHRASES, seen)
 
 
 def _wanted(options: GenerateOptions, prompt: str | None) -> Wanted:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from capeval.api import Notices, ignore
+from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.sync_async import blocking
-from capeval.errors import CapevalError, InputError, UsageError
+from capeval.api.targets import Target, Targets
+from capeval.errors import BudgetReached, EndpointDown, InputError, UsageError
 from capeval.files.reading import reading
 from capeval.judging.estimate import JudgingEstimate
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
@@ -18,34 +20,13 @@ from capeval.judging.run import JudgingPlan, JudgingWork
 from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
-from capeval.runs.folder import RunFolder
-from capeval.runs.resolve import find_captions, is_taken, why_left_out
-from capeval.runs.sources import (
-    SAMPLE,
-    Source,
-    from_file,
-    from_memory,
-    from_run,
-    run_name,
-    sample_captions,
-)
+from capeval.runs.resolve import why_left_out
+from capeval.runs.sources import Source, from_memory
 from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.result import VideoScore
 from capeval.text import Loss, counted, listed
-
-
-@dataclass(frozen=True)
-class Target:
-    """Captions to judge, loaded when they are needed: hundreds of runs may not fit in memory.
-
-    `named` is False for a run that the user did not name: if it cannot be read, it is left out.
-    """
-
-    name: str
-    load: Callable[[], Source]
-    named: bool = True
 
 
 @dataclass(frozen=True)
@@ -61,7 +42,7 @@ class Judged:
     scores: Scores
     file: Path | None
     unscored: dict[str, str]
-    stopped: CapevalError | None
+    stopped: BudgetReached | EndpointDown | None
     not_reached: int = 0
 
     def without_videos(self) -> Judged:
@@ -90,17 +71,15 @@ async def judge_async(options: JudgeOptions) -> Scores:
     >>> scores.counts.captioned, scores.counts.scored
     (1, 1)
     """
-    async with open_judging(options, [_target(options)], on_notice=options.on_notice) as session:
-        async for result in session.results(options.progress):
-            if result.stopped:
-                raise result.stopped
+    opening = open_judging(options, [_target(options)], on_notice=options.on_notice)
+    (result,) = await finished(opening, options.progress)
     return result.scores
 
 
 judge = blocking(judge_async)
 
 
-class JudgingSession:
+class JudgingSession(LongWork[Judged]):
     """One judge and the targets that it judges, one after the other."""
 
     def __init__(
@@ -112,16 +91,18 @@ class JudgingSession:
     ) -> None:
         self._options, self._on_notice = options, on_notice
         self.opened, self.targets = opened, list(targets)
-        self.left_out: list[str] = []
+        self.title, self.model = f"Judge: {opened.title}", opened.judge.name
+        self.meter, self.thinks = opened.meter, opened.thinks
+        self.caches_replies = opened.offline is not None
         self._reported: set[str] = set()
 
-    async def estimate(self) -> tuple[JudgingEstimate, dict[str, int]]:
-        """Check every target and return the expected cost, and the captions to judge by name.
+    async def estimate(self) -> Estimate:
+        """Check every target and return what there is to judge, and the expected cost.
 
-        A faulty run that was not named is left out of the targets, and `left_out` says why; if
-        there is no other, its `InputError` or `UsageError` is raised. Nothing is called or written.
+        A faulty run that was not named is left out, with a notice; if there is no other, its
+        `InputError` or `UsageError` is raised. Nothing is called or written.
         """
-        total, todo = JudgingEstimate(cost=0.0), {}
+        total, todo = JudgingEstimate(cost=0.0), dict[str, int]()
         faults: dict[str, InputError | UsageError] = {}
         for target in self.targets:
             try:
@@ -139,9 +120,24 @@ class JudgingSession:
             total += await work.estimate(plan)
         if faults and not todo:
             raise next(iter(faults.values()))
-        self.left_out = [why_left_out(*fault) for fault in faults.items()]
+        for name, why in faults.items():
+            self._on_notice(Loss(why_left_out(name, why)))
         self.targets = [target for target in self.targets if target.name not in faults]
-        return total, todo
+        usage, judge = total.usage, self.opened.judge
+        lines = [f"{name}: {counted(count, 'caption')} to judge" for name, count in todo.items()]
+        lines += [
+            f"  {stage:<9} {part.calls:>9,} calls, about {part.input_tokens:,} tokens in, "
+            f"{part.output_tokens:,} out"
+            for stage, part in total.stages.items()
+        ]
+        details = {
+            "judge": judge.name,
+            "reasoning": judge.reasoning,
+            "reasoning_tokens": "not estimated" if self.thinks else 0,
+            "runs": todo,
+            "stages": {stage: part.model_dump() for stage, part in total.stages.items()},
+        }
+        return Estimate(usage.calls, usage, total.cost, lines, details, [*todo])
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
         """Judge the targets and yield the result of each; the last may have been stopped."""
@@ -165,6 +161,16 @@ class JudgingSession:
             yield Judged(source.name, scores, file, left, finished.stopped, missing)
             if finished.stopped:
                 return
+
+    def left(self, result: Judged) -> list[Left]:
+        """Return the captions without verdicts."""
+        captioned = result.scores.counts.captioned
+        labels, missing = JudgingWork.labels, result.not_reached
+        return [Left(result.name, labels, result.unscored, captioned, missing, result.stopped)]
+
+    def written(self, result: Judged) -> list[str]:
+        """Return the file of the scores."""
+        return [str(result.file)] if result.file else []
 
     def _work(self, source: Source) -> JudgingWork:
         o = self._options
@@ -220,45 +226,18 @@ async def open_judging(
         yield JudgingSession(options, targets, opened, on_notice)
 
 
+def targets_of(options: JudgeOptions) -> Targets:
+    """Return what finds the targets of a judge's options."""
+    annotations = options.annotations
+    path = str(annotations) if isinstance(annotations, str | Path) else None
+    return Targets(Path(options.runs), path, options.ignore_unknown, options.run)
+
+
 def targets_named(
-    names: Sequence[str],
-    options: JudgeOptions,
-    *,
-    on_notice: Callable[[str], None] = lambda _: None,
+    names: Sequence[str], options: JudgeOptions, *, on_notice: Notices = ignore
 ) -> list[Target]:
     """Return what `capeval judge NAME ...` judges; without a name every run, or the sample."""
-    runs = Path(options.runs)
-    if options.run is not None and len(names) != 1:
-        raise UsageError("--run names the run of one captions file; name that file alone")
-    if names:
-        targets = [target for name in names for target in _targets_for(name, options)]
-    else:
-        mine = [run for run in RunFolder.all(runs) if not run.name.startswith(f"{SAMPLE}-")]
-        targets = [replace(_run(run, options), named=False) for run in mine]
-    if not targets:
-        if options.annotations not in (None, SAMPLE):
-            raise UsageError("name the captions that --annotations are for")
-        on_notice(f"You have no run of your own under {runs}/: judging the bundled sample.")
-        targets = _sample(options)
-    name, count = Counter(target.name for target in targets).most_common(1)[0]
-    if count > 1:
-        raise UsageError(f"{count} of the captions files would become the run {name!r}")
-    return targets
-
-
-def _targets_for(name_or_path: str | Path, options: JudgeOptions) -> list[Target]:
-    runs = Path(options.runs)
-    if name_or_path == SAMPLE and not is_taken(SAMPLE, runs):
-        if options.annotations not in (None, SAMPLE):
-            raise UsageError("the sample has its own annotations; omit --annotations")
-        return _sample(options)
-    found = find_captions(name_or_path, runs)
-    if isinstance(found, Path):
-        name = found.stem if options.run is None else options.run
-        return [_file(found, _path(options), name, options)]
-    if options.run and options.run != found.name:
-        raise UsageError(f"{name_or_path} is a run already; --run names that of a captions file")
-    return [_run(found, options)]
+    return targets_of(options).named(names, "judging", on_notice)
 
 
 def _target(options: JudgeOptions) -> Target:
@@ -267,7 +246,7 @@ def _target(options: JudgeOptions) -> Target:
     if isinstance(captions, str | Path):
         if annotations is not None and not isinstance(annotations, str | Path):
             raise UsageError("with captions in a file, name the annotations' file")
-        targets = _targets_for(captions, options)
+        targets = targets_of(options).of(captions)
         if len(targets) > 1:
             raise UsageError("name one of the sample's runs: " + ", ".join(t.name for t in targets))
         return targets[0]
@@ -282,34 +261,3 @@ def _target(options: JudgeOptions) -> Target:
         ignore_unknown=options.ignore_unknown,
     )
     return Target(options.run or "captions", load)
-
-
-def _file(path: Path, annotations: str | None, name: str, options: JudgeOptions) -> Target:
-    if name.startswith(f"{SAMPLE}-") and annotations != SAMPLE:
-        raise UsageError(
-            f"{path}: run names that begin with {SAMPLE}- are the bundled sample's; "
-            "choose another with --run"
-        )
-    load = partial(
-        from_file,
-        path,
-        annotations,
-        runs=Path(options.runs),
-        name=name,
-        ignore_unknown=options.ignore_unknown,
-    )
-    return Target(run_name(name), load)
-
-
-def _run(run: RunFolder, options: JudgeOptions) -> Target:
-    load = partial(from_run, run, _path(options), ignore_unknown=options.ignore_unknown)
-    return Target(run.name, load)
-
-
-def _sample(options: JudgeOptions) -> list[Target]:
-    return [_file(path, SAMPLE, name, options) for name, path in sample_captions().items()]
-
-
-def _path(options: JudgeOptions) -> str | None:
-    annotations = options.annotations
-    return str(annotations) if isinstance(annotations, str | Path) else None

@@ -28,7 +28,6 @@ def leaderboard(o: LeaderboardOptions) -> Leaderboard:
         A named run cannot be shown, there is no run at all, or `out` cannot be written.
     """
     runs, out = Path(o.runs), None if o.out is None else Path(o.out)
-    form = o.format if out is None else form_for(out, o.format)
     if o.questions:
         named = [find_grades(run, runs) for run in o.judged_runs]
         if out is not None:
@@ -45,5 +44,5 @@ def leaderboard(o: LeaderboardOptions) -> Leaderboard:
             o.judged_runs, runs=runs, annotations=o.annotations, published=o.published
         )
     if out is not None:
-        write_output(out, rendered_leaderboard(board, form, by=by) + "\n")
+        write_output(out, rendered_leaderboard(board, form_for(out, "table"), by=by) + "\n")
     return board

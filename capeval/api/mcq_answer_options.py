@@ -6,7 +6,7 @@ from typing import Literal
 
 from capeval.api import FilePath
 from capeval.captioners.options import CaptionerOptions
-from capeval.options import FRAMES, INPUTS, MACHINES, declares, option
+from capeval.options import FRAMES, INPUTS, MODEL, declares, option
 
 
 @declares
@@ -15,28 +15,25 @@ class AnswerOptions(CaptionerOptions):
 
     Parameters
     ----------
+    model : As for `capeval generate`.
+    base_url : An OpenAI-compatible server.
     questions : TUNA-MCQ, TOMATO or Video-MME as published, or your own as JSON lines.
-    where : Only questions with this tag, such as motion_type=count.
-    only : Only the questions with these ids.
+    where : Only questions with this tag, such as task=count.
+    only : Only these questions.
     limit : Only the first N questions.
-    videos : The folder of the videos. By default videos/ in or next to the questions, else their
-        folder.
-    subtitles : A folder of subtitles (SRT or VTT), named as the videos.
-    run : The name of the run. By default MODEL@SETTINGS.
-    frames : The frames to take, as for generate. By default the benchmark's: 16 for TOMATO; for
-        others the catalogue's, 32 for most.
-    shuffle : Show the frames in a random order, drawn with --seed.
-    single : Show one frame: first, middle, random (with --seed), an index from 0, or column:NAME
-        for an index in the questions' own column.
+    videos : Their folder. By default videos/ in or next to the questions, else their folder.
+    subtitles : SRT or VTT files, named as the videos.
+    run : The run's name. By default MODEL@SETTINGS.
+    frames : As for generate. By default the benchmark's: 16 for TOMATO, else the catalogue's.
+    shuffle : Show the frames in random order (see --seed).
+    single : Show one frame: first, middle, random (see --seed), an index from 0, or column:NAME,
+        the questions' own.
     blind : Ask without the video.
-    symbols : What options are called: letters or numbers.
-    likelihood : Also store how likely each option is, for models in this process.
-    max_new_tokens : Tokens a reply may have. By default the catalogue's, 1024 for most.
-    temperature : Above 0, replies are sampled. By default the catalogue's, 0 for most.
-    batch_size : Questions at a time on a device: a number or auto.
-    seed : The seed of --shuffle, --single random, and replies that are sampled in this process.
-    allow_damaged : Ask about what is left of videos that do not decode cleanly.
-    shard : Do part I of N; the last part to finish writes the run.
+    symbols : Name options by letters or numbers.
+    likelihood : Store each option's likelihood (local models).
+    batch_size : Questions at a time on a GPU.
+    seed : The seed of random frames and of sampling.
+    shard : Do part I of N; the last merges all.
     """
 
     questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
@@ -49,6 +46,6 @@ class AnswerOptions(CaptionerOptions):
     shuffle: bool = option(False, panel=FRAMES)
     single: str | None = option(None, panel=FRAMES, metavar="WHICH")
     blind: bool = option(False, panel=FRAMES)
-    symbols: Literal["letters", "numbers"] = option("letters", metavar="KIND")
-    likelihood: bool = option(False)
-    shard: str | None = option(None, panel=MACHINES, metavar="I/N")
+    symbols: Literal["letters", "numbers"] = option("letters", panel=MODEL, metavar="KIND")
+    likelihood: bool = option(False, panel=MODEL)
+    shard: str | None = option(None, panel=INPUTS, metavar="I/N")

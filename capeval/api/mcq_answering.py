@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-from capeval.api.asking_session import AskingSession
+from capeval.api.asking_session import AskingSession, Phrases
+from capeval.api.long_work import finished
 from capeval.api.mcq_answer_options import AnswerOptions
 from capeval.api.sync_async import blocking
 from capeval.captioners.selection import choose_model, open_captioner
@@ -29,8 +31,6 @@ from capeval.schema.question import Question, Response
 from capeval.text import counted, listed
 from capeval.video import FrameReader, open_reader
 
-# Tokens of a letter or a short sentence; models that reason write more.
-_REPLY_TOKENS = 16
 Notices = Callable[[str], None]
 
 
@@ -45,14 +45,22 @@ async def mcq_answer_async(options: AnswerOptions) -> Answers:
     EndpointRefused, EndpointDown, BudgetReached
         Answering had to stop; what was done is kept.
     """
-    async with open_answering(options) as session:
-        answers = await session.run(options.progress)
-    if answers.stopped:
-        raise answers.stopped
+    (answers,) = await finished(open_answering(options), options.progress)
     return answers
 
 
 mcq_answer = blocking(mcq_answer_async)
+
+_PHRASES = Phrases(
+    to_do="ask",
+    replies=("reply", "replies"),
+    outdated="asked again: the question or its video, subtitles or frame has changed",
+    then="Grade them: capeval mcq grade",
+    detail="without_subtitles",
+    # Of a letter or a short sentence; models that reason write more.
+    tokens=16,
+    by_path=True,
+)
 
 
 @asynccontextmanager
@@ -83,7 +91,15 @@ async def open_answering(
             lambda: opened.meter.spent,
             asking=asking,
         )
-        yield AskingSession(work, opened, written=_REPLY_TOKENS)
+        yield AskingSession(work, opened, _PHRASES, _seen(options, work.settings))
+
+
+def _seen(options: AnswerOptions, settings: Mapping[str, Any]) -> str:
+    """Return what the model sees, in words."""
+    policies = settings["frames"]
+    frames = policies if isinstance(policies, str) else ", ".join(map(str, policies.values()))
+    view = "no frames" if options.blind else f"frames {frames}"
+    return f"{view}{' shuffled' if options.shuffle else ''}, prompts {settings['prompt']['set']}"
 
 
 def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:

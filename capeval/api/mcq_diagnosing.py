@@ -25,7 +25,6 @@ def mcq_temporal(o: McqTemporalOptions) -> TemporalResult:
     """
     given = {role: getattr(o, role) for role in ROLES if getattr(o, role) is not None}
     files = {role: find_grades(run, Path(o.runs)) for role, run in given.items()}
-    form = o.format if o.out is None else form_for(Path(o.out), o.format)
     if o.out is not None:
         check_output(Path(o.out), _read_for([*files.values()]))
     result = temporal_result(
@@ -35,6 +34,7 @@ def mcq_temporal(o: McqTemporalOptions) -> TemporalResult:
         seed=o.seed,
     )
     if o.out is not None:
+        form = form_for(Path(o.out), "table")
         write_output(Path(o.out), rendered_temporal(result, form) + "\n")
     return result
 

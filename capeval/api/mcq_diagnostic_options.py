@@ -2,13 +2,10 @@
 
 from dataclasses import KW_ONLY
 from functools import partial
-from typing import Literal
 
 from capeval.api import FilePath
 from capeval.api.run_options import runs_option
-from capeval.options import INPUTS, OUTPUT, declares, option
-
-TableFormat = Literal["table", "markdown", "latex", "csv", "json"]
+from capeval.options import INPUTS, OUTPUT, declares, option, python_only
 
 _role = partial(option, None, panel=INPUTS, metavar="RUN")
 
@@ -27,7 +24,6 @@ class McqTemporalOptions:
         task_type (Video-MME).
     resamples : Bootstrap resamples of videos.
     seed : The seed of the resamples.
-    format : The format: table, markdown, latex, csv or json.
     out : Write the result to this file, in the format of its suffix: .csv, .json, .md, .tex or
         .txt.
     """
@@ -39,8 +35,7 @@ class McqTemporalOptions:
     shuffled: FilePath | None = _role()
     by: str | None = option(None, metavar="TAG")
     # With fewer, the ends of a 95% interval would be single resamples.
-    resamples: int = option(10_000, metavar="N", min=99)
+    resamples: int = python_only(10_000, min=99)
     seed: int = option(0, metavar="N", min=0)
-    format: TableFormat = option("table", metavar="FORMAT", panel=OUTPUT)
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     runs: FilePath = runs_option()

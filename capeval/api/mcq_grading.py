@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from capeval.api import Notices
+from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.meter import Meter
 from capeval.mcq.benchmark_files import benchmark_files
 from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
@@ -38,6 +40,7 @@ from capeval.mcq.responses import (
 from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
+    MODEL_FAILED,
     Asked,
     Convention,
     Decision,
@@ -48,7 +51,7 @@ from capeval.mcq.strategies import (
 from capeval.options import takes
 from capeval.reporting.formats import FORM_OF_SUFFIX, Format, form_for, rendered
 from capeval.reporting.mcq_tables import grades_headline, grades_page
-from capeval.runs.engine import Progress
+from capeval.runs.engine import Labels, Progress
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Question, Response
 from capeval.schema.usage import Usage
@@ -68,11 +71,14 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
     EndpointError, BudgetReached
         The model that reads replies cannot be called any more. Its replies so far are kept.
     """
-    async with open_grading(o, on_notice=o.on_notice) as session:
-        return await session.grades(o.progress)
+    (grades,) = await finished(open_grading(o, on_notice=o.on_notice), o.progress)
+    return grades
 
 
 mcq_grade = blocking(mcq_grade_async)
+
+
+_LABELS = Labels("reading", "reply", "read", "unread")
 
 
 @dataclass
@@ -87,7 +93,7 @@ class _Pass:
         return [one for one in self.decisions if one is not None]
 
 
-class GradingSession:
+class GradingSession(LongWork[Grades]):
     """Responses that were read from their files, and the replies that are left to a model."""
 
     def __init__(self, o: GradeOptions, asker: Asker | None, on_notice: Notices) -> None:
@@ -102,6 +108,9 @@ class GradingSession:
             read = [source, *([] if o.questions is None else [Path(o.questions)])]
             check_output(self.out, read)
         self._o, self.asker = o, asker
+        self.meter = asker.meter if asker else Meter()
+        if asker:
+            self.title, self.model = f"Reader of replies: {o.llm}", o.llm or ""
         self._questions = None if o.questions is None else load_questions(o.questions, on_notice)
         loaded = load_responses(source, on_notice, self._questions)
         if self._questions is None:
@@ -164,13 +173,17 @@ class GradingSession:
                 ]
         return found
 
-    async def estimate(self) -> ReadingEstimate:
+    async def estimate(self) -> Estimate:
         """Return what the model that reads replies is expected to cost; calls nothing."""
-        if self.asker is None:
-            return ReadingEstimate(0, Usage(), 0.0)
-        # What the estimate takes from the cache is not counted twice.
-        offline = self.asker.offline()
-        return await estimate_reading(self._todo, ModelReader(offline, self._o.llm or ""))
+        found = ReadingEstimate(0, Usage(), 0.0)
+        if self.asker is not None:
+            # What the estimate takes from the cache is not counted twice.
+            offline = self.asker.offline()
+            found = await estimate_reading(self._todo, ModelReader(offline, self.model))
+        replies = counted(found.replies, "reply", "replies")
+        lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
+        calls, details = found.usage.calls, {"replies": found.replies}
+        return Estimate(calls, found.usage, found.cost, lines, details)
 
     async def _read(self, progress: Progress | None) -> None:
         if self.asker is None or not self._todo:
@@ -185,7 +198,7 @@ class GradingSession:
             self._todo, reader, record, concurrency=self._o.max_concurrency, progress=progress
         )
 
-    async def grades(self, progress: Progress | None = None) -> Grades:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Grades]:
         """Have a model read what the rules do not, count, and write `out`."""
         o = self._o
         await self._read(progress)
@@ -223,7 +236,17 @@ class GradingSession:
             write_output(self.out, _written(found, self._form) + "\n")
         for file, text in self._submission.items():
             write_output(file, text)
-        return found
+        yield found
+
+    def left(self, result: Grades) -> list[Left]:
+        """Return the replies that the model failed to read."""
+        failed = result.decided_by.get(MODEL_FAILED, 0)
+        return [Left("grades", _LABELS, {}, len(self._responses), failed)]
+
+    def written(self, result: Grades) -> list[str]:  # noqa: ARG002 - the same for all
+        """Return the grades' file, and that in a benchmark's own layout."""
+        files = [self.out, self._o.out if self._o.layout else None]
+        return [str(file) for file in files if file is not None]
 
 
 @asynccontextmanager
@@ -293,11 +316,8 @@ def _count_missing(loaded: Sequence[Response], source: Path, on_notice: Notices)
 def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
     """Return the strategy of the headline and the convention."""
     convention = CONVENTIONS[o.convention] if o.convention else None
-    if o.select is None:
-        return strategy(convention.select if convention else "exact"), convention
-    if o.select == ALL:
-        return strategy(convention.select if convention else "exact"), convention
-    return strategy(o.select), convention
+    named = None if o.select == ALL else o.select
+    return strategy(named or (convention.select if convention else "exact")), convention
 
 
 def _model(responses: Sequence[Response], on_notice: Notices) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from capeval.api import FilePath, Notices
 from capeval.api.run_options import on_notice_option, out_option, runs_option, seed_option
-from capeval.options import INPUTS, JUDGE, LIMITS, OUTPUT, declares, option, python_only, required
+from capeval.options import JUDGE, LIMITS, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
     from capeval.llm.types import ChatClient
@@ -19,46 +19,44 @@ class GradeOptions:
 
     Parameters
     ----------
-    responses : A run of `capeval mcq answer`; a responses.jsonl; a filled template of Video-MME;
-        results of TOMATO's code. The grades of a run go to its folder.
-    questions : What was asked, to count questions without a response.
-    where : Only questions with this tag, such as motion_type=count. Then grades.json is not
-        written into the run's folder.
-    model : The model's name. By default as the responses have it.
-    cap_run : A judged run of the same model's captions, whose F1 is shown beside TUNA-MCQ.
-    select : How replies become answers: exact, exact+random, exact+llm,
-        likelihood-symbol, tomato and others, or all of them side by side. By default exact.
+    responses : A run of `capeval mcq answer`, a responses.jsonl, a filled template of Video-MME, or
+        results of TOMATO's code.
+    questions : What was asked, to count missing responses.
+    where : Only questions with this tag, such as task=count. Then grades.json is not written into
+        the run's folder.
+    model : The model's name. By default as in the responses.
+    cap_run : A judged run of its captions, for F1 beside TUNA-MCQ.
+    select : How replies become answers: exact, exact+random, exact+llm, likelihood-symbol, tomato
+        and others, or all of them. By default exact.
     convention : Grade as a benchmark's own code does.
-    by : Tags to group questions by. By default those of the benchmark, or all tags of own
-        questions.
+    by : Tags to group by. By default the benchmark's.
     llm : A chat model that reads replies, for exact+llm and tomato.
-    base_url : An OpenAI-compatible endpoint of that model. By default OPENAI_BASE_URL.
+    base_url : Its OpenAI-compatible server. By default OPENAI_BASE_URL.
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
-    max_cost : Stop calling after this many US dollars.
+    max_cost : Spend at most this, without asking.
     api_key : Of the endpoint. By default OPENAI_API_KEY.
     cache : SQLite file of replies. By default in the user's cache folder.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every reply that the chat model reads.
     resamples : Bootstrap resamples of videos.
-    layout : The layout of `out`, a benchmark's own instead of grades: video-mme is the filled
-        template for submission, tomato the folder of results.
+    layout : Write --out as a benchmark does: video-mme (its template) or tomato (its folder).
     """
 
     responses: FilePath = required(positional=True, metavar="RUN")
     _: KW_ONLY
-    questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
-    where: Collection[str] = option((), panel=INPUTS, metavar="TAG=VALUE")
+    questions: FilePath | None = option(None, metavar="PATH")
+    where: Collection[str] = option((), metavar="TAG=VALUE")
     model: str | None = option(None, metavar="NAME")
-    cap_run: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
+    cap_run: FilePath | None = option(None, metavar="RUN")
     select: str | None = option(None, metavar="NAME")
     convention: Literal["tuna", "tomato", "video-mme"] | None = python_only(None)
     by: Collection[str] = option((), metavar="TAG", commas=True)
     llm: str | None = option(None, panel=JUDGE, metavar="NAME")
     base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
-    timeout: float = option(120.0, panel=LIMITS, metavar="SECONDS", min=0.1, max=86_400)
-    max_cost: float | None = option(None, panel=LIMITS, metavar="DOLLARS", min=0)
+    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
+    max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
     api_key: str | None = python_only(None, shown=False)
     cache: FilePath | None = python_only(None)
     client: "ChatClient | None" = python_only(None, method="complete")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.metric_chat import OpenChat, open_chat
 from capeval.api.sync_async import blocking
-from capeval.errors import BudgetReached, EndpointDown, UsageError
+from capeval.api.targets import Targets
+from capeval.errors import UsageError
 from capeval.llm.meter import Meter
 from capeval.metrics.inputs import Target, of_candidates, of_source
 from capeval.metrics.options import MetricsOptions
@@ -21,10 +22,8 @@ from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, mak
 from capeval.metrics.run import MetricResult, MetricWork
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
-from capeval.runs.folder import RunFolder
 from capeval.runs.outputs import check_output
-from capeval.runs.resolve import attempt, find_captions, is_taken
-from capeval.runs.sources import SAMPLE, Source, from_file, from_run, run_name, sample_captions
+from capeval.runs.resolve import attempt
 from capeval.schema import Usage
 from capeval.text import Loss, counted, listed
 
@@ -36,11 +35,6 @@ class Measured:
     name: str
     file: Path | None
     results: tuple[MetricResult, ...]
-
-    @property
-    def stopped(self) -> BudgetReached | EndpointDown | None:
-        """Why the work stopped early, if it did."""
-        return next((one.stopped for one in self.results if one.stopped), None)
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
@@ -70,78 +64,58 @@ async def measure_async(o: MetricsOptions) -> tuple[Measured, ...]:
     >>> measured.results[0].summaries["unigram-f1"].value
     1.0
     """
-    async with open_measuring(o, on_notice=o.on_notice) as session:
-        found = [one async for one in session.results(o.progress)]
-    for one in found:
-        if one.stopped:
-            raise one.stopped
-    return tuple(found)
+    return tuple(await finished(open_measuring(o, on_notice=o.on_notice), o.progress))
 
 
 measure = blocking(measure_async)
 
 
-@dataclass
-class MetricsEstimate:
-    """Calls, tokens and US dollars that are expected; `cost` is None without a price."""
-
-    todo: dict[str, dict[str, int]] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = 0.0
-
-
-@dataclass
-class MeasuringSession:
+class MeasuringSession(LongWork[Measured]):
     """Metrics and the captions that they measure, one target after the other."""
 
-    options: MetricsOptions
-    targets: Sequence[Target]
-    metrics: Sequence[Metric]
-    opened: OpenChat | None
-    on_notice: Callable[[str], None]
-    _each: dict[str, float] = field(default_factory=dict)
+    def __init__(
+        self,
+        options: MetricsOptions,
+        targets: Sequence[Target],
+        metrics: Sequence[Metric],
+        opened: OpenChat | None,
+        on_notice: Callable[[str], None],
+    ) -> None:
+        self.options, self.targets, self.metrics = options, targets, metrics
+        self._on_notice = on_notice
+        self.meter = opened.meter if opened else Meter()
+        if opened:
+            self.title, self.model = f"Chat model: {opened.title}", opened.chat.model
+            self.thinks, self.caches_replies = opened.thinks, True
 
-    @property
-    def meter(self) -> Meter:
-        """The meter of the chat model's calls."""
-        return self.opened.meter if self.opened else Meter()
-
-    def estimate(self) -> MetricsEstimate:
-        """Check every target and return what is to do, and its expected cost.
-
-        Nothing is called or written.
-        """
-        found = MetricsEstimate()
+    async def estimate(self) -> Estimate:
+        """Check every target and return what there is to measure, and its expected cost."""
+        todo: dict[str, dict[str, int]] = {}
+        total = Usage()
         for target in self.targets:
             for metric in self.metrics:
                 plan = self._work(target, metric).plan()
                 for changed, count in plan.stale.items():
-                    self.on_notice(
+                    self._on_notice(
                         Loss(
                             f"{target.name}: {counted(count, 'value')} of {metric.name} no longer "
                             f"{'hold' if count > 1 else 'holds'} (the {changed} changed): removed, "
                             "and computed again for the captions that are measured now"
                         )
                     )
-                found.todo.setdefault(target.name, {})[metric.name] = len(plan.todo)
+                todo.setdefault(target.name, {})[metric.name] = len(plan.todo)
                 if metric.uses_chat and plan.todo:
-                    usage = metric.expected(plan.todo)
-                    self._count(found, metric, usage, len(plan.todo))
-        return found
+                    total += metric.expected(plan.todo)
+        lines = [
+            f"{name}: {counted(count, 'caption')} to measure with {metric}"
+            for name, counts in todo.items()
+            for metric, count in counts.items()
+        ]
+        return Estimate(total.calls, total, self._cost(total), lines, {"runs": todo})
 
-    def _count(self, found: MetricsEstimate, metric: Metric, usage: Usage, items: int) -> None:
-        found.usage += usage
-        assert self.opened is not None  # noqa: S101 - chat metrics have one
-        price = self.meter.price(self.opened.chat.model)
-        if not usage.calls:
-            return
-        if price is None:
-            found.cost = None
-            return
-        cost = price.cost(usage)
-        self._each[metric.name] = cost / items
-        if found.cost is not None:
-            found.cost += cost
+    def _cost(self, usage: Usage) -> float | None:
+        price = self.meter.price(self.model) if usage.calls else None
+        return price.cost(usage) if price else None if usage.calls else 0.0
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
         """Measure the targets and yield the result of each system; work may have been stopped."""
@@ -150,16 +124,14 @@ class MeasuringSession:
             is_stopped = False
             for metric in self.metrics:
                 work = self._work(target, metric)
-                if metric.uses_chat and self.meter.cap is not None:
+                is_capped = metric.uses_chat and self.meter.cap is not None
+                if is_capped and (todo := work.plan().todo):
                     # Only as many captions are begun as can be finished.
-                    todo = work.plan().todo
-                    usage = metric.expected(todo)
-                    self._count(MetricsEstimate(), metric, usage, len(todo))
-                    work = self._work(target, metric)
-                finished = await execute(work, progress)
-                for system, result in work.results(finished).items():
+                    work.each = (self._cost(metric.expected(todo)) or 0.0) / len(todo)
+                done = await execute(work, progress)
+                for system, result in work.results(done).items():
                     by_system.setdefault(system, []).append(result)
-                if is_stopped := finished.stopped is not None:
+                if is_stopped := done.stopped is not None:
                     break
             for system, results in by_system.items():
                 yield Measured(system or target.name, target.out, tuple(results))
@@ -168,8 +140,25 @@ class MeasuringSession:
 
     def _work(self, target: Target, metric: Metric) -> MetricWork:
         o = self.options
-        each = self._each.get(metric.name, 0.0)
-        return MetricWork(target, metric, self.meter, only=o.only, limit=o.limit, each=each)
+        return MetricWork(target, metric, self.meter, only=o.only, limit=o.limit)
+
+    def left(self, result: Measured) -> list[Left]:
+        """Return the captions without values, metric by metric."""
+        return [
+            Left(
+                f"{result.name} {one.metric.name}",
+                MetricWork.labels,
+                one.unscored,
+                one.captioned,
+                one.not_reached,
+                one.stopped,
+            )
+            for one in result.results
+        ]
+
+    def written(self, result: Measured) -> list[str]:
+        """Return the file of the values."""
+        return [str(result.file)] if result.file else []
 
 
 @asynccontextmanager
@@ -243,34 +232,13 @@ def _targets(
         ]
     if o.system is not None:
         raise UsageError("--system names the system of --candidates")
-    sources: list[Source] = []
     annotations = None if o.annotations is None else str(o.annotations)
-    runs = Path(o.runs)
-    mine = [run for run in RunFolder.all(runs) if not run.name.startswith(f"{SAMPLE}-")]
-    if not o.captions and mine:
-        load = partial(from_run, annotations_path=annotations, ignore_unknown=o.ignore_unknown)
-        sources += attempt(load, mine, on_notice)
-    elif not o.captions:
-        on_notice(f"You have no run of your own under {runs}/: measuring the bundled sample.")
-    for name in o.captions or (() if mine else (SAMPLE,)):
-        if name == SAMPLE and not is_taken(SAMPLE, runs):
-            if annotations not in {None, SAMPLE}:
-                raise UsageError("the sample has its own annotations; omit --annotations")
-            for run, path in sample_captions().items():
-                sources.append(from_file(path, SAMPLE, runs=runs, name=run))
-            continue
-        found = find_captions(name, runs)
-        ignore = o.ignore_unknown
-        if isinstance(found, Path):
-            run = run_name(found.stem)
-            sources.append(
-                from_file(found, annotations, runs=runs, name=run, ignore_unknown=ignore)
-            )
-        else:
-            sources.append(from_run(found, annotations, ignore_unknown=ignore))
-    name, count = Counter(source.name for source in sources).most_common(1)[0]
-    if count > 1:
-        raise UsageError(f"{count} of the arguments are the run {name!r}")
+    targets = Targets(Path(o.runs), annotations, o.ignore_unknown)
+    found = targets.named(o.captions, "measuring", on_notice)
+    if all(target.named for target in found):
+        sources = [target.load() for target in found]
+    else:
+        sources = attempt(lambda target: target.load(), found, on_notice)
     if out is not None:
         if len(sources) > 1:
             raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")

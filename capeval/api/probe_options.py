@@ -18,15 +18,13 @@ class ProbeOptions(JudgingOptions):
 
     Parameters
     ----------
-    annotations : Annotations (JSON or JSONL) to build probes of, or 'sample' for the bundled ones.
-    count : How many videos to build probes of, or all if there are fewer.
-    seed : The seed of the videos and of the probes. With more videos of the same seed, the probes
-        of fewer stay the same.
-    run : The name of the run that the probes become. By default the stem of the annotations' file.
+    annotations : Annotations to build probes of, or 'sample' for the bundled ones.
+    count : How many videos, or all if there are fewer.
+    seed : The seed of videos and probes.
+    run : The probes' run. By default the annotations' stem.
     runs : The folder of this run. It is not that of other runs, so that no leaderboard ranks it.
     only_build : Write captions.jsonl, annotations.jsonl and labels.csv, and judge nothing.
-    out : Write the result to this file, in the format of its suffix: .csv, .json, .md, .tex or
-        .txt.
+    out : Write the result to this file.
     """
 
     annotations: "str | Path | Sequence[Annotation]" = option(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-from capeval.api.judging import Judged, Target, open_judging
+from capeval.api.judging import Judged, open_judging
+from capeval.api.long_work import finished
 from capeval.api.probe_options import ProbeOptions
 from capeval.api.sync_async import blocking
+from capeval.api.targets import Target
 from capeval.files.annotations import split_format
 from capeval.judging.options import JudgeOptions
 from capeval.options import takes
@@ -37,10 +39,8 @@ async def probe_async(options: ProbeOptions) -> Probing:
         source.build()
         return agreement(source, None)
     chosen, targets = judging_of(options, source)
-    async with open_judging(chosen, targets, on_notice=options.on_notice) as session:
-        async for result in session.results(options.progress):
-            if result.stopped:
-                raise result.stopped
+    opening = open_judging(chosen, targets, on_notice=options.on_notice)
+    (result,) = await finished(opening, options.progress)
     return compared(options, source, result)
 
 

@@ -56,8 +56,6 @@ def sample_frames(o: FramesOptions) -> FrameSet:
         check_output(sheet, [o.video], option="--sheet")
     if sheet is not None and sheet.exists() and not _is_png(sheet):
         raise UsageError(f"{sheet}: exists and is not a PNG; name another file with --sheet")
-    if sheet is not None:
-        check_output(sheet, [o.video], option="--sheet")
     if out is not None and out.is_dir() and any(out.glob("frame_*.png")):
         raise UsageError(f"{out}: already contains frames; name a new folder with --out")
     taken = decoder_named(o.decoder).read(Path(o.video), read_policy(str(o.frames)))

@@ -26,14 +26,13 @@ judged_runs_argument = partial(
 judge_option = partial(
     option,
     None,
-    "Which of several judges: the name of its folder, or the beginning of it.",
+    "Which judge, if several: its folder's name, or the start of it.",
     metavar="NAME",
 )
 annotations_option = partial(
     option,
     None,
-    "Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those that a run "
-    "names.",
+    "Annotations, or 'sample' for the bundled ones. By default those that a run names.",
     metavar="FILE",
 )
 ignore_unknown_option = partial(
@@ -43,8 +42,7 @@ human_option = partial(option, None, "Human ratings or labels.", metavar="FILE")
 columns_option = partial(
     option,
     None,
-    "Which columns of the files are meant, where their names are not capeval's: "
-    "system=model,score=mos.",
+    "Names of columns that differ from capeval's: system=model,score=mos.",
     note="In Python a dict of the files' columns by capeval's names.",
     kind=list[str] | None,
     metavar="NAME=COLUMN",
@@ -82,11 +80,9 @@ class ScoreOptions:
     Parameters
     ----------
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
-    labels : Labels of some captions, to calibrate the scores with, which the run keeps: a file of
-        human labels, or another judge's verdicts (a judged run, a judge's folder or a
-        judgments.jsonl).
-    repeats : Use the first repeats of every video, so many. By default as many as were last asked
-        for.
+    labels : Calibrate with labels of some captions, which the run keeps: a file of human labels, or
+        another judge's verdicts (a judged run, a judge's folder or a judgments.jsonl).
+    repeats : Use only the first N repeats. By default as many as were last requested.
     """
 
     run: FilePath = required(positional=True, metavar="RUN")
@@ -137,7 +133,7 @@ class CompareOptions:
     Parameters
     ----------
     allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
-    fail_under : The smallest difference that passes: f1=-0.5, action.recall=-1.
+    fail_under : The smallest difference to accept: f1=-0.5, action.recall=-1.
     min_coverage : How many annotated videos must be compared: a number, or a share such as 99%.
     resamples : Sign flips for p-values. By default 10,000.
     """
@@ -213,7 +209,6 @@ class LeaderboardOptions:
     questions : Rank graded runs of multiple-choice questions by accuracy.
     by : Tables after the overall one: types, characteristics, domain, complexity or all. CSV
         and JSON contain them all. With questions, the tag whose groups are the columns.
-    format : The format: table, markdown, latex, csv or json.
     published : Add published rows: the TUNA paper's 21 models; with questions, those of TUNA-MCQ,
         TOMATO and a study of answer selection.
     """
@@ -222,9 +217,6 @@ class LeaderboardOptions:
     _: KW_ONLY
     questions: bool = False
     by: str | None = option(None, metavar="TABLES", panel=OUTPUT)
-    format: Literal["table", "markdown", "latex", "csv", "json"] = option(
-        "table", metavar="FORMAT", panel=OUTPUT
-    )
     published: bool = False
     annotations: FilePath | None = annotations_option()
     out: FilePath | None = out_option()
@@ -265,17 +257,16 @@ class CorrelateOptions:
     Parameters
     ----------
     human : Human ratings or labels.
-    metric : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, one metric of it
-        (NAME=PATH:METRIC), or a table (CSV, XLSX) of video_id, system?, and score or a column NAME.
-        One NAME may have several files.
+    metric : A judged run, a judgments.jsonl, a metrics.jsonl, one metric of it (PATH:METRIC), or a
+        table (CSV, XLSX) of video_id, system?, and score or a column NAME. One NAME may have
+        several files.
     metric_columns : Columns of the human file that contain metrics.
-    missing : If a row is not rated, or a rated caption has no score: stop (error) or drop it.
-    raters : How the ratings of several raters are aggregated: mean, median, zmean; or each to
-        keep the raters apart.
+    missing : If a rating or a score is missing: stop (error) or drop the caption.
+    raters : Aggregate raters by mean, median or zmean, or report each.
     protocol : Only the statistics of a published protocol: tuna.
     statistic : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.
     grouping : Only these of pooled, item, within_system, system.
-    published : Add the TUNA paper's table 3 for reference.
+    published : Add the TUNA paper's table 3.
     progress : Shows the progress, with a method `update(status)`.
     """
 

@@ -57,6 +57,7 @@ class ModelEntry(BaseModel):
     base_url: str | None = None
     key: str | None = "OPENAI_API_KEY"
     images: ImageKind = "jpeg"
+    max_side: int | None = Field(default=None, ge=16)
     paper: bool = False
     note: str | None = None
 

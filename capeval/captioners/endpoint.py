@@ -26,7 +26,7 @@ from capeval.tracing import about
 
 _TOO_MANY = {
     "media_io_kwargs": f"without it a server keeps the first {KEPT_BY_DEFAULT} frames of a video; "
-    f"take at most {KEPT_BY_DEFAULT}, or send images with --images jpeg"
+    f'take at most {KEPT_BY_DEFAULT}, or set images = "jpeg" for the model in capeval.toml'
 }
 
 
@@ -166,9 +166,10 @@ async def open_endpoint(
             entry, served = await _served(entry, options, asker, dry_run)
             if offline and served != entry.name:
                 on_notice(f"{asker.base_url} is not asked whether it serves {served}")
+        is_own = options.base_url or entry.has_own_address
         form = ImageForm(
-            options.images or (entry.images if options.base_url else "jpeg"),
-            max_side=options.max_side,
+            options.images or (entry.images if is_own else "jpeg"),
+            max_side=options.max_side or entry.max_side,
         )
         captioner = EndpointCaptioner(
             asker=asker,

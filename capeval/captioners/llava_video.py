@@ -78,7 +78,7 @@ Wording = Literal["published", "tuna"]
 class Preset:
     """The pooling (None keeps the checkpoint's), the time instruction and the precision.
 
-    `dtype` is as after `--dtype`.
+    `dtype` is as in `options` of the catalogue.
     """
 
     pool_mode: PoolMode | None

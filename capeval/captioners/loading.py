@@ -83,9 +83,7 @@ def load_model(
         transformers.logging.disable_progress_bar()
     model = entry.hub or entry.name
     if options.revision and Path(model).is_dir():
-        raise UsageError(
-            f"--revision {options.revision}: {shown(model)} is a folder, not on the hub"
-        )
+        raise UsageError(f"revision {options.revision}: {shown(model)} is a folder, not on the hub")
     with one_line_errors(model):
         source = find_checkpoint(model, options.revision or entry.revision)
         is_llava_video = llava_video.ARCHITECTURE in (source.published.get("architectures") or ())

@@ -8,7 +8,6 @@ from capeval.options import (
     FRAMES,
     INPUTS,
     LIMITS,
-    MACHINES,
     MODEL,
     ModelOptions,
     declares,
@@ -32,25 +31,26 @@ class CaptionerOptions(ModelOptions):
 
     Parameters
     ----------
-    model : A model of the catalogue, hf:ORG/NAME, a folder such as ./ours, or a server's name for
-        its model.
-    base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1.
-    max_new_tokens : Tokens a caption may have. By default the catalogue's, 1024 for most.
-    temperature : Above 0, captions are sampled. By default the catalogue's, 0 for most.
+    model : A model that `capeval models` lists, hf:ORG/NAME, a folder such as ./ours, or the
+        server's name for it.
+    base_url : An OpenAI-compatible server, such as http://localhost:8000/v1.
+    max_new_tokens : The longest reply. By default 1024 for most.
+    temperature : Above 0, replies are sampled. By default 0.
     revision : A commit, tag or branch of the model on the hub. By default the catalogue's, else the
         newest.
     dtype : Precision in this process: auto, bfloat16, float16 or float32. By default auto, which is
         bfloat16 and on a CPU float32.
-    batch_size : Videos at a time on a device: a number or auto.
-    device : The device: cuda, one GPU such as cuda:1, mps or cpu. By default the best available.
-    frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), or
-        qwen-2fps or tuna-2fps, as published code takes them. By default the catalogue's.
-    decoder : The decoder: pyav, or decord to compare with.
-    seed : The seed of captions that are sampled in this process.
-    allow_damaged : Caption what is left of videos that do not decode cleanly.
+    batch_size : Videos at a time on a GPU.
+    device : cuda, cuda:1, mps or cpu. By default the best.
+    frames : 32 (evenly spread), 2fps, auto (2fps below 16 s, else 1fps), or as published:
+        qwen-2fps, tuna-2fps. By default the catalogue's.
+    decoder : pyav, or decord, as in the papers.
+    seed : The seed of sampling in this process.
+    allow_damaged : Use what can be decoded of damaged videos.
     images : How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM).
         By default the catalogue's, jpeg for most.
-    max_side : Shrink frames for an endpoint to this many pixels. By default they are not shrunk.
+    max_side : Shrink frames for an endpoint to this many pixels. By default the catalogue's, where
+        it has one.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     """
@@ -62,8 +62,8 @@ class CaptionerOptions(ModelOptions):
     base_url: str | None = option(None, panel=MODEL, metavar="URL")
     max_new_tokens: int | None = option(None, panel=MODEL, metavar="N", min=1)
     temperature: float | None = option(None, panel=MODEL, metavar="T", min=0, max=5)
-    revision: str | None = option(None, panel=MODEL, metavar="NAME")
-    dtype: Precision | None = option(None, panel=MODEL, metavar="NAME")
+    revision: str | None = python_only(None)
+    dtype: Precision | None = python_only(None)
     batch_size: int | Literal["auto"] = option("auto", panel=MODEL, metavar="N", min=1, max=4096)
     device: str | None = option(None, panel=MODEL, metavar="NAME")
     frames: "str | int | FrameReader | None" = option(
@@ -72,10 +72,10 @@ class CaptionerOptions(ModelOptions):
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
     seed: int = option(0, panel=MODEL, metavar="N", min=0)
     allow_damaged: bool = option(False, panel=FRAMES)
-    images: ImageKind | None = option(None, panel=FRAMES, metavar="KIND")
-    max_side: int | None = option(None, panel=FRAMES, metavar="PIXELS", min=16)
+    images: ImageKind | None = python_only(None)
+    max_side: int | None = python_only(None, min=16)
     max_concurrency: int = option(32, panel=LIMITS, metavar="N", min=1, max=4096)
-    timeout: float = option(300.0, panel=LIMITS, metavar="SECONDS", min=0.1, max=86_400)
+    timeout: float = option(300.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
 
@@ -86,12 +86,11 @@ class GenerateOptions(CaptionerOptions):
 
     Parameters
     ----------
-    annotations : Annotations (JSON or JSONL) that list the videos. By default the bundled sample.
-    prompts : The prompt for every video: a packaged prompt set, or a file. By default the
-        annotations' question where they have one, else tuna-cap-v1.
-    videos : The folder of the videos. By default videos/ next to the annotations, else that folder.
+    annotations : By default those of the bundled sample.
+    prompts : A prompt set or a file. By default the annotations' questions, else tuna-cap-v1.
+    videos : Their folder. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.
-    shard : Do part I of N; the last part to finish writes the run.
+    shard : Do part I of N; the last merges all.
     """
 
     annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
@@ -99,4 +98,4 @@ class GenerateOptions(CaptionerOptions):
     prompts: str | Path | None = option(None, panel=MODEL, metavar="NAME")
     videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
-    shard: str | None = option(None, panel=MACHINES, metavar="I/N")
+    shard: str | None = option(None, panel=INPUTS, metavar="I/N")

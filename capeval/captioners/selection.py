@@ -24,6 +24,7 @@ from capeval.captioners.protocol import OpenCaptioner
 from capeval.config import CONFIG
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.meter import Meter
+from capeval.options import options_of
 from capeval.plugins import blaming
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import RunFolder
@@ -132,7 +133,8 @@ def _refuse(called: str, options: CaptionerOptions, *names: str) -> None:
 
 
 def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    is_typed = name in options_of(CaptionerOptions)
+    return f"--{name.replace('_', '-')}" if is_typed else name
 
 
 def _arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:

@@ -54,9 +54,15 @@ def _root(
             show_default=False,
         ),
     ] = None,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Print only errors, and warnings about money or lost work."
+        ),
+    ] = False,
 ) -> None:
     """Measure how well video-language models describe dense, dynamic video (TUNA-CAP)."""
-    del version  # its callback has dealt with it
+    del version, quiet  # the callback and the commands deal with them
     if debug is not None:
         from capeval.debug_log import start_debug_log
 
@@ -128,7 +134,7 @@ def _internal_error(error: BaseException) -> int:
 
 def _run() -> int:
     try:
-        code: int | None = app(_debug_first(sys.argv[1:]), standalone_mode=False)
+        code: int | None = app(_common_first(sys.argv[1:]), standalone_mode=False)
         if sys.stdout is not None:
             # Otherwise Python would find a closed pipe only at exit.
             sys.stdout.flush()
@@ -141,15 +147,25 @@ def _run() -> int:
     return code or 0
 
 
-def _debug_first(arguments: list[str]) -> list[str]:
-    """Return the arguments with `--debug FILE`, which every command takes, before the command."""
-    for at, argument in enumerate(arguments):
-        if argument == "--":
-            break
-        if argument.startswith("--debug=") or (argument == "--debug" and arguments[at + 1 :]):
-            end = at + (2 if argument == "--debug" else 1)
-            return arguments[at:end] + arguments[:at] + arguments[end:]
-    return arguments
+def _common_first(arguments: list[str]) -> list[str]:
+    """Return the arguments with -q and --debug FILE, which every command takes, before the command.
+
+    >>> _common_first(["judge", "ours", "-q", "--debug", "log", "--", "-q"])
+    ['-q', '--debug', 'log', 'judge', 'ours', '--', '-q']
+    """
+    common: list[str] = []
+    others: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument in ("-q", "--quiet") or argument.startswith("--debug="):
+            common.append(argument)
+        elif argument == "--debug" and (file := next(rest, None)) is not None:
+            common += [argument, file]
+        elif argument == "--":
+            return [*common, *others, argument, *rest]
+        else:
+            others.append(argument)
+    return [*common, *others]
 
 
 def _flush() -> None:

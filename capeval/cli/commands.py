@@ -55,7 +55,7 @@ _COMMANDS = {
     ),
     "judges": (
         "judges_command:judges",
-        "List the judges, their prices and the dates on which they end.",
+        "List the judges, their prices and their retirement dates.",
     ),
     "models": ("resources_command:models", "List the models that `capeval generate` knows."),
     "frames": (
@@ -94,6 +94,8 @@ def _hide_types(command: Any) -> None:
     Newer versions of typer show `<bool>` for a flag and `<list[str]>` next to an argument's name.
     """
     for one in command.get_params(command.context_class(command)):
+        # Who reads this has typed it.
+        one.hidden = one.name == "help" and not isinstance(command, Commands)
         text = "" if one.param_type_name == "argument" or one.is_flag else one.metavar
         text = "..." if one.nargs == -1 else text
         one.display_type_rich = lambda text=text, **_: text

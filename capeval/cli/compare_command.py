@@ -7,23 +7,20 @@ from typing import Annotated, Any
 import typer
 
 from capeval.api.run_options import CompareOptions
-from capeval.cli.options import Full, Json, Quiet, TableFormat, check_format, declared_by
+from capeval.cli.options import declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 
-@declared_by(CompareOptions)
+@declared_by(CompareOptions, "as_json", "form", "full")
 def compare(
     declared: dict[str, Any],
+    output: Output,
     *,
     power: Annotated[
         bool,
-        typer.Option("--power", help="Show the difference of two runs that can be detected."),
+        typer.Option("--power", help="Show the smallest difference that can be detected."),
     ] = False,
-    as_json: Json = False,
-    form: TableFormat = None,
-    full: Full = False,
-    quiet: Quiet = False,
 ) -> None:
     """Compare judged runs over the videos that are scored in all of them: is B better than A?
 
@@ -38,13 +35,11 @@ def compare(
 
     if power and (runs := len(declared["judged_runs"])) > 2:
         raise UsageError(f"--power needs two runs, not {runs}; name two")
-    check_format(form, as_json=as_json)
-    output = Output(quiet=quiet)
     found = comparing.compare(**declared)
-    if as_json:
-        output.json(found)
-    else:
-        print_comparison(found, output.console, form=form or "table", power=power, full=full)
+    form, full = output.table_form, output.full
+    output.show(
+        found, lambda: print_comparison(found, output.console, form=form, power=power, full=full)
+    )
     for line in gate_lines(found):
         output.error(f"capeval: {line}")
     if not all(result.passed for result in found.gates):

@@ -5,25 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from capeval.api.run_options import JudgesOptions
-from capeval.cli.options import Full, Json, declared_by
+from capeval.cli.options import declared_by
 from capeval.cli.output import Output
 
 
-@declared_by(JudgesOptions)
-def judges(declared: dict[str, Any], *, full: Full = False, as_json: Json = False) -> None:
-    """List the judges, their prices and the dates on which they end.
+@declared_by(JudgesOptions, "as_json", "full")
+def judges(declared: dict[str, Any], output: Output) -> None:
+    """List the judges, their prices and their retirement dates.
 
-    Any chat model can judge, also one that is not listed; its price can be given in capeval.toml,
-    as \\[prices."NAME"].
+    Any chat model can judge, listed or not; its price can be set in capeval.toml, as
+    \\[prices."NAME"].
     """
     from capeval.api import judge_listing
     from capeval.reporting.judge_tables import print_judge, print_judges
 
-    output = Output()
     listed = judge_listing.judges(**declared)
-    if as_json:
+    if output.as_json:
         output.json(listed)
     elif declared["name"] is not None:
         print_judge(listed.judges[0], output.console)
     else:
-        print_judges(listed, output.console, full=full)
+        print_judges(listed, output.console, full=output.full)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from capeval.cli.output import Output
 from capeval.errors import UsageError
 from capeval.options import (
     LIMITS,
@@ -20,66 +21,49 @@ from capeval.options import (
     refuse_empty,
 )
 
-Yes = Annotated[
-    bool,
-    typer.Option(
-        "--yes", "-y", help="Do not ask before spending more than $1.", rich_help_panel=LIMITS
-    ),
-]
-MaxFailed = Annotated[
-    str,
-    typer.Option(
-        metavar="SHARE",
-        help="How many may get no result before the exit code is 3: a number, or a share such as "
-        "1%.",
-        rich_help_panel=LIMITS,
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Show what there is to do and its expected cost, and stop.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-Json = Annotated[
-    bool,
-    typer.Option(
-        "--json", help="Print everything as JSON, alone on stdout.", rich_help_panel=OUTPUT
-    ),
-]
-TableFormat = Annotated[
-    Literal["table", "markdown", "latex"] | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="The format of the tables: table, markdown or latex. By default table.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
-Full = Annotated[
-    bool,
-    typer.Option(
-        "--full", help="Print everything, not only the most important.", rich_help_panel=OUTPUT
-    ),
-]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet",
-        "-q",
-        help="Print only errors, and warnings about money or lost work.",
-        rich_help_panel=OUTPUT,
-    ),
-]
+LONG = ("max_failed", "yes", "dry_run", "as_json")
+"""The options of `_SHARED` that all long commands have."""
 
 
-def check_format(form: str | None, *, as_json: bool) -> None:
-    """Refuse --format with --json."""
-    if as_json and form is not None:
-        raise UsageError("--format is for tables, and --json prints none; omit one of them")
+def _flag(*names: str, text: str, panel: str = OUTPUT) -> Any:
+    return Annotated[bool, typer.Option(*names, help=text, rich_help_panel=panel)]
+
+
+def _form(*forms: str) -> Any:
+    text = f"The format of the tables: {', '.join(forms)}. By default table."
+    info = typer.Option(
+        "--format", metavar="FORMAT", help=text, show_default=False, rich_help_panel=OUTPUT
+    )
+    return Annotated[Literal[forms] | None, info]
+
+
+_SHARED: dict[str, tuple[Any, Any]] = {
+    "max_failed": (
+        Annotated[
+            str,
+            typer.Option(
+                metavar="SHARE",
+                help="Accepted failures: a number, or a share such as 1%. By default 0.",
+                show_default=False,
+                rich_help_panel=LIMITS,
+            ),
+        ],
+        "0",
+    ),
+    "yes": (
+        _flag("--yes", "-y", text="Spend more than $1 without asking.", panel=LIMITS),
+        False,
+    ),
+    "dry_run": (
+        _flag("--dry-run", text="Show what is left to do and its cost, and stop."),
+        False,
+    ),
+    "as_json": (_flag("--json", text="Print the whole result as JSON."), False),
+    "form": (_form("table", "markdown", "latex"), None),
+    "form_or_csv": (_form("table", "markdown", "latex", "csv"), None),
+    "full": (_flag("--full", text="Print everything, not only what matters most."), False),
+}
+"""Options that commands share: the type of each for typer, and its default."""
 
 
 def listed(values: Sequence[str] | None, option: str) -> list[str]:
@@ -112,20 +96,21 @@ def column_names(texts: Sequence[str]) -> dict[str, str]:
 
 
 def declared_by(
-    options: type, **parsed: Callable[[Any], Any]
+    options: type, *shared: str, **parsed: Callable[[Any], Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that a class declares, before those of its own.
 
     The command gets the declared values as one dictionary, its first parameter, checked as those of
-    the Python function. `parsed` are functions that read values that are typed as text.
+    the Python function. Its second is the `Output`, which the `shared` options set. `parsed` are
+    functions that read values that are typed as text.
     """
     declared = options_of(options)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = list(inspect.signature(command).parameters.values())[1:]
+        own = list(inspect.signature(command).parameters.values())[2:]
         hints = get_type_hints(command, include_extras=True)
 
-        def call(**typed: Any) -> None:
+        def call(context: typer.Context, **typed: Any) -> None:
             values = {}
             for name, (found, default) in declared.items():
                 label = _name(name, found)
@@ -136,16 +121,23 @@ def declared_by(
                 values[name] = checked(options, name, value, label)
             for name, value in typed.items():
                 refuse_empty(value, f"--{name.replace('_', '-')}")
-            command(values, **typed)
+            how = {name.removesuffix("_or_csv"): typed.pop(name) for name in shared}
+            if how.get("as_json") and how.get("form"):
+                raise UsageError("--format is for tables, and --json prints none; omit one of them")
+            output = Output(quiet=context.find_root().params["quiet"], **how)
+            command(values, output, **typed)
 
+        keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [_parameter(name, *declared[name]) for name in declared]
+        parameters += [one.replace(kind=keyword, annotation=hints[one.name]) for one in own]
         parameters += [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[one.name])
-            for one in own
+            inspect.Parameter(name, keyword, default=_SHARED[name][1], annotation=_SHARED[name][0])
+            for name in shared
         ]
         parameters.sort(key=_place)
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {one.name: one.annotation for one in parameters}
+        context = inspect.Parameter("context", keyword, annotation=typer.Context)
+        call.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
+        call.__annotations__ = {one.name: one.annotation for one in (context, *parameters)}
         paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
         call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
         call.__name__ = command.__name__
@@ -169,10 +161,14 @@ def _value(typed: Any, name: str, found: Option, default: Any) -> Any:
 
 def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
     # Where there is no value by default, the help text says what happens instead.
-    shown = default not in (None, (), MISSING)
+    if isinstance(default, tuple):
+        default = ",".join(default) or None
+    elif isinstance(default, int | float) and found.kind is not bool:
+        default = str(default).removesuffix(".0")
+    shown = found.kind is not bool and default not in (None, MISSING)
     settings: dict[str, Any] = {
-        "help": found.help + _limits(found) + _several(found),
-        "show_default": shown,
+        "help": found.help + _several(found) + (f" By default {default}." if shown else ""),
+        "show_default": False,
         "rich_help_panel": found.panel,
         "metavar": found.metavar,
     }
@@ -182,14 +178,10 @@ def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
         if found.positional
         else typer.Option(_name(name, found), **settings)
     )
-    if default == ():
-        default = None
-    elif default is MISSING:
+    if default is MISSING:
         default = inspect.Parameter.empty
-    elif isinstance(default, tuple):
-        default = list(default)
-    elif isinstance(default, int | float) and found.kind is not bool:
-        default = str(default).removesuffix(".0")
+    elif default is not None and found.kind in (list[str], list[str] | None):
+        default = default.split(",")
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -198,22 +190,11 @@ def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
     )
 
 
-def _limits(found: Option) -> str:
-    """Return the limits of a number for the help; that it is at least 0 or 1 goes without saying.
-
-    >>> _limits(Option(min=1, max=4096)), _limits(Option(min=16)), _limits(Option(min=1))
-    (' 1 to 4,096.', ' At least 16.', '')
-    """
-    if found.max is not None:
-        return f" {found.min:,} to {found.max:,}."
-    return f" At least {found.min:,}." if found.min is not None and found.min > 1 else ""
-
-
 def _several(found: Option) -> str:
     """Return how several values are given, for the help of an option that takes them."""
     if found.positional or found.kind not in (list[str], list[str] | None):
         return ""
-    return " Repeatable, or separated by commas." if found.commas else " Repeatable."
+    return " Comma-separated." if found.commas else " Repeatable."
 
 
 def _place(parameter: inspect.Parameter) -> int:

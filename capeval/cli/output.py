@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +13,28 @@ from capeval.text import Loss, one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from capeval.reporting.formats import Format
 
+
+@dataclass(frozen=True)
 class Output:
-    """Prints for one command; if it is `quiet`, only errors, JSON and each `Loss`."""
+    """Prints for one command as its options say; if `quiet`, only errors, JSON and each `Loss`.
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
+    With --json or --format, stdout has the JSON or the tables alone, and lines go to stderr.
+    """
+
+    quiet: bool = False
+    as_json: bool = False
+    form: Format | None = None
+    full: bool = False
+    yes: bool = False
+    dry_run: bool = False
+    max_failed: str = "0"
+
+    @property
+    def table_form(self) -> Format:
+        """The format of tables."""
+        return self.form or "table"
 
     @cached_property
     def console(self) -> Console:
@@ -25,17 +43,43 @@ class Output:
 
         return Console(quiet=self.quiet)
 
+    def show(self, value: Any, tables: Callable[[], object]) -> None:
+        """Print JSON values or a pydantic model with --json, else call what prints its tables."""
+        if self.as_json:
+            self.json(value)
+        else:
+            tables()
+
+    def text(self, text: str) -> None:
+        """Print a text as it is, such as tables in Markdown."""
+        if not self.quiet:
+            sys.stdout.write(text + "\n")
+
     def line(self, text: str) -> None:
         """Print a line of the result."""
         if not self.quiet:
+            stream = sys.stderr if self.as_json or self.form is not None else sys.stdout
             # Columns are padded with spaces, which `one_line` would join.
-            sys.stdout.write(" ".join(map(_clean, text.split(" "))) + "\n")
+            stream.write(" ".join(map(_clean, text.split(" "))) + "\n")
+
+    def lost(self, text: str) -> None:
+        """Print a line of the result about money or lost work; if the command is quiet, too."""
+        if self.quiet:
+            self.error(f"capeval: {text}")
+        else:
+            self.line(text)
 
     def json(self, value: Any) -> None:
-        """Print JSON values or a pydantic model, alone on stdout."""
+        """Print JSON values, their text or a pydantic model, alone on stdout.
+
+        Nothing in their texts can act on a terminal.
+        """
+        from capeval.files.jsonl import dumps, printable_json
+
         if hasattr(value, "model_dump"):
             value = value.model_dump(mode="json")
-        print_json(value)
+        text = value if isinstance(value, str) else dumps(value, indent=1)
+        sys.stdout.write(printable_json(text) + "\n")
 
     def notice(self, text: str) -> None:
         """Print a notice on stderr; if the command is quiet, only a `Loss`."""
@@ -50,13 +94,7 @@ class Output:
     def error(text: str) -> None:
         """Print a line on stderr, even if the command is quiet."""
         sys.stderr.write(_clean(text) + "\n")
-
-
-def print_json(value: Any) -> None:
-    """Print JSON values on stdout; nothing in their texts can act on a terminal."""
-    from capeval.files.jsonl import dumps, printable_json
-
-    sys.stdout.write(printable_json(dumps(value, indent=1)) + "\n")
+        sys.stderr.flush()
 
 
 def _clean(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from capeval.api.run_options import MergeOptions, SheetOptions
-from capeval.cli.options import Quiet, declared_by
+from capeval.cli.options import declared_by
 from capeval.cli.output import Output
 from capeval.text import counted
 
@@ -19,11 +19,10 @@ app = typer.Typer(
 
 @app.command()
 @declared_by(SheetOptions)
-def sheet(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
+def sheet(declared: dict[str, Any], output: Output) -> None:
     """Sample captions to rate: sheet.html for raters, key.csv only for you."""
     from capeval.api import rating_files
 
-    output = Output(quiet=quiet)
     made = rating_files.rate_sheet(**declared, on_notice=output.notice)
     output.line(
         f"{counted(made.videos, 'video')}, {counted(len(made.sheet.items), 'caption')} of "
@@ -40,12 +39,11 @@ def sheet(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
 
 @app.command()
 @declared_by(MergeOptions)
-def merge(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
+def merge(declared: dict[str, Any], output: Output) -> None:
     """Merge the raters' files into human.csv, and show how well the raters agree."""
     from capeval.api import rating_files
     from capeval.reporting.rating_tables import print_agreement
 
-    output = Output(quiet=quiet)
     merged = rating_files.rate_merge(**declared, on_notice=output.notice)
     print_agreement(merged.raters, merged.agreement, merged.by_type, output.console)
     labels = sum(len(file.labels) for file in merged.raters)

@@ -7,18 +7,18 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from capeval.api.run_options import InspectOptions, PlotOptions, ReportOptions
-from capeval.cli.options import Full, Json, Quiet, column_names, declared_by
+from capeval.cli.options import column_names, declared_by
 from capeval.cli.output import Output
 
 T = TypeVar("T")
 
 
 @declared_by(ReportOptions, columns=column_names)
-def report(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
+def report(declared: dict[str, Any], output: Output) -> None:
     """Write one HTML file that shows what a model gets wrong, and why.
 
-    It opens from disk and loads nothing: scores with intervals, what became of the annotated
-    weight, and every video with its frames, caption, matches and verdicts. Several runs are shown
+    It opens from disk and loads nothing: scores with intervals, how much of the annotated weight is
+    entailed, and every video with its frames, caption, matches and verdicts. Several runs are shown
     side by side.
 
     Without --out, it is report.html in the judge's folder of a single run, or in the working
@@ -28,7 +28,6 @@ def report(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     from capeval.reporting.numbers import file_size
     from capeval.reporting.score_tables import scores_headline
 
-    output = Output(quiet=quiet)
     made = reports.report(**declared, on_notice=output.notice, track=_tracked)
     headline = scores_headline(made.scores).removesuffix(".")
     output.line(f"{headline}; report: {made.file} ({file_size(made.size)})")
@@ -49,24 +48,19 @@ def _tracked(taken: Iterable[T], total: int) -> Iterable[T]:
 
 
 @declared_by(PlotOptions, columns=column_names)
-def plot(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
+def plot(declared: dict[str, Any], output: Output) -> None:
     """Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by commas."""
     from capeval.api import plotting
 
-    output = Output(quiet=quiet)
     for file in plotting.plot(**declared, on_notice=output.notice):
         output.line(str(file))
 
 
-@declared_by(InspectOptions, columns=column_names)
-def inspect(declared: dict[str, Any], *, as_json: Json = False, full: Full = False) -> None:
+@declared_by(InspectOptions, "as_json", "full", columns=column_names)
+def inspect(declared: dict[str, Any], output: Output) -> None:
     """Show why one video has its score: its caption, events, verdicts and repairs."""
     from capeval.api import inspecting
     from capeval.reporting.viewer.terminal import print_card
 
-    output = Output()
     card = inspecting.inspect(**declared, on_notice=output.warning)
-    if as_json:
-        output.json(card.to_json())
-    else:
-        print_card(card, output.console, full=full)
+    output.show(card.to_json(), lambda: print_card(card, output.console, full=output.full))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from capeval.api.run_options import ClearOptions, FramesOptions, ModelsOptions
-from capeval.cli.options import Full, Json, declared_by
+from capeval.cli.options import declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
 from capeval.text import counted
@@ -17,8 +17,8 @@ from capeval.text import counted
 cache_app = typer.Typer(help="See or clear the cache of models' replies.", no_args_is_help=True)
 
 
-@declared_by(ModelsOptions)
-def models(declared: dict[str, Any], *, full: Full = False, as_json: Json = False) -> None:
+@declared_by(ModelsOptions, "as_json", "full")
+def models(declared: dict[str, Any], output: Output) -> None:
     """List the models that `capeval generate` knows.
 
     Add your own to capeval.toml, as \\[models."NAME"].
@@ -26,21 +26,20 @@ def models(declared: dict[str, Any], *, full: Full = False, as_json: Json = Fals
     from capeval.api import resources
     from capeval.reporting.model_tables import print_model, print_models
 
-    output = Output()
     found = resources.models(**declared)
-    if as_json:
+    if output.as_json:
         output.json({e.name: e.model_dump(exclude={"name"}) | {"memory": e.memory} for e in found})
     elif declared["name"] is not None:
         print_model(found[0], output.console)
     else:
-        print_models(found, output.console, full=full)
+        print_models(found, output.console, full=output.full)
 
 
-@declared_by(FramesOptions)
-def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
+@declared_by(FramesOptions, "as_json")
+def frames(declared: dict[str, Any], output: Output) -> None:
     """Show which frames of a video a model would see.
 
-    By default they are in a contact sheet, VIDEO's stem + .frames.png.
+    By default it writes a contact sheet named after the video, NAME.frames.png.
     """
     from capeval.api import resources
     from capeval.reporting.numbers import plain_number, tenths
@@ -49,11 +48,10 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
     video, sheet, out = (declared[name] for name in ("video", "sheet", "out"))
     if sheet is not None and out is not None:
         raise UsageError("--sheet and --out: choose one of them")
-    if sheet is None and out is None and not as_json:
+    if sheet is None and out is None and not output.as_json:
         sheet = f"{Path(video).stem}.frames.png"
-    output = Output()
     taken = resources.sample_frames(**declared | {"sheet": sheet})
-    if as_json:
+    if output.as_json:
         policy = str(read_policy(str(declared["frames"])))
         output.json({"video": str(video), "frames": policy} | taken.record())
         return
@@ -88,6 +86,7 @@ def info() -> None:
 @declared_by(ClearOptions)
 def clear(
     declared: dict[str, Any],
+    output: Output,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -103,4 +102,4 @@ def clear(
         if not sys.stdin.isatty():
             raise UsageError(f"this deletes {replies}; add --yes")
         typer.confirm(f"Delete {replies}?", abort=True)
-    typer.echo(f"deleted {counted(resources.clear_cache(**declared), 'reply', 'replies')}")
+    output.line(f"deleted {counted(resources.clear_cache(**declared), 'reply', 'replies')}")

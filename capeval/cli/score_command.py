@@ -7,14 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from capeval.api.run_options import ScoreOptions
-from capeval.cli.options import Full, Json, Quiet, column_names, declared_by
+from capeval.cli.options import column_names, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 
-@declared_by(ScoreOptions, columns=column_names)
+@declared_by(ScoreOptions, "as_json", "full", columns=column_names)
 def score(
     declared: dict[str, Any],
+    output: Output,
     *,
     check: Annotated[
         str | None,
@@ -24,9 +25,6 @@ def score(
             show_default=False,
         ),
     ] = None,
-    as_json: Json = False,
-    full: Full = False,
-    quiet: Quiet = False,
 ) -> None:
     """Score stored verdicts again, without any model.
 
@@ -37,26 +35,20 @@ def score(
     from capeval.reporting.score_check import differences_json, print_differences
     from capeval.reporting.score_tables import print_scores, unscored_lines
 
-    output = Output(quiet=quiet)
     if check is not None:
         if declared.pop("out") is not None:
             raise UsageError("--check writes nothing; omit --out")
         checked = scoring.check_scores(**declared, file=check)
-        if as_json:
-            output.json(differences_json(checked))
-        else:
-            print_differences(checked, output.console)
+        output.show(differences_json(checked), lambda: print_differences(checked, output.console))
         if checked.differences:
             raise typer.Exit(4)
         return
     judged = scoring.score_run(**declared, on_notice=output.notice)
     for line in judged.notices:
         output.notice(line)
-    if as_json:
-        output.json(judged.scores)
-    else:
-        print_scores({judged.name: judged.scores}, output.console, full=full)
-        for line in unscored_lines(judged.name, judged.unscored):
-            output.notice(line)
+    shown = {judged.name: judged.scores}
+    output.show(judged.scores, lambda: print_scores(shown, output.console, full=output.full))
+    for line in unscored_lines(judged.name, judged.unscored):
+        output.notice(line)
     if not judged.scores.counts.scored:
         raise typer.Exit(3)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from capeval.schema import Annotation, Caption
 
 DEFAULT_PROMPTS = "tuna-cap-v1"
+Precision = Literal["auto", "bfloat16", "float16", "float32"]
 MODELS_OWN = "default"
 """The reasoning effort that sends nothing."""
 
@@ -37,26 +38,23 @@ class JudgingOptions(CallOptions):
 
     Parameters
     ----------
-    judge : A chat model; nli or nli:MODEL, a model of natural-language inference in this process;
-        'lexical', the baseline that only compares words; or the judge of an installed package. By
-        default gpt-4o-2024-08-06, or the endpoint's only model. `capeval
-        judges` lists chat models.
-    base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. By default
+    judge : A chat model (see `capeval judges`); nli or nli:MODEL, a local model; lexical, which
+        only compares words; or a package's. By default gpt-4o-2024-08-06, or the server's only
+        model.
+    base_url : An OpenAI-compatible server, such as http://localhost:8000/v1. By default
         OPENAI_BASE_URL.
-    prompts : A packaged prompt set, or a folder with one.
-    explain : Ask for one line of reasoning per element, which `inspect` shows. It counts as another
-        judge.
-    reasoning : How much the model reasons: none, minimal, low, medium, high, xhigh, max, or default
-        for the model's own default. Without it, a model that takes no temperature while it reasons
-        is asked not to reason, if it can be. Each effort counts as another judge.
-    repeats : Judge each caption this many times; the majority label counts. More can be added
-        later. By default as often as this judge was last asked to judge the run, or once.
-    device : Where the model of nli runs: cuda, one GPU such as cuda:1, mps or cpu. By default the
-        best available.
-    dtype : The precision of nli: auto, bfloat16, float16 or float32. By default auto, which is
-        bfloat16 where the device has instructions for it, else float32. Each counts as another
-        judge.
-    revision : A commit, tag or branch of the model of nli on the hub. By default the newest.
+    prompts : A prompt set, or a folder with one.
+    explain : Ask for reasons, which `inspect` shows. Counts as another judge.
+    reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
+        counts as another judge. By default the least, where it is known.
+    repeats : Judge each caption N times; the majority counts. By default as often as before, or
+        once.
+    device : Where nli runs: cuda, cuda:1, mps or cpu. By default the best.
+    dtype : The precision of nli: auto, bfloat16, float16 or float32. By default that of
+        `[judges.nli]` in capeval.toml, or auto, which is bfloat16 where the device has instructions
+        for it, else float32. Each counts as another judge.
+    revision : A commit, tag or branch of the model of nli on the hub. By default that of
+        `[judges.nli]` in capeval.toml, or the newest.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     on_notice : Called with one line for everything that is no error, such as a judge that ends.
@@ -73,10 +71,8 @@ class JudgingOptions(CallOptions):
         Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ) = option(None, panel=JUDGE, metavar="EFFORT")
     device: str | None = option(None, panel=JUDGE, metavar="NAME")
-    dtype: Literal["auto", "bfloat16", "float16", "float32"] | None = option(
-        None, panel=JUDGE, metavar="NAME"
-    )
-    revision: str | None = option(None, panel=JUDGE, metavar="NAME")
+    dtype: Precision | None = python_only(None)
+    revision: str | None = python_only(None)
     repeats: int | None = option(None, panel=JUDGE, metavar="N", min=1, max=100)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
@@ -90,9 +86,8 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     Parameters
     ----------
     captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
-    annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
-        that a run names.
-    run : The name of the run that a captions file becomes. By default the file's stem.
+    annotations : Annotations (JSON or JSONL), or 'sample'. By default those that a run names.
+    run : The name of a captions file's run. By default its stem.
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
@@ -106,6 +101,4 @@ class JudgeOptions(JudgingOptions, ModelOptions):
         panel=INPUTS,
         metavar="NAME",
     )
-    ignore_unknown: bool = option(
-        False, "Skip captions of videos without an annotation.", panel=INPUTS
-    )
+    ignore_unknown: bool = option(False, "Skip captions without an annotation.", panel=INPUTS)

@@ -10,12 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from capeval.config import CONFIG, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.judgments import short_hash
+from capeval.files.validation import validated
 from capeval.judging.default_judge import default_judge, ending, entry_for
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
+from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions, Precision
 from capeval.judging.prompts import PromptSet, load_prompts
 from capeval.judging.protocol import PreparedJudge
 from capeval.judging.registry import (
@@ -31,6 +34,7 @@ from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.judge_models import JudgeModel
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
+from capeval.options import options_of
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.text import nearest, shown
@@ -96,16 +100,19 @@ async def open_judge(
     ):
         for name in names:
             if not fits and getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
-                option = name.replace("_", "-")
+                label = name.replace("_", "-")
+                label = f"--{label}" if name in options_of(JudgeOptions) else label
                 which = shown(judge) if isinstance(judge, str) else type(judge).__name__
-                raise UsageError(f"--{option} is for {kind}; the judge {which} is none")
+                raise UsageError(f"{label} is for {kind}; the judge {which} is none")
     if judge is None or (is_chat and isinstance(judge, str)):
         async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
             yield opened
         return
     weights: dict[str, Any] = {}
     if runs_model(judge):
-        weights = {name: getattr(options, name) for name in OF_WEIGHTS} | {"on_notice": on_notice}
+        configured = _nli_settings().model_dump()
+        weights = {name: getattr(options, name) or configured.get(name) for name in OF_WEIGHTS}
+        weights["on_notice"] = on_notice
     # It may load a model for minutes: Ctrl-C works meanwhile.
     prepared = (
         await in_thread(partial(load_judge, judge, **weights))
@@ -117,6 +124,22 @@ async def open_judge(
         yield OpenJudge(prepared, Meter(), concurrency, None, prepared, reasons)
     finally:
         prepared.close()
+
+
+class _NLISettings(BaseModel):
+    """What `[judges.nli]` of `capeval.toml` may set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dtype: Precision | None = None
+    revision: str | None = None
+
+
+def _nli_settings() -> _NLISettings:
+    table = read_config(CONFIG, "judges")
+    for name in table.keys() - {NLI}:
+        raise InputError(f"only {NLI} has settings", file=CONFIG, field=f"judges.{name}")
+    return validated(_NLISettings, table.get(NLI, {}), file=CONFIG, where=f"judges.{NLI}")
 
 
 _OF_CHAT = ("reasoning", "base_url", "prompts", "explain")

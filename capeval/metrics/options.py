@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from capeval.options import (
     INPUTS,
     JUDGE,
-    MODEL,
     OUTPUT,
     ModelOptions,
     declares,
@@ -33,25 +32,19 @@ class MetricsOptions(ModelOptions):
     ----------
     captions : Runs under runs/, or captions files of annotated videos, which become runs. By
         default every run; if there is none, the bundled sample.
-    metric : Names of metrics. By default the controls: unigram-f1, length.
-    annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
-        that a run names.
-    candidates : Captions of videos that have no annotations; with --references, if a metric uses
-        references.
-    references : Reference captions, one or more for each video; with --candidates.
-    system : The name of the system that wrote the candidates. By default the file's stem, or the
-        model that its lines name.
-    qa : VDCscore: the questions about each video with their correct answers, as VDC publishes them,
-        or JSON lines of index and questions.
-    out : The file to write. By default metrics.jsonl in the run; with --candidates, in the working
-        folder.
-    judge : The chat model that metrics such as clair ask. By default gpt-4o-2024-08-06, or the
-        endpoint's only model.
-    base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. By default
-        OPENAI_BASE_URL.
-    reasoning : How much the chat model reasons, as in `capeval judge`.
-    device : Where local models run: cuda, one GPU such as cuda:1, mps or cpu. By default the best
-        available.
+    metric : Metrics. By default the controls, unigram-f1 and length.
+    annotations : Annotations (JSON or JSONL), or 'sample'. By default those that a run names.
+    candidates : Captions of videos without annotations.
+    references : Reference captions, for --candidates.
+    system : Who wrote the candidates. By default the file's stem, or the model that its lines name.
+    qa : VDCscore: the questions on each video with their answers, as published, or JSON lines of
+        index and questions.
+    out : By default metrics.jsonl in the run; with --candidates, in the working folder.
+    judge : The chat model of metrics such as clair. By default gpt-4o-2024-08-06, or the server's
+        only model.
+    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
+    reasoning : How much it reasons, as in `capeval judge`.
+    device : Where local models run: cuda, cuda:1, mps or cpu. By default the best.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every caption.
     on_notice : Called with each notice, which is one line.
@@ -76,9 +69,7 @@ class MetricsOptions(ModelOptions):
         metavar="FILE",
     )
     system: str | None = option(None, panel=INPUTS, metavar="NAME")
-    ignore_unknown: bool = option(
-        False, "Skip captions of videos without an annotation or reference.", panel=INPUTS
-    )
+    ignore_unknown: bool = option(False, "Skip captions of other videos.", panel=INPUTS)
     qa: str | Path | Mapping[str, Sequence[Mapping[str, Any]]] | None = option(
         None,
         note="Or a dict of lists of questions, by index.",
@@ -92,7 +83,7 @@ class MetricsOptions(ModelOptions):
     reasoning: (
         Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ) = option(None, panel=JUDGE, metavar="EFFORT")
-    device: str | None = option(None, panel=MODEL, metavar="NAME")
+    device: str | None = option(None, panel=JUDGE, metavar="NAME")
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
     on_notice: Callable[[str], None] = python_only(_ignore, shown=False)

@@ -93,6 +93,7 @@ def print_model(entry: ModelEntry, console: Console) -> None:
         "endpoint": entry.base_url and public_url(entry.base_url),
         "serve": entry.serve,
         "images": images,
+        "max_side": entry.max_side and f"{entry.max_side:,} pixels",
         "note": entry.note,
         "paper": "in its table 7" if entry.paper else None,
     }

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import first_line, reading
@@ -28,7 +28,13 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import SAMPLE
 from capeval.text import Loss, cut, listed, nearest
 
-FolderT = TypeVar("FolderT", RunFolder, JudgeFolder)
+
+class _Placed(Protocol):
+    @property
+    def path(self) -> Path: ...
+
+
+PlacedT = TypeVar("PlacedT", bound=_Placed)
 R = TypeVar("R")
 
 RUNS = Path("runs")
@@ -98,7 +104,7 @@ def find_judges(name_or_path: str | Path, runs: Path = RUNS) -> list[JudgeFolder
 
 
 def attempt(
-    work: Callable[[FolderT], R], found: Iterable[FolderT], on_notice: Callable[[str], None]
+    work: Callable[[PlacedT], R], found: Iterable[PlacedT], on_notice: Callable[[str], None]
 ) -> list[R]:
     """Return what some work makes of the folders of runs that the user did not name.
 

@@ -80,7 +80,7 @@ def test_report_returns_its_file_and_size(notices: list[str]) -> None:
 
 
 def test_leaderboard_ranks_and_writes() -> None:
-    board = capeval.leaderboard(out="board.csv", format="csv")
+    board = capeval.leaderboard(out="board.csv")
     assert board.sections[0].entries[0].name == "new"
     assert Path("board.csv").read_text(encoding="utf-8").count("\n") > 3
 

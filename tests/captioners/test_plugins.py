@@ -225,8 +225,8 @@ def test_whatever_a_captioner_raises_leaves_its_video_ungenerated(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"images": "png"}, 'the captioner "own" does not take --images, which is for endpoints'),
-        ({"max_side": 64}, "--max-side, which is for endpoints"),
+        ({"images": "png"}, 'the captioner "own" does not take images, which is for endpoints'),
+        ({"max_side": 64}, "max_side, which is for endpoints"),
         ({"device": "cpu"}, 'the captioner "own" does not take --device; set it on the object'),
         ({"batch_size": 4}, "--batch-size; set it on the object"),
     ],

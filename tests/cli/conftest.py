@@ -245,7 +245,7 @@ def end_of(process: subprocess.Popen[str], timeout: float = 60) -> Said:
     return Said(process.returncode, out, err)
 
 
-def wait_until(condition: Callable[[], bool], timeout: float = 20) -> None:
+def wait_until(condition: Callable[[], bool], timeout: float = 60) -> None:
     """Look every few milliseconds."""
     end = time.monotonic() + timeout
     while not condition():

@@ -35,13 +35,10 @@ def annotated_by(path: str) -> Callable[[], object]:
 # What happened to the run, and what the notice says.
 FAULTS: dict[str, tuple[Callable[[], object], str]] = {
     "unreadable": (lambda: BAD.chmod(0), "Permission denied"),
-    "unreadable judge": (lambda: next(BAD.glob("*/")).chmod(0), "Permission denied"),
     "captions": (damage("captions.jsonl", "{\n{\n"), "captions.jsonl: line 1: broken JSON"),
     "not UTF-8": (damage("*/judgments.jsonl", b"\xff\n{}\n"), "UTF-8"),
     "verdicts": (damage("*/judgments.jsonl", '{"index": 3}\n'), "judgments.jsonl: has no"),
-    "manifest": (damage("manifest.json", "[]"), "manifest.json: must be a JSON object"),
     "no annotations": (annotated_by("gone.json"), "gone.json"),
-    "no format": (annotated_by("gone:a.json"), 'no annotation format is called "gone"'),
 }
 
 

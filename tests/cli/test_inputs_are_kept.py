@@ -25,12 +25,8 @@ def read_lines(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 COMMANDS = [
-    "leaderboard",
     "leaderboard --annotations lines:{path}",
-    "score mine",
-    "compare mine other",
     "report mine --frames 0",
-    "correlate --human human.csv",
     "correlate --human human.csv --metric a=runs/mine --annotations lines:{path}",
     "rate merge human.csv --key human.csv --annotations lines:{path} --force",
     "plot types mine --format svg",

@@ -6,8 +6,6 @@ import asyncio
 import json
 import re
 import signal
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,23 +39,6 @@ def complaint(ran: Said, code: int = 2) -> str:
     assert len(said) == 1, ran.err
     assert "Traceback" not in ran.err
     return said[0]
-
-
-# The storm takes its time to be given up: it blows while the other tests run.
-@pytest.fixture(scope="module", autouse=True)
-def storm(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Endpoint, Workspace, subprocess.Popen[str]]]:
-    folder = tmp_path_factory.mktemp("storm")
-    server = start_server(folder / "server")
-    server.mood(storm=["unit003", "unit007"])
-    workspace = Workspace(folder / "work", server.url)
-    workspace.fill(12)
-    process = workspace.start(*workspace.judging("--json"))
-    yield server, workspace, process
-    process.kill()
-    process.communicate()
-    stop_server(server)
 
 
 def test_judges_once_and_never_again(work: Workspace, endpoint: Endpoint) -> None:
@@ -149,12 +130,9 @@ def test_what_no_call_can_overcome_is_one_line(
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("HTTPS_PROXY", "garbage.invalid", "proxy settings"),
         ("ALL_PROXY", "http://127.0.0.1:9", "proxy settings"),
         ("HTTPS_PROXY", "garbage://me:secret@x", "HTTPS_PROXY.* address of a proxy"),
-        ("https_proxy", "http://host:99999", "proxy settings"),
         ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_DIR: no certificates can be read .No such"),
-        ("SSL_CERT_FILE", "captions.jsonl", "SSL_CERT_DIR: no certificates can be read"),
     ],
 )
 def test_a_variable_that_prevents_every_connection_is_named(
@@ -168,12 +146,8 @@ def test_a_variable_that_prevents_every_connection_is_named(
     assert "secret" not in line
 
 
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
-@pytest.mark.parametrize("value", ["socks5://127.0.0.1:9", "http://127.0.0.1:9"])
-def test_a_proxy_that_is_not_used_prevents_nothing(
-    variable: str, value: str, work: Workspace
-) -> None:
-    assert work.judge("--limit", "1", "--quiet", **{variable: value}).code == 0
+def test_a_proxy_that_is_not_used_prevents_nothing(work: Workspace) -> None:
+    assert work.judge("--limit", "1", "--quiet", ALL_PROXY="socks5://127.0.0.1:9").code == 0
 
 
 def test_secrets_in_the_url_are_not_told(work: Workspace, endpoint: Endpoint) -> None:
@@ -260,17 +234,6 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
     again = work.judge("--max-cost", "5", "--json")
     assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 12)
     assert endpoint.calls() == 36
-
-
-def test_a_cap_that_allows_no_call_says_what_to_do(work: Workspace, endpoint: Endpoint) -> None:
-    work.write("capeval.toml", PRICES.format(10))
-    dry = work.judge("--max-cost", "0.0001", "--dry-run")
-    assert re.match("Expected: 36 calls.*, more than --max-cost .0.0001 allows", dry.out)
-    ran = work.judge("--max-cost", "0.0001")
-    assert (ran.code, endpoint.calls()) == (3, 0)
-    assert "the cost cap of $0.0001 leaves no room" in ran.err
-    assert "Raise --max-cost and run the same command again" in ran.out
-    assert "retry" not in ran.out
 
 
 def test_under_a_cost_cap_videos_are_finished_before_others_are_begun(
@@ -373,7 +336,7 @@ def test_a_busy_run_is_refused_and_an_interrupted_one_goes_on(tmp_path: Path) ->
         # Two at a time it takes seven seconds: it is at work until it is interrupted.
         process = work.start(*work.judging("--max-concurrency", "2", "--json"))
         wait_until(lambda: slow.calls() > 0)
-        refused = end_of(work.start(*work.judging("--json")))
+        refused = work.judge("--json")
         assert "another capeval process is working on this run" in complaint(refused)
         assert refused.out == ""
         wait_until(lambda: len(work.judgments()) > 1)
@@ -393,14 +356,6 @@ def test_a_busy_run_is_refused_and_an_interrupted_one_goes_on(tmp_path: Path) ->
         assert slow.calls() <= 36 + 2
     finally:
         stop_server(slow)
-
-
-def test_no_judge_is_no_baseline_by_surprise(work: Workspace) -> None:
-    ran = work.run("judge", "captions.jsonl", "--annotations", "annotations.json")
-    line = complaint(ran)
-    for choice in ("OPENAI_API_KEY", "--base-url", "--judge lexical"):
-        assert choice in line
-    assert not (work.folder / "runs").exists()
 
 
 NO_NETWORK = """
@@ -425,19 +380,6 @@ def test_the_sample_is_judged_where_there_is_nothing_else(tmp_path: Path) -> Non
         "sample-thorough",
     ]
     assert not work.cache.exists()
-
-
-def test_lexical_needs_no_network_and_no_key(work: Workspace, endpoint: Endpoint) -> None:
-    work.write("sitecustomize.py", NO_NETWORK)
-    dead = {"HTTP_PROXY": "http://127.0.0.1:9", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-    given = ("judge", "captions.jsonl", "--annotations", "annotations.json", "--judge", "lexical")
-    env = {"PYTHONPATH": str(work.folder), "OPENAI_API_KEY": SECRET, **dead}
-    ran = end_of(work.start(*given, "--json", **env))
-    assert ran.code == 0, ran.err
-    assert ran.json["captions"]["counts"]["scored"] == 12
-    assert "|judge:lexical" in ran.json["captions"]["signature"]
-    assert endpoint.requests() == 0
-    assert "--base-url" in complaint(work.run(*given, "--base-url", work.url))
 
 
 def test_runs_of_different_videos_are_not_ranked(work: Workspace) -> None:
@@ -502,28 +444,6 @@ def test_hostile_captions_are_judged_like_any_other(work: Workspace, endpoint: E
         assert not stages or "match" in stages
         matched = any(match is not None for match in judgment["matches"])
         assert ("classify" in stages) == (bool(stages) and matched)
-
-
-def test_a_storm_leaves_its_videos_unscored_until_it_is_over(
-    storm: tuple[Endpoint, Workspace, subprocess.Popen[str]],
-) -> None:
-    server, work, process = storm
-    ran = end_of(process, timeout=90)
-    assert ran.code == 3, ran.err
-    assert ran.json["captions"]["counts"]["scored"] == 10
-    judgments = work.judgments()
-    for index in ("V003", "V007"):
-        assert judgments[index]["status"] == "unscored"
-        assert "attempts at" in judgments[index]["reason"]
-        assert "500: the model crashed" in judgments[index]["reason"]
-        assert f"{index} is unscored: " in ran.err
-    assert "Run the same command again to retry those that are unscored" in ran.err
-    assert "--max-cost" not in ran.err
-    made = server.calls()
-    server.mood()
-    again = work.judge("--json")
-    assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 12)
-    assert server.calls() == made + 6
 
 
 def test_a_hostile_endpoint_gets_no_wrong_verdict_through(work: Workspace, tmp_path: Path) -> None:

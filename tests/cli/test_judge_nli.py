@@ -41,6 +41,11 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
     return ended.value.code
 
 
+def configure(place: Path, **settings: str) -> None:
+    rows = "".join(f'{name} = "{value}"\n' for name, value in settings.items())
+    (place / "capeval.toml").write_text(f"[judges.nli]\n{rows}", encoding="utf-8")
+
+
 def elements(number: int) -> list[dict[str, Any]]:
     texts = [f"a man walks {('yes', 'no', 'apple')[number % 3]}", "the street", "a man no"]
     return [{"content": text, "type": "action", "weight": 1} for text in texts]
@@ -77,7 +82,8 @@ def test_the_sample_is_judged_without_a_key(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    typed = ("judge", "sample", "--judge", "nli:models/deberta", "--dtype", "float32")
+    configure(place, dtype="float32")
+    typed = ("judge", "sample", "--judge", "nli:models/deberta")
     assert run(monkeypatch, *typed, "--dry-run") == 0
     assert "Expected: 0 calls, about $0.00" in capsys.readouterr().out
     assert not (place / "runs").exists()
@@ -118,11 +124,12 @@ def test_other_weights_and_another_precision_are_judged_again(
 ) -> None:
     fill(place, 4)
     shutil.copytree(models / "deberta", place / "own")
-    typed = (*JUDGING, "--judge", "nli:own", "--dtype")
+    typed = (*JUDGING, "--judge", "nli:own")
 
     def judged_by(dtype: str) -> set[tuple[str, ...]]:
         """Return by which models the verdicts of each folder were given, after another run."""
-        assert run(monkeypatch, *typed, dtype) == 0
+        configure(place, dtype=dtype)
+        assert run(monkeypatch, *typed) == 0
         files = [lines(file) for file in place.glob("runs/mine/nli-*/judgments.jsonl")]
         every = [[line["provenance"]["models"][0] for line in file] for file in files]
         assert all(len(file) == 4 for file in every)
@@ -192,13 +199,8 @@ def test_a_checkpoint_that_cannot_be_loaded_stops_the_run_in_one_line(
         (("--judge", "nli:models/deberta", "--prompts", "x"), "--prompts is for chat models; the"),
         (("--judge", "nli:models/deberta", "--base-url", "http://x"), "--base-url is for chat"),
         (("--judge", "nli:models/deberta", "--device", "tpu"), "--device tpu: must be one of"),
-        (
-            ("--judge", "nli:models/deberta", "--revision", "main"),
-            "--revision is for models of the",
-        ),
         (("--judge", "lexical", "--device", "cpu"), "--device is for judges whose model runs in"),
-        (("--judge", "gpt-4o", "--dtype", "float32"), "--dtype is for judges whose model runs in"),
-        (("--revision", "main"), "--revision is for judges whose model runs in this process"),
+        (("--device", "cpu"), "--device is for judges whose model runs in this process"),
     ],
 )
 def test_what_does_not_fit_ends_in_one_line(
@@ -213,6 +215,27 @@ def test_what_does_not_fit_ends_in_one_line(
     (line,) = shown.err.splitlines()
     assert line.startswith(f"capeval: {message}")
     assert not os.path.lexists(place / "runs")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"revision": "main"}, "revision is for models of the hub"),
+        ({"dtype": "int4"}, "capeval.toml: judges.nli: dtype: Input should be 'auto'"),
+        ({"weights": "x"}, "capeval.toml: judges.nli: weights: Extra inputs are not permitted"),
+    ],
+)
+def test_wrong_settings_end_in_one_line(
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    settings: dict[str, str],
+    message: str,
+) -> None:
+    configure(place, **settings)
+    assert run(monkeypatch, "judge", "sample", "--judge", "nli:models/deberta") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"capeval: {message}")
 
 
 def test_it_is_listed(

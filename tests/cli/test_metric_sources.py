@@ -63,33 +63,6 @@ def test_a_folder_without_runs_says_what_to_do_first(folder: Path) -> None:
     )
 
 
-FAULTS = {
-    '"matches": [1': (
-        '"matches": [0',
-        "matches.1: Input should be greater than or equal to 1, not 0",
-    ),
-    '"matches": [': ('"matches": ["x", ', 'matches.1: Input should be a valid integer, not "x"'),
-    '"scored"': ('"scord"', "Input tag 'scord' found using 'status'"),
-    '"reason": null': ('"reason": 3', "reason: Input should be None, not 3"),
-    '"notes"': ('"nots"', "nots: Extra inputs are not permitted"),
-    '["entailment"': ('["entails"', "relations.1.1: Input should be 'entailment', 'lack'"),
-    '"index": "a"': ('"index": 5', "index 5: index: Input should be a valid string, not 5"),
-}
-
-
-@pytest.mark.parametrize("place", FAULTS)
-def test_judgments_that_a_hand_has_broken_are_told_with_their_field(
-    folder: Path, place: str
-) -> None:
-    path = folder / JUDGMENTS
-    text = path.read_text("utf-8")
-    assert place in text
-    path.write_text(text.replace(place, FAULTS[place][0], 1), "utf-8")
-    done = typed(folder, "score", "one")
-    assert done.code == 2
-    assert FAULTS[place][1] in done.err
-
-
 @pytest.mark.parametrize(
     ("more", "told"),
     [

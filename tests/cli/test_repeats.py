@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-from tests.cli.conftest import Endpoint, Workspace, end_of, start_server, stop_server, wait_until
+from tests.cli.conftest import Endpoint, Workspace
 
 
 def repeats(work: Workspace, *arguments: str) -> tuple[str, int]:
@@ -27,24 +26,18 @@ def test_only_missing_repeats_are_paid(work: Workspace, endpoint: Endpoint) -> N
     assert endpoint.calls() == 5 * 36
 
 
-def test_repeats_that_are_stopped_leave_the_earlier_ones(tmp_path: Path) -> None:
-    slow = start_server(tmp_path / "server", latency_ms=40)
-    try:
-        work = Workspace(tmp_path / "work", slow.url)
-        work.fill(12)
-        assert work.judge().code == 0
-        file = work.judged / "judgments.jsonl"
-        process = work.start(*work.judging("captions", "--repeats", "2", "--max-concurrency", "2"))
-        wait_until(lambda: file.read_bytes().count(b"\n") > 14)
-        process.kill()
-        end_of(process)
-        asked, scored = repeats(work)
-        assert asked == "2"
-        assert 2 < scored < 12
-        assert repeats(work, "--repeats", "1") == ("1", 12)
-        assert work.judge("captions", "--repeats", "2").code == 0
-        assert repeats(work) == ("2", 12)
-        # What was in flight is asked again.
-        assert 2 * 36 <= slow.calls() <= 2 * 36 + 4
-    finally:
-        stop_server(slow)
+def test_repeats_that_are_stopped_leave_the_earlier_ones(
+    work: Workspace, endpoint: Endpoint
+) -> None:
+    assert work.judge().code == 0
+    endpoint.mood(**{"401": ["unit006"]})
+    again = ("captions", "--repeats", "2", "--max-concurrency", "1")
+    assert work.judge(*again).code == 2
+    asked, scored = repeats(work)
+    assert asked == "2"
+    assert 2 < scored < 12
+    assert repeats(work, "--repeats", "1") == ("1", 12)
+    endpoint.mood()
+    assert work.judge(*again).code == 0
+    assert repeats(work) == ("2", 12)
+    assert endpoint.calls() == 2 * 36 + 1

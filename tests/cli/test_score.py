@@ -227,10 +227,8 @@ def test_a_verdict_without_a_caption_does_not_count() -> None:
     ("lines", "message"),
     [
         ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: Field required'),
-        ('{"index": "a", "status": "perhaps"}', 'index "a": '),
         ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
         ("[]", "has no records"),
-        ("7\n", "7"),
         ('{"index": "a"', "has no judgments"),
     ],
 )
@@ -257,30 +255,8 @@ def test_run_that_does_not_know_its_annotations_asks_for_them(manifest: dict[str
 
 # What was changed in `provenance`, in one line or in all, and what every reader says.
 TAMPERED: dict[str, tuple[Any, bool, str]] = {
-    "number": (
-        {"baseline": 1},
-        True,
-        "provenance.baseline: Input should be a valid boolean, not 1",
-    ),
-    "text": (
-        {"baseline": "yes"},
-        True,
-        'provenance.baseline: Input should be a valid boolean, not "yes"',
-    ),
-    "list": ({"baseline": []}, False, "provenance.baseline: Input should be a valid boolean"),
+    "number": ({"baseline": 1}, True, "provenance.baseline: Input should be a valid boolean"),
     "other": ({"baseline": False}, False, "mixes verdicts of 2 judges or settings (lexical-1,"),
-    "judge": ({"judge": ""}, True, "provenance.judge: String should"),
-    "no name": (
-        {"judge": None},
-        True,
-        "provenance.judge: Input should be a valid string, not null",
-    ),
-    "models": (
-        {"models": "gpt"},
-        True,
-        'provenance.models: Input should be a valid tuple, not "gpt"',
-    ),
-    "no object": (3, True, "provenance: Input should be a valid dict"),
     "missing": (None, False, "mixes verdicts of 2 judges or settings (lexical-1,"),
     "all missing": (None, True, "mine: the judge is unknown, the verdicts do not record it"),
 }

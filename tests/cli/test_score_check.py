@@ -110,19 +110,7 @@ def test_every_value_that_differs_is_listed(
     assert content["tolerance"] == 1e-9
 
 
-def test_block_that_is_missing_is_listed_number_by_number(typed: Typed) -> None:
-    code, out, _ = typed("mine", "--check", str(changed(unmatched_events=...)), "--json")
-    assert (code, json.loads(out)["differences"]) == (
-        4,
-        [
-            {"path": "unmatched_events.unmatched", "ours": 0},
-            {"path": "unmatched_events.candidate", "ours": 14},
-            {"path": "unmatched_events.share", "ours": 0.0},
-        ],
-    )
-
-
-@pytest.mark.parametrize(("off", "code"), [(0.9e-9, 0), (-0.9e-9, 0), (1.1e-9, 4), (-1.1e-9, 4)])
+@pytest.mark.parametrize(("off", "code"), [(0.9e-9, 0), (-1.1e-9, 4)])
 def test_only_what_floating_point_may_differ_by_is_tolerated(
     typed: Typed, off: float, code: int
 ) -> None:
@@ -194,11 +182,7 @@ def test_many_differences_are_cut_short_in_the_terminal_alone(typed: Typed) -> N
 
 REFUSED: list[tuple[str, str]] = [
     ("", "is empty"),
-    ("{", "line 1: broken JSON"),
-    ("[]", "is no scores.json"),
     ('{"a": 1}', "is no scores.json"),
-    ('{"overall": NaN}', "NaN is not a number in JSON"),
-    ('{"overall": 1, "overall": 2}', 'the key "overall" is duplicated'),
 ]
 
 

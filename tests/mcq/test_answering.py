@@ -52,7 +52,7 @@ async def answered(
     async with LoopbackServer(reply) as server:
         said = await here(
             folder, "--model", "m", "--base-url", server.url, "--questions", questions,
-            "--images", "png", *arguments,
+            *arguments,
         )  # fmt: skip
     return said, asked(server.requests)
 
@@ -90,7 +90,7 @@ async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
     async with LoopbackServer(replies, latency=0.15) as server:
         arguments = (
             "--model", "m", "--base-url", server.url, "--questions", str(questions),
-            "--frames", "4", "--max-concurrency", "1", "--images", "png",
+            "--frames", "4", "--max-concurrency", "1",
         )  # fmt: skip
         process = await start(tmp_path, "mcq", "answer", *arguments)
         async with asyncio.timeout(60):

@@ -50,7 +50,7 @@ def test_what_a_run_showed_is_read_from_its_frames(
 
 def command(runs: dict[str, Any], *more: str) -> tuple[str, ...]:
     named = [text for role, run in runs.items() for text in (f"--{role}", str(run))]
-    return ("mcq", "temporal", *named, "--resamples", str(FEW), *more)
+    return ("mcq", "temporal", *named, *more)
 
 
 def test_measures_of_the_named_runs_are_computed() -> None:
@@ -97,9 +97,7 @@ def test_failed_calls_are_left_out_of_both_runs() -> None:
 def test_nothing_right_below_the_line_has_no_value_but_a_reason(typed: Typed) -> None:
     grade(Path("runs/many"), [True] * 30, FRAMES["multi"])
     grade(Path("runs/one"), [False] * 30, FRAMES["single"])
-    code, out, _ = typed(
-        "mcq", "temporal", "--multi", "many", "--single", "one", "--resamples", "200"
-    )
+    code, out, _ = typed("mcq", "temporal", "--multi", "many", "--single", "one")
     assert code == 0
     assert "multi-frame gain has no value (no question is answered correctly" in out
     assert "–: no question is answered correctly with one frame" in out
@@ -180,5 +178,5 @@ def test_screen_begins_with_the_headline_and_fits(typed: Typed) -> None:
     assert max(map(len, out.splitlines()[1:])) <= 80
     assert typed(*command(runs, "--full"))[1].count("by reasoning_type") == 6
     named: dict[str, Any] = {role: str(run) for role, run in runs.items()}
-    found = capeval.mcq_temporal(**named, resamples=FEW)
+    found = capeval.mcq_temporal(**named)
     assert json.loads(typed(*command(runs, "--json"))[1]) == found.model_dump(mode="json")

@@ -87,7 +87,7 @@ class CrossEncoder:
         folder = Path(model).expanduser()
         is_local = folder.is_dir()
         if is_local and revision is not None:
-            raise UsageError(f"--revision is for models of the hub; {folder} is a folder")
+            raise UsageError(f"revision is for models of the hub; {folder} is a folder")
         if not is_local and (model.startswith((".", "/", "~")) or model.count("/") != 1):
             raise UsageError(
                 f"{shown(model)} is neither a folder here nor a model of the hub (nli:ORG/NAME)"
@@ -115,7 +115,7 @@ class CrossEncoder:
 
     @property
     def precision(self) -> str:
-        """The precision of the weights, as `--dtype` names it."""
+        """The precision of the weights, as the setting `dtype` names it."""
         return str(self.dtype).removeprefix("torch.")
 
     def logits(self, inputs: Sequence[Encoded]) -> NDArray[np.float32]:

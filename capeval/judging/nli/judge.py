@@ -123,7 +123,7 @@ class NLIJudge(PreparedJudge):
     def _relation(self, row: NDArray[np.float32], element: str) -> Relation:
         if not np.isfinite(row).all():
             raise JudgeError(
-                f"the model's logits of element {element} are not finite numbers; --dtype float32 "
+                f"the model's logits of element {element} are not finite numbers; dtype float32 "
                 "may help"
             )
         by_relation = dict(zip(self._encoder.labels, row.tolist(), strict=True))

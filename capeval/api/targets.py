@@ -1,0 +1,90 @@
+"""The runs and captions files that a command works on, each loaded when it is needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from capeval.api import FilePath, Notices
+from capeval.errors import UsageError
+from capeval.runs.folder import RunFolder
+from capeval.runs.resolve import find_captions, is_taken
+from capeval.runs.sources import SAMPLE, Source, from_file, from_run, run_name, sample_captions
+
+
+@dataclass(frozen=True)
+class Target:
+    """Captions to work on, loaded when they are needed: hundreds of runs may not fit in memory.
+
+    `named` is False for a run that the user did not name: if it cannot be read, it is left out.
+    `path` is its folder or file, if it has one.
+    """
+
+    name: str
+    load: Callable[[], Source]
+    named: bool = True
+    path: Path = Path()
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Finds targets by what the user names; the fields are options of the command."""
+
+    runs: Path
+    annotations: str | None
+    ignore_unknown: bool
+    run: str | None = None
+
+    def named(self, names: Sequence[FilePath], doing: str, on_notice: Notices) -> list[Target]:
+        """Return what is named; without a name every run, or the sample."""
+        if self.run is not None and len(names) != 1:
+            raise UsageError("--run names the run of one captions file; name that file alone")
+        targets = [target for name in names for target in self.of(name)]
+        if not names:
+            every = RunFolder.all(self.runs)
+            mine = [run for run in every if not run.name.startswith(f"{SAMPLE}-")]
+            targets = [self._folder(run, named=False) for run in mine]
+        if not targets:
+            if self.annotations not in (None, SAMPLE):
+                raise UsageError("name the captions that --annotations are for")
+            none = f"You have no run of your own under {self.runs}/"
+            on_notice(f"{none}: {doing} the bundled sample.")
+            targets = self._sample()
+        name, count = Counter(target.name for target in targets).most_common(1)[0]
+        if count > 1:
+            raise UsageError(f"{count} of the arguments are the run {name!r}")
+        return targets
+
+    def of(self, name_or_path: FilePath) -> list[Target]:
+        """Return the captions of a run or a file, or those of the sample."""
+        if name_or_path == SAMPLE and not is_taken(SAMPLE, self.runs):
+            if self.annotations not in (None, SAMPLE):
+                raise UsageError("the sample has its own annotations; omit --annotations")
+            return self._sample()
+        found = find_captions(name_or_path, self.runs)
+        if isinstance(found, Path):
+            name = found.stem if self.run is None else self.run
+            return [self._file(found, self.annotations, name)]
+        if self.run and self.run != found.name:
+            raise UsageError(f"{name_or_path} is a run already; --run names that of a file")
+        return [self._folder(found)]
+
+    def _file(self, path: Path, annotations: str | None, name: str) -> Target:
+        if name.startswith(f"{SAMPLE}-") and annotations != SAMPLE:
+            raise UsageError(
+                f"{path}: run names that begin with {SAMPLE}- are the bundled sample's; "
+                "choose another with --run"
+            )
+        ignore = self.ignore_unknown
+        load = partial(from_file, runs=self.runs, name=name, ignore_unknown=ignore)
+        return Target(run_name(name), partial(load, path, annotations), path=path)
+
+    def _folder(self, run: RunFolder, *, named: bool = True) -> Target:
+        load = partial(from_run, run, self.annotations, ignore_unknown=self.ignore_unknown)
+        return Target(run.name, load, named, run.path)
+
+    def _sample(self) -> list[Target]:
+        return [self._file(path, SAMPLE, name) for name, path in sample_captions().items()]

@@ -1,0 +1,198 @@
+"""The one way of all long commands: plan, estimate, ask, work, and say what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NoReturn, TypeVar
+
+import typer
+
+from capeval.api.long_work import Estimate, Left, LongWork
+from capeval.cli.output import Output
+from capeval.cli.progress import ProgressLine
+from capeval.errors import BudgetReached, CapevalError, ModelDown, UsageError
+from capeval.reporting.numbers import money, thousands
+from capeval.scoring.gates import CountOrShare
+from capeval.text import Loss, counted
+
+T = TypeVar("T")
+
+_DONE, _INCOMPLETE = 0, 3
+
+# Below this many US dollars nobody is asked.
+_ASK_ABOVE = 1.0
+
+
+def run_long(
+    output: Output,
+    opening: AbstractAsyncContextManager[LongWork[T]],
+    show: Callable[[LongWork[T], list[T]], None],
+) -> NoReturn:
+    """Do long work, print its results with `show` and what is left, and exit.
+
+    Everything is read and checked before anything is called or written. What was finished before a
+    failure is shown.
+    """
+    allowance = CountOrShare.read(output.max_failed, "--max-failed")
+    progress = ProgressLine(output)
+    caches_replies = False
+
+    async def run() -> int:
+        nonlocal caches_replies
+        async with opening as work:
+            expected = await work.estimate()
+            for line in (work.title, *work.notices):
+                if line:
+                    output.notice(line)
+            if work.thinks and expected.calls:
+                output.notice(
+                    Loss(
+                        f"{work.model} reasons before it answers: what it reasons is paid for as "
+                        "output, and is not part of the expected cost"
+                    )
+                )
+            if output.dry_run:
+                _show_estimate(output, work, expected)
+                return _DONE
+            _ask(output, work, expected)
+            caches_replies = work.caches_replies
+            with progress:
+                results, failure = await _collected(work.results(progress))
+            left = [one for result in results for one in work.left(result)]
+            if results or not failure:
+                show(work, results)
+                _show_left(output, left)
+                _show_spent(output, work)
+                files = [line for result in results for line in work.written(result)]
+                for line in dict.fromkeys(files):
+                    output.line(line)
+            names = {one.name for one in left}
+            if results and (never := [one for one in expected.expects if one not in names]):
+                output.notice(Loss(f"Not {left[0].labels.done}: {', '.join(never)}"))
+            if failure:
+                raise failure
+        complete = all(not one.stopped and one.count <= allowance.of(one.of) for one in left)
+        return _DONE if complete else _INCOMPLETE
+
+    try:
+        code = asyncio.run(run())
+    except KeyboardInterrupt:
+        progress.report_stop(caches_replies=caches_replies)
+        code = 130
+    raise typer.Exit(code)
+
+
+async def _collected(results: AsyncIterator[T]) -> tuple[list[T], CapevalError | None]:
+    """Return what came before a failure, and the failure."""
+    found: list[T] = []
+    try:
+        async for one in results:
+            found.append(one)  # noqa: PERF401 - keeps what came
+    except CapevalError as failure:
+        return found, failure
+    return found, None
+
+
+def _show_estimate(output: Output, work: LongWork[Any], expected: Estimate) -> None:
+    if output.as_json:
+        output.json(
+            {
+                **expected.details,
+                "calls": expected.calls,
+                "input_tokens": expected.usage.input_tokens,
+                "output_tokens": expected.usage.output_tokens,
+                "cost": expected.cost,
+            }
+        )
+        return
+    if work.model:
+        calls = counted(expected.calls, "call")
+        test = " and one short test call" if expected.calls else ""
+        output.line(f"Expected: {calls}{test}, {_cost(work, expected)}; nothing was called")
+    else:
+        output.line("Expected: no calls and no cost; nothing was run")
+    for line in expected.todo:
+        output.line(line)
+
+
+def _cost(work: LongWork[Any], expected: Estimate) -> str:
+    """Return the expected cost in words, and whether the cap allows it."""
+    cost, cap = expected.cost, work.meter.cap
+    if cost is None:
+        return f"no price is known for {work.model} ({_add_price(work.model)})"
+    over = ""
+    if cap is not None and cost > cap:
+        over = f", more than --max-cost {money(cap)} allows: it would stop before the end"
+    return f"about {money(cost)}{over}"
+
+
+def _add_price(model: str) -> str:
+    return (
+        f'to add it, write [prices."{model}"] with input = and output =, in US dollars per million '
+        "tokens, into capeval.toml"
+    )
+
+
+def _ask(output: Output, work: LongWork[Any], expected: Estimate) -> None:
+    """Ask before spending more than a dollar."""
+    cost, cap = expected.cost, work.meter.cap
+    if cap is not None and cost is None:
+        raise UsageError(f"--max-cost needs the price of {work.model}; {_add_price(work.model)}")
+    if output.yes or cap is not None or not cost or cost <= _ASK_ABOVE:
+        return
+    about = f"about {money(cost)} for {counted(expected.calls, 'call')}"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
+    if not typer.confirm(f"This is expected to cost {about}. Continue?", err=True):
+        raise UsageError("nothing was called")
+
+
+def _show_left(output: Output, left: Sequence[Left]) -> None:
+    """Print why items have no result, at most five of each run, and what to do about it."""
+    for one in left:
+        name, labels = one.name, one.labels
+        for index, reason in list(one.reasons.items())[:5]:
+            output.lost(f"{name}: {index} is {labels.failed}: {reason}")
+        if (more := len(one.reasons) - 5) > 0:
+            output.lost(f"{name}: {more:,} more {'is' if more == 1 else 'are'} {labels.failed}")
+        if one.not_reached:
+            output.lost(f"{name}: {counted(one.not_reached, labels.item)} not {labels.done}")
+    stopped = next((one.stopped for one in left if one.stopped), None)
+    if stopped:
+        output.error(f"capeval: {stopped}")
+    missing = next((one for one in left if one.count), None)
+    if missing:
+        output.line(_next_step(stopped, missing.labels.failed))
+
+
+def _next_step(stopped: CapevalError | None, failed: str) -> str:
+    """Return what to do about items without a result, by why the work stopped."""
+    if isinstance(stopped, BudgetReached):
+        return "Raise --max-cost and run the same command again to finish the rest."
+    if isinstance(stopped, ModelDown):
+        return "Run the same command again to finish; those that failed come last."
+    if stopped is not None:
+        return "Run the same command again once the endpoint answers."
+    return f"Run the same command again to retry those that are {failed}."
+
+
+def _show_spent(output: Output, work: LongWork[Any]) -> None:
+    """Print what calls took and cost, if there were any."""
+    meter = work.meter
+    if not (meter.calls or meter.cached_calls):
+        return
+    usage, has_price = meter.usage, meter.price(work.model) is not None
+    cost = f", {money(meter.spent)}" if has_price else ""
+    output.line(
+        f"{counted(meter.calls, 'call')} ({thousands(meter.cached_calls)} more from the cache), "
+        f"{thousands(usage.input_tokens)} tokens in, {thousands(usage.output_tokens)} out{cost}"
+    )
+    if meter.guessed:
+        report = output.lost if has_price else output.line
+        report(
+            f"{counted(meter.guessed, 'reply', 'replies')} came without token counts: "
+            "the cost is an estimate"
+        )

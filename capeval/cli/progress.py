@@ -1,0 +1,104 @@
+"""Progress of long work on stderr: done of total, rate, time left, tokens and money so far."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from capeval.cli.output import Output
+from capeval.reporting.numbers import money, tenths, thousands
+from capeval.runs.engine import Status
+from capeval.text import counted, one_line
+
+_SECONDS_BETWEEN_LINES = 10.0
+"""Where there is no terminal."""
+
+# Fewer items say more about how long a process or a model takes to start than about the rate.
+_STEADY = 10
+
+
+class ProgressLine:
+    """Shows progress within its block: a bar on a terminal, else a line now and then."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._stderr = Console(stderr=True)
+        self._bar: Progress | None = None
+        self._last = 0.0
+        self.status: Status | None = None
+        """How far the work has got."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop_bar()
+
+    def update(self, status: Status) -> None:
+        """Show how far the work has got."""
+        self.status = status
+        if not status.total or self._output.quiet:
+            return
+        if not status.done:
+            self._begin(status)
+            return
+        now = time.monotonic()
+        if self._bar:
+            task = self._bar.task_ids[0]
+            self._bar.update(task, completed=status.done, note=_note(status))
+        elif now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            is_steady = status.done >= min(_STEADY, status.total / 2)
+            left = f", {thousands(status.seconds_left)} s left" if is_steady else ""
+            done = f"{thousands(status.done)}/{thousands(status.total)}"
+            self._output.notice(f"{status.name}: {done}, {_note(status)}{left}")
+
+    def _begin(self, status: Status) -> None:
+        self._stop_bar()
+        self._last = time.monotonic()
+        items = counted(status.total, status.labels.item)
+        before = f", {thousands(status.kept)} done before" if status.kept else ""
+        self._output.notice(f"{status.name}: {status.labels.doing} {items}{before}")
+        if self._stderr.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=30),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}", markup=False),
+                console=self._stderr,
+                transient=True,
+            )
+            # While it is shown, what is written to stderr appears above it.
+            self._bar.start()
+            self._bar.add_task(one_line(status.name, 30), total=status.total, note="")
+
+    def _stop_bar(self) -> None:
+        if self._bar:
+            self._bar.stop()
+            self._bar = None
+
+    def report_stop(self, *, caches_replies: bool) -> None:
+        """Print what Ctrl-C keeps, and how to continue."""
+        kept = ""
+        if status := self.status:
+            labels = status.labels
+            of = f"{thousands(status.done)} of {thousands(status.total)}"
+            replies = ", as are finished replies" if caches_replies else ""
+            kept = f"{of} {labels.item}s of {status.name} are {labels.done} and kept{replies}; "
+        sys.stderr.write(f"capeval: stopped; {kept}run the same command to resume\n")
+
+
+def _note(status: Status) -> str:
+    parts = [f"{tenths(status.rate)}/s"]
+    if status.spent.tokens:
+        parts.append(f"{thousands(status.spent.tokens)} tokens")
+    if status.spent.dollars:
+        parts.append(money(status.spent.dollars))
+    if status.failed:
+        parts.append(f"{status.failed} {status.labels.failed}")
+    return ", ".join(parts)
