@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -23,37 +22,29 @@ def gaps(rows: int, columns: int = 3, seed: int = 0) -> Floats:
 
 
 def exact(values: Floats) -> float:
-    """Return scipy's p over every pattern of signs."""
-    return float(
-        stats.permutation_test(
-            (values, np.zeros(len(values))),
-            lambda a, b, axis: np.mean(a - b, axis=axis),
-            permutation_type="samples",
-            n_resamples=2 ** len(values),
-            vectorized=True,
-        ).pvalue
-    )
+    """Return p over every pattern of signs, with numpy."""
+    patterns = np.arange(2 ** len(values))[:, None] >> np.arange(len(values)) & 1
+    sums = np.abs((1 - 2 * patterns) @ values)
+    return float(np.mean(sums >= sums[0] - 1e-12))
 
 
-def by_hand(values: Floats) -> float:
-    """Return the share of signs, gone through one by one, that are as far from 0."""
-    sums = [
-        abs(math.fsum(sign * value for sign, value in zip(signs, values, strict=True)))
-        for signs in product((1, -1), repeat=len(values))
-    ]
-    return sum(one >= abs(math.fsum(values)) - 1e-12 for one in sums) / len(sums)
-
-
-@pytest.mark.parametrize("rows", [2, 5, 9, 12])
+@pytest.mark.parametrize("rows", [2, 5, 9])
 def test_p_of_few_rows_is_scipys_exact_one(rows: int) -> None:
     table = gaps(rows, seed=rows)
     found = sign_flips(table, draws=4_096)
-    for column in range(table.shape[1]):
-        assert found[column] == pytest.approx(exact(table[:, column]), abs=1e-12)
-        assert found[column] == pytest.approx(by_hand(table[:, column]), abs=1e-12)
+    for p, column in zip(found, table.T, strict=True):
+        scipys = stats.permutation_test(
+            (column, np.zeros(rows)),
+            lambda a, b, axis: np.mean(a - b, axis=axis),
+            permutation_type="samples",
+            n_resamples=2**rows,
+            vectorized=True,
+        )
+        assert p == pytest.approx(scipys.pvalue, abs=1e-12)
+        assert p == pytest.approx(exact(column), abs=1e-12)
 
 
-def test_p_of_more_rows_is_scipys_exact_one_within_monte_carlo_error() -> None:
+def test_p_of_more_rows_is_the_exact_one_within_monte_carlo_error() -> None:
     table = gaps(16, seed=16)
     found = sign_flips(table, draws=40_000, seed=1)
     for column in range(table.shape[1]):
@@ -76,6 +67,7 @@ def test_rows_that_do_not_differ_leave_p_exact() -> None:
     assert sign_flips(table, draws=999)[0] == 2 / 2**4
 
 
+@settings(max_examples=30)
 @given(
     values=hnp.arrays(
         np.int64, st.tuples(st.integers(1, 7), st.integers(1, 4)), elements=st.integers(-9, 10)
@@ -92,16 +84,12 @@ def test_p_of_tied_and_missing_differences_is_that_by_hand(
         found = sign_flips(table, draws=128)
     for p, column in zip(found, table.T, strict=True):
         there = column[~np.isnan(column)]
-        assert p == pytest.approx(by_hand(there)) if len(there) else np.isnan(p)
+        assert p == pytest.approx(exact(there)) if len(there) else np.isnan(p)
 
 
 def test_ties_of_whole_numbers_are_as_extreme_as_what_was_observed() -> None:
     table = np.array([[0.1, 0.2, 0.3, -0.3, -0.2, -0.1, 0.1]]).T
-    signs = np.array(np.meshgrid(*[[1, -1]] * 7)).reshape(7, -1)
-    sums = np.abs(np.round(10 * signs.T @ table[:, 0]))
-    exact = np.mean(sums >= 1)
-    assert exact == 1.0
-    assert sign_flips(table, draws=999)[0] == 1.0
+    assert exact(table[:, 0]) == sign_flips(table, draws=999)[0] == 1.0
 
 
 def test_a_row_that_a_column_lacks_does_not_count() -> None:
