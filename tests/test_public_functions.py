@@ -62,7 +62,7 @@ def test_every_public_function_is_documented_where_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_no_module_bears_the_name_of_a_public_function(name: str) -> None:
+def test_no_module_has_the_name_of_a_public_function(name: str) -> None:
     package = Path(capeval.__file__).parent
     assert not (package / name).exists()
     assert not (package / f"{name}.py").exists()

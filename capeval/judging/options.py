@@ -59,7 +59,7 @@ class JudgingOptions(CallOptions):
     revision : A commit, tag or branch of the model of nli on the hub. By default the newest.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
-    on_notice : Called with one line for everything that is no error, such as a judge that ends.
+    on_notice : Called with one line for each notice, such as that a judge is retired soon.
     """
 
     _: KW_ONLY

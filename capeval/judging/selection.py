@@ -98,7 +98,7 @@ async def open_judge(
             if not fits and getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
                 option = name.replace("_", "-")
                 which = shown(judge) if isinstance(judge, str) else type(judge).__name__
-                raise UsageError(f"--{option} is for {kind}; the judge {which} is none")
+                raise UsageError(f"--{option} is for {kind}; the judge {which} is not one")
     if judge is None or (is_chat and isinstance(judge, str)):
         async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
             yield opened

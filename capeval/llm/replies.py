@@ -143,8 +143,8 @@ def in_form(form: type[T], value: Any) -> T:
         fault = faults.errors(include_url=False)[0]
         place = ".".join(str(p + 1) if isinstance(p, int) else p for p in fault["loc"])
         of = f"{place}: " if place else ""
-        said = _PLAIN.get(fault["type"], fault["msg"].removeprefix("Value error, "))
-        raise ReplyError(storable(f"{of}{said} (found {shown(fault['input'])})")) from None
+        message = _PLAIN.get(fault["type"], fault["msg"].removeprefix("Value error, "))
+        raise ReplyError(storable(f"{of}{message} (found {shown(fault['input'])})")) from None
     return result
 
 

@@ -142,7 +142,9 @@ class _Counter:
             rows = row[self._video[at]]
             asked[:, column] = np.bincount(rows, minlength=len(used))
             corrects[:, column] = np.bincount(rows, weights=right[at], minlength=len(used))
-        return VideoRatios(corrects, asked, draws=self._graded.resamples, seed=self._graded.seed)
+        return VideoRatios(
+            corrects, asked, resamples=self._graded.resamples, seed=self._graded.seed
+        )
 
     def _group(self, name: tuple[str, str]) -> Group:
         at = self._columns[name]

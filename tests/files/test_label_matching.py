@@ -25,7 +25,7 @@ def test_labels_follow_their_content_whatever_the_order(
 
 
 @pytest.mark.parametrize("echo", ["The camera pans right.", "The camrea pans left.", "It rains"])
-def test_another_text_is_no_answer(echo: str) -> None:
+def test_another_text_is_refused(echo: str) -> None:
     labels: list[tuple[str, Relation]] = [(echo, "lack"), ("it  rains", "entailment")]
     with pytest.raises(ReplyError):
         match_labels(["The camera pans left.", "It rains."], labels, "event 1", [])

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_metadata_loads_as_it_is() -> None:
+def test_published_metadata_loads() -> None:
     annotations = load_annotations(METADATA)
     (example,) = [each for each in annotations if each.index == "TUNA_0348"]
     assert example.domain == "Film"
@@ -29,7 +29,7 @@ def test_metadata_loads_as_it_is() -> None:
     assert types == {"camera", "scene", "action", "attribute"}
 
 
-def test_submission_loads_as_it_is() -> None:
+def test_a_published_submission_loads() -> None:
     captions = load_captions(SUBMISSION)
     assert captions[0].index == "TUNA_0001"
     assert not any(caption.is_empty for caption in captions)

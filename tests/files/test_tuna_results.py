@@ -77,7 +77,7 @@ def elements(*given: dict[str, object]) -> dict[str, Any]:
     return changed("relationship", 1, "visual_elements", to=list(given))
 
 
-def test_good_file_is_read_as_it_stands() -> None:
+def test_a_valid_file_is_read() -> None:
     (judgment,) = loaded(GOOD)
     assert isinstance(judgment, Scored)
     assert judgment.candidate_events == ("A car.", "It rains.", "The end.")

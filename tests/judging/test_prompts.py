@@ -119,7 +119,7 @@ TAGS_IN_ORDER: dict[Stage, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("prompts", PACKAGED, ids=lambda prompts: prompts.label)
-def test_the_form_in_a_prompt_is_no_answer(prompts: PromptSet) -> None:
+def test_the_form_in_a_prompt_is_not_read_as_an_answer(prompts: PromptSet) -> None:
     contract = Contract(explain=prompts.explain)
     for stage, template in prompts.templates.items():
         forms = [line for line in template.splitlines() if line.startswith("{") and "[" in line]
@@ -229,7 +229,7 @@ def test_braces_are_text_and_data_are_never_filled() -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfes\x00", b"\xff{caption}", b"", b" \n"])
-def test_a_template_that_is_no_text_is_one_line(data: bytes, ours: Path) -> None:
+def test_a_template_without_text_is_reported_in_one_line(data: bytes, ours: Path) -> None:
     (ours / "split.txt").write_bytes(data)
     with pytest.raises(InputError, match=r"split\.txt"):
         load_prompts(ours)

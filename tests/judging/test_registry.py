@@ -156,7 +156,7 @@ def raising(attribute: str, error: BaseException) -> Any:
         (raising("name", OSError("no disk")), "OSError: no disk"),
     ],
 )
-def test_an_object_that_is_no_judge_is_refused(judge: Any, said: str) -> None:
+def test_an_object_that_cannot_judge_is_refused(judge: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said) as caught:
         score(judge)
     assert "\n" not in str(caught.value)

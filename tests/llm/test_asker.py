@@ -87,7 +87,7 @@ async def test_a_failed_conversation_reports_its_cost_and_is_asked_again(
     ],
     ids=["empty", "space", "long", "cut off"],
 )
-async def test_a_reply_of_no_use_is_never_checked_and_asked_again(
+async def test_an_unusable_reply_is_requested_again_unchecked(
     reply: ChatReply, complaint: str, asker_of: Askers, ask_for: Requests
 ) -> None:
     client = ScriptedClient([reply, said("7", "EOS")])

@@ -250,14 +250,12 @@ async def test_preflight_without_a_key_says_where_it_goes() -> None:
 
 
 async def test_one_slow_call_blocks_no_other(client_of: Clients, ask_for: Requests) -> None:
-    server = LoopbackServer(lambda r: Hang(2.0) if "slow" in str(r["messages"]) else "quick")
+    server = LoopbackServer(lambda r: Hang() if "slow" in str(r["messages"]) else "quick")
     async with server, client_of(server.url) as client:
         slow = asyncio.create_task(client.complete(ask_for("slow")))
-        began = time.monotonic()
         replies = await asyncio.gather(*(client.complete(ask_for(str(n))) for n in range(200)))
         assert {reply.text for reply in replies} == {"quick"}
         assert not slow.done()
-        assert time.monotonic() - began < 1.9
         slow.cancel()
 
 
@@ -315,7 +313,7 @@ async def test_ctrl_c_ends_calls_that_are_under_way() -> None:
             sys.executable, "-c", CALLS, server.url, stderr=subprocess.PIPE
         )
         async with asyncio.timeout(20):
-            while server.running < 20:  # noqa: ASYNC110 - no event tells
+            while server.running < 20:  # noqa: ASYNC110 - no event reports it
                 await asyncio.sleep(0.02)
             process.send_signal(signal.SIGINT)
             _, stderr = await process.communicate()

@@ -114,7 +114,7 @@ async def test_the_proxy_of_the_environment_gets_all_but_this_machines_own_calls
         ("http://me:hunter2hunter2@127.0.0.1:9", "ConnectionRefused"),
     ],
 )
-async def test_a_proxy_that_is_no_use_is_named_without_its_password(
+async def test_an_unusable_proxy_is_named_without_its_password(
     address: str,
     message: str,
     client_of: Clients,

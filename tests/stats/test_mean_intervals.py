@@ -178,7 +178,7 @@ def simulate(world: str, videos: int, runs: int, seed: int) -> Floats:
 
 @cache
 def true_means(world: str) -> Floats:
-    return simulate(world, 1_000, 1_000, seed=7).mean(axis=(1, 2))
+    return np.asarray(simulate(world, 1_000, 1_000, seed=7).mean(axis=(1, 2)))
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def simulate(runs: int, videos: int, *, better: float = 0.0, seed: int) -> Float
 
 @pytest.mark.parametrize("videos", [40, 100])
 def test_p_of_equals_is_small_as_often_as_it_says(videos: int) -> None:
-    p = sign_flips(simulate(1_500, videos, seed=videos), draws=499, seed=1)
+    p = sign_flips(simulate(1_500, videos, seed=videos), resamples=499, seed=1)
     # Three standard errors of a share of 1,500.
     for level in (0.05, 0.1, 0.5):
         error = 3 * np.sqrt(level * (1 - level) / 1_500)
@@ -64,6 +64,6 @@ def test_what_is_detectable_is_found_four_times_in_five(videos: int, less: float
     sd = simulate(1_000, 1_000, seed=3).std()
     gain = detectable_difference(float(sd), videos)
     values = simulate(2_000, videos, seed=videos) + gain
-    found = np.mean(sign_flips(values, draws=499, seed=1) <= 0.05)
+    found = np.mean(sign_flips(values, resamples=499, seed=1) <= 0.05)
     # The sd of few videos is itself a guess, which costs as much as Student's t has heavier tails.
     assert found == pytest.approx(0.8 - less, abs=0.03)
