@@ -168,18 +168,6 @@ async def test_identical_questions_at_once_make_one_call(
     assert (asker.meter.calls, asker.meter.cached_calls) == (2, 38)
 
 
-async def test_a_cancelled_question_is_taken_over_by_its_twin(
-    asker_of: Askers, ask_for: Requests
-) -> None:
-    asker = asker_of(Slow(lambda _: "6"))
-    first, second = (asyncio.create_task(asker.ask(ask_for(), check)) for _ in range(2))
-    await asyncio.sleep(0.002)
-    first.cancel()
-    assert (await second).value == 6
-    with pytest.raises(asyncio.CancelledError):
-        await first
-
-
 @pytest.mark.parametrize(
     "other",
     [

@@ -86,7 +86,3 @@ async def test_a_reply_that_drips_is_given_up(client_of: Clients, ask_for: Reque
     ):
         with pytest.raises(RetriesExhausted, match="timed out"):
             await client.complete(ask_for())
-
-
-def test_the_table_is_long_enough() -> None:
-    assert len(CASES) >= 80
