@@ -46,10 +46,10 @@ AWAITABLE = ("generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe")
 
 
 def test_face_is_this() -> None:
-    twins = [f"{name}_async" for name in AWAITABLE]
+    asynchronous = [f"{name}_async" for name in AWAITABLE]
     nouns = ["Annotation", "Caption", "Correlations", "GenerateOptions", "Generation"]
     nouns += ["JudgeOptions", "Judgment", "Probing", "Scores"]
-    assert dir(capeval) == sorted([*FUNCTIONS, *twins, *nouns, "__version__"])
+    assert dir(capeval) == sorted([*FUNCTIONS, *asynchronous, *nouns, "__version__"])
     assert set(capeval.__all__) == set(dir(capeval))
 
 

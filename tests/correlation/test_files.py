@@ -1,4 +1,4 @@
-"""Files as people have them, through the command: names of columns, workbooks, gaps, ids."""
+"""Files as users have them, read by the command: names of columns, workbooks, gaps, ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What servers, gateways and networks send in place of a chat completion, and what becomes of it.
+"""What servers, gateways and networks send in place of a chat completion, and its outcome.
 
 Each case is `(name, outcome, response)`, the response as the bytes on the wire. A server that sends
 it once answers well afterwards. Outcomes:

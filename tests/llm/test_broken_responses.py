@@ -22,7 +22,7 @@ Writer = asyncio.StreamWriter
 
 @asynccontextmanager
 async def serving(*responses: bytes, drip: float = 0.0) -> AsyncIterator[str]:
-    """Send one response after the other, the last one for ever, and close each connection."""
+    """Send the responses in order, the last one for all further calls; close each connection."""
     calls = count()
 
     async def answer(reader: asyncio.StreamReader, writer: Writer) -> None:

@@ -169,7 +169,7 @@ async def test_a_folder_that_cannot_be_made_is_reported_once(
 ) -> None:
     (tmp_path / "file").write_text("")
     cache = ReplyCache(tmp_path / "file" / "replies.sqlite", on_notice=notices.append)
-    # What cannot be written is kept in memory, so that twins are paid for once.
+    # What cannot be written is kept in memory, so that equal requests are paid for once.
     assert await answers(cache) == 4
     (notice,) = notices
     assert "cannot be written" in notice

@@ -329,7 +329,7 @@ async def test_everything_has_a_name_and_fits_a_phone(page: Page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_text_has_contrast(page: Page, scheme: str) -> None:
-    """WCAG 2.2 AA: 4.5 to 1 for text, on whatever it stands."""
+    """WCAG 2.2 AA: 4.5 to 1 for text on any background."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     await page.call("Emulation.setEmulatedMedia", features=features)
     for key in "123":

@@ -1,4 +1,4 @@
-"""Judged runs as whoever shows them finds them: torn files, and annotations that moved."""
+"""Loading judged runs: incomplete last lines, and annotations that moved."""
 
 from __future__ import annotations
 
