@@ -102,6 +102,15 @@ async def test_patience_ends_a_storm_of_throttles(
     assert server.calls == 3
 
 
+@pytest.mark.parametrize(("status", "limit"), [(429, 32), (503, 32), (529, 32), (500, 64)])
+async def test_an_overloaded_endpoint_gets_fewer_calls(
+    status: int, limit: int, client_of: Clients, ask_for: Requests
+) -> None:
+    async with LoopbackServer(acts=[failure(status)]) as server, client_of(server.url) as client:
+        await client.complete(ask_for())
+        assert client.limiter.limit == limit
+
+
 async def test_after_twenty_lost_calls_in_a_row_the_endpoint_is_down(
     client_of: Clients, ask_for: Requests
 ) -> None:
