@@ -65,7 +65,7 @@ def today(monkeypatch: pytest.MonkeyPatch) -> Today:
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder and a cache of one's own, and no endpoint."""
+    """An empty working folder with its own cache, and no endpoint."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):

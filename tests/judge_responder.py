@@ -1,13 +1,12 @@
 """Plays the judge for `tests/server.py`: `--responder tests.judge_responder:answer`.
 
-It answers prompts of both contracts by comparing words, always alike: `answer` without fault,
+It answers by comparing words, always alike: `answer` without fault,
 `flaky` malformed at first for some prompts, `hostile` at first with wrong verdicts that the reply
 itself takes back, and `moody` with the failures that a file names.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import html
 import json
@@ -36,7 +35,6 @@ _BETWEEN = {
 _NUMBERED = re.compile(r"^(\d+): (.*)$", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _ENDING = re.compile(r"(?<=\w\w\w)(ing|es|s|ed)$")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _STOP = frozenset(
     ["a", "an", "and", "are", "at", "by", "from", "in", "is", "it", "of", "on", "the", "to"]
 )
@@ -137,16 +135,17 @@ def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
 
 
 def reply_to(prompt: str, seed: int = 0) -> str:
-    """Return the right reply to a prompt of the packaged set, or one in the benchmark's style."""
+    """Return the right reply to a prompt of the packaged set."""
     if found := _BETWEEN["match_data"].search(prompt):
-        return _spans_relations(prompt, found[1], seed)
+        return _relations(prompt, found[1], seed)
     if found := _BETWEEN["candidate_events"].search(prompt):
         other = _BETWEEN["reference_events"].search(prompt)
         assert other is not None
         events, references = (_texts(lines) for lines in (found[1], other[1]))
         return _compact({"matches": list(enumerate(_match(events, references), start=1))})
     found = _BETWEEN["caption"].search(prompt)
-    return _tuna_reply(prompt) if found is None else _spans_starts(_texts(found[1]))
+    assert found is not None
+    return _starts(_texts(found[1]))
 
 
 def _compact(value: object) -> str:
@@ -157,7 +156,7 @@ def _texts(lines: str) -> list[str]:
     return [html.unescape(text) for _, text in _NUMBERED.findall(lines)]
 
 
-def _spans_starts(texts: Sequence[str]) -> str:
+def _starts(texts: Sequence[str]) -> str:
     """Let each sentence be an event, and what was said before no event of its own."""
     starts, known = [1], {texts[0]}
     for number, (before, text) in enumerate(pairwise(texts), start=2):
@@ -167,7 +166,7 @@ def _spans_starts(texts: Sequence[str]) -> str:
     return _compact({"starts": starts, "repeats": []})
 
 
-def _spans_relations(prompt: str, data: str, seed: int) -> str:
+def _relations(prompt: str, data: str, seed: int) -> str:
     answers: list[object] = []
     for block in data.split("\n\n"):
         passage, _, elements = block.partition("\n")
@@ -178,31 +177,6 @@ def _spans_relations(prompt: str, data: str, seed: int) -> str:
             explained = {"id": int(number), "reason": reason, "relation": label}
             answers.append(explained if '"reason"' in prompt else [int(number), label])
     return _compact({"relations": answers})
-
-
-def _tuna_reply(prompt: str) -> str:
-    """Answer a prompt in the benchmark's style.
-
-    The data must stand between lines of `-----`; the caption as it is, the rest as Python has it.
-    """
-    data = prompt.split("\n-----\n")[1:-1:2]
-    if len(data) == 2:
-        events, references = ([one["event"] for one in ast.literal_eval(text)] for text in data)
-        return repr([(n, m) for n, m in enumerate(_match(events, references), start=1)])
-    if not data[0].startswith("[{'candidate_event'"):
-        return repr(_split(data[0]))
-    return json.dumps(
-        [
-            {
-                "candidate_event": part["candidate_event"],
-                "visual_elements": [
-                    {"content": e, "relationship": _label(e, part["candidate_event"], 0)}
-                    for e in part["visual_elements"]
-                ],
-            }
-            for part in ast.literal_eval(data[0])
-        ]
-    )
 
 
 def _prompt(request: dict[str, Any]) -> str:
@@ -245,10 +219,6 @@ def _words(text: str) -> frozenset[str]:
     found = set(_WORD.findall(text.lower())) - _STOP
     # Without endings "walks" and "walking" count as one.
     return frozenset(_ENDING.sub("", word) for word in found)
-
-
-def _split(caption: str) -> list[str]:
-    return [sentence for sentence in _SENTENCE_END.split(caption.strip()) if sentence]
 
 
 def _share(inner: str, outer: str) -> float:

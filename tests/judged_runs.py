@@ -1,4 +1,4 @@
-"""Judged runs on disk, as `capeval judge` leaves them, for whoever reads them."""
+"""Judged runs on disk, as `capeval judge` leaves them."""
 
 from __future__ import annotations
 

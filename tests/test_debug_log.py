@@ -19,6 +19,7 @@ from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
 from capeval.llm.types import ChatRequest
+from capeval.runs.folder import RunFolder
 from capeval.runs.outputs import check_output
 from capeval.tracing import about, trace
 from tests.cli_runs import capeval, process
@@ -119,19 +120,17 @@ def full_disk() -> None:
 async def test_a_full_disk_ends_the_log_and_not_the_run(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     begin = '{"time": "now", "event": "start", "capeval": "'
-    log.write_text(begin + "x" * ((1 << 19) - 100) + '"}\n')
-    async with LoopbackServer(lambda _: "A dog runs.", models=["m"]) as server:
-        made = await process(
-            tmp_path,
-            *("generate", "--base-url", server.url, "--limit", "2", "--frames", "2", "-q"),
-            *("--debug", "log.jsonl"),
-            prepare=full_disk,
-        )
+    log.write_text(begin + "x" * ((1 << 19) - len(begin) - 3) + '"}\n')
+    made = await process(
+        tmp_path,
+        *("judge", "sample", "--judge", "lexical", "-q", "--debug", "log.jsonl"),
+        prepare=full_disk,
+    )
     assert made.code == 0, made.err
     assert (
         made.err == "capeval: log.jsonl: cannot be written (File too large); going on without it\n"
     )
-    assert (tmp_path / "runs" / "m" / "captions.jsonl").read_text().count("\n") == 2
+    assert len(RunFolder.all(tmp_path / "runs")) == 3
 
 
 async def test_the_option_is_taken_before_and_after_the_command(tmp_path: Path) -> None:

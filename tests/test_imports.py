@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,16 +71,17 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and full name of every import, those inside functions too."""
+@cache
+def imported(path: Path) -> list[tuple[int, str]]:
+    """Return line and full name of every import, those inside functions too."""
+    found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            for alias in node.names:
-                yield node.lineno, f"{node.module}.{alias.name}"
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
         elif isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node.lineno, alias.name
+            found += [(node.lineno, alias.name) for alias in node.names]
+    return found
 
 
 def test_every_room_is_in_the_design() -> None:
@@ -147,6 +148,8 @@ for command in sys.argv[1:]:
     try: main()
     except SystemExit as end: assert not end.code
     print(command, sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)
+import capeval.llm.asker
+assert not {{"openai", "tenacity"}} & {{*sys.modules}}
 """
 COMMANDS = (
     *("", "compare", "correlate", "frames", "inspect", "leaderboard", "metrics"),

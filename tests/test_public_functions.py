@@ -46,10 +46,10 @@ AWAITABLE = ("generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe")
 
 
 def test_face_is_this() -> None:
-    twins = [f"{name}_async" for name in AWAITABLE]
+    asynchronous = [f"{name}_async" for name in AWAITABLE]
     nouns = ["Annotation", "Caption", "Correlations", "GenerateOptions", "Generation"]
     nouns += ["JudgeOptions", "Judgment", "Probing", "Scores"]
-    assert dir(capeval) == sorted([*FUNCTIONS, *twins, *nouns, "__version__"])
+    assert dir(capeval) == sorted([*FUNCTIONS, *asynchronous, *nouns, "__version__"])
     assert set(capeval.__all__) == set(dir(capeval))
 
 
@@ -62,7 +62,7 @@ def test_every_public_function_is_documented_where_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_no_module_bears_the_name_of_a_public_function(name: str) -> None:
+def test_no_module_has_the_name_of_a_public_function(name: str) -> None:
     package = Path(capeval.__file__).parent
     assert not (package / name).exists()
     assert not (package / f"{name}.py").exists()

@@ -37,7 +37,7 @@ CAPTIONS = {
     "empty": "",
 }
 
-pytestmark = pytest.mark.skipif(not DATA.is_file(), reason="the TUNA example is not at hand")
+pytestmark = pytest.mark.skipif(not DATA.is_file(), reason="the TUNA example is not here")
 
 
 def f1_of(scores: capeval.Scores) -> float:

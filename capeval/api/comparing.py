@@ -12,7 +12,7 @@ from capeval.reporting.gate_results import gate_results
 from capeval.runs.comparing import compare_judged
 from capeval.runs.judged_run import files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
-from capeval.scoring.comparison import DRAWS
+from capeval.scoring.comparison import RESAMPLES
 from capeval.scoring.comparison_result import Comparison, Matrix
 from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
 
@@ -41,8 +41,8 @@ def compare(o: CompareOptions) -> Comparison | Matrix:
     )
     if o.out is not None:
         check_output(Path(o.out), files_behind(loaded.values()))
-    draws = DRAWS if o.resamples is None else o.resamples
-    found = compare_judged(loaded, draws=draws, seed=o.seed, anyway=o.allow_mismatch)
+    resamples = RESAMPLES if o.resamples is None else o.resamples
+    found = compare_judged(loaded, resamples=resamples, seed=o.seed, anyway=o.allow_mismatch)
     outcomes = apply_gates(found, gates, coverage)
     found = found.model_copy(update={"gates": gate_results(found, outcomes)})
     if o.out is not None:

@@ -247,7 +247,7 @@ def _chosen(read: MetricFile, path: Path, name: str, only: str | None) -> Sequen
     found = [metric for metric in read.metrics if metric.own == only]
     if not found:
         own = [metric.own for metric in read.metrics if metric.own is not None]
-        has = f"it has {listed(own)}" if own else "it is no metrics.jsonl with several"
+        has = f"it has {listed(own)}" if own else "it has one metric without a name; omit the name"
         raise InputError(f"has no metric {cut(only)}; {has}", file=path)
     found[0].name = name
     return found

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import cast
 
 from capeval.errors import CacheMiss, CapevalError
-from capeval.judging.contracts import EventToClassify, contract_of
+from capeval.judging.contracts import Contract, EventToClassify
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import Tally
 from capeval.judging.segments import size
@@ -86,7 +86,7 @@ async def estimate(
 
 
 def _expected(annotation: Annotation, caption: str, prompts: PromptSet) -> dict[Stage, Usage]:
-    contract = contract_of(prompts)
+    contract = Contract(explain=prompts.explain)
     references = [event.event for event in annotation.events]
     # As if the events of the caption were of one length and matched the reference events in order.
     events = _parts(caption, max(1, size(caption) // _EVENT_CHARACTERS))
@@ -96,28 +96,23 @@ def _expected(annotation: Annotation, caption: str, prompts: PromptSet) -> dict[
             zip(_parts(caption, len(references)), annotation.events, strict=True), start=1
         )
     ]
-    match_data = contract.show_parts(parts)
     both = {
         "candidate_events": contract.show_events(events),
         "reference_events": contract.show_events(references),
     }
-    # What the prompt shows, how many items the reply lists, and what it may copy.
-    asked: dict[Stage, tuple[dict[str, str], int, str]] = {
-        "split": ({"caption": contract.show_caption(caption)}, len(events), caption),
-        "match": (both, len(events), ""),
-        "classify": (
-            {"match_data": match_data},
-            sum(len(part.elements) for part in parts),
-            match_data,
-        ),
+    # What the prompt shows, and how many items the reply lists.
+    asked: dict[Stage, tuple[dict[str, str], int]] = {
+        "split": ({"caption": contract.show_caption(caption)}, len(events)),
+        "match": (both, len(events)),
+        "classify": ({"match_data": contract.show_parts(parts)}, annotation.element_count),
     }
     return {
         stage: Usage(
             calls=1,
             input_tokens=_tokens(prompts.render(stage, data)),
-            output_tokens=contract.reply_tokens(stage, items, _tokens(copied)),
+            output_tokens=contract.reply_tokens(stage, items),
         )
-        for stage, (data, items, copied) in asked.items()
+        for stage, (data, items) in asked.items()
     }
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import EventToClassify, Labels, Reasons, contract_of
+from capeval.judging.contracts import Contract, EventToClassify, Labels, Reasons
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.written_events import words
+from capeval.judging.segments import segments, word_count
 from capeval.llm.asker import Asker
 from capeval.llm.replies import FormError, read_reply
 from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
@@ -92,7 +92,7 @@ class _Stages:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.contract = contract_of(self.judge.templates)
+        self.contract = Contract(explain=self.judge.templates.explain)
 
     async def verdict(self, annotation: Annotation, caption: str) -> Verdict:
         """The three stages, one after the other."""
@@ -134,7 +134,7 @@ class _Stages:
             "split",
             {"caption": self.contract.show_caption(caption)},
             lambda value, notes: self.contract.read_split(value, caption, notes),
-            self.contract.max_tokens("split", 0, caption),
+            self.contract.max_tokens("split", len(segments(caption))),
             material=(caption,),
         )
 
@@ -147,10 +147,10 @@ class _Stages:
                 "reference_events": self.contract.show_events(references),
             },
             lambda value, _: self.contract.read_matches(value, len(events), len(references)),
-            self.contract.max_tokens("match", len(events), ""),
+            self.contract.max_tokens("match", len(events)),
             material=(*events, *references),
         )
-        repaired = repair_order(matches, [len(words(event)) for event in events])
+        repaired = repair_order(matches, [word_count(event) for event in events])
         for number, (before, after) in enumerate(zip(matches, repaired, strict=True), start=1):
             if before != after:
                 self.notes.append(
@@ -167,7 +167,7 @@ class _Stages:
             "classify",
             {"match_data": shown},
             lambda value, notes: self.contract.read_relations(value, parts, notes),
-            self.contract.max_tokens("classify", elements, shown),
+            self.contract.max_tokens("classify", elements),
             material=tuple(part.text for part in parts),
         )
 
@@ -188,14 +188,14 @@ class _Stages:
             messages=({"role": "user", "content": prompt},),
             max_tokens=max_tokens,
             repeat=self.repeat,
-            schema=self.contract.schemas.get(stage),
+            schema=self.contract.schemas[stage],
             reasoning=self.judge.reasoning,
         )
 
         def check(reply: ChatReply) -> tuple[T, list[str]]:
             is_readable = True
             try:
-                return read_reply(reply.text, read, material, literals=self.contract.literals)
+                return read_reply(reply.text, read, material)
             except FormError:
                 is_readable = False
                 raise

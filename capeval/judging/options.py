@@ -57,7 +57,7 @@ class JudgingOptions(CallOptions):
         `[judges.nli]` in capeval.toml, or the newest.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
-    on_notice : Called with one line for everything that is no error, such as a judge that ends.
+    on_notice : Called with one line for each notice, such as that a judge is retired soon.
     """
 
     _: KW_ONLY

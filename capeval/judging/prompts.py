@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import InputError
-from capeval.files.packaged import packaged
+from capeval.files.packaged import filled, packaged
 from capeval.files.reading import read_text
 from capeval.files.validation import validated
 from capeval.judging.options import DEFAULT_PROMPTS
@@ -21,7 +20,6 @@ from capeval.judging.segments import VERSION
 from capeval.text import nearest
 
 Stage = Literal["split", "match", "classify"]
-ContractName = Literal["spans", "tuna"]
 _DATA: dict[Stage, tuple[str, ...]] = {
     "split": ("caption",),
     "match": ("candidate_events", "reference_events"),
@@ -43,23 +41,20 @@ class _Templates(_Strict):
 
 
 class _SetFile(_Strict):
-    contract: ContractName
+    contract: Literal["spans"]
     templates: _Templates
-    doubled_braces: bool = False
 
 
 @dataclass(frozen=True)
 class PromptSet:
-    """Three templates and their reply contract; `hash` is the SHA-256 of the files in use.
+    """Three templates; `hash` is the SHA-256 of the files in use.
 
     With `explain`, `classify` is the template that also asks for reasons.
     """
 
     name: str
     hash: str
-    contract: ContractName
     templates: Mapping[Stage, str]
-    doubled_braces: bool
     explain: bool = False
 
     @property
@@ -69,14 +64,7 @@ class PromptSet:
 
     def render(self, stage: Stage, data: Mapping[str, str]) -> str:
         """Fill a template in one pass, so that inserted text is never searched for placeholders."""
-        return _placeholders(data, self.doubled_braces).sub(
-            lambda found: data[found[1]] if found[1] else found[0][0], self.templates[stage]
-        )
-
-
-def _placeholders(names: Iterable[str], doubled_braces: bool) -> re.Pattern[str]:
-    # A name between doubled braces is literal text.
-    return re.compile((r"\{\{|\}\}|" if doubled_braces else "") + rf"\{{({'|'.join(names)})\}}")
+        return filled(self.templates[stage], data)
 
 
 def load_prompts(
@@ -105,8 +93,6 @@ def load_prompts(
     except (ValueError, RecursionError) as fault:
         raise InputError(f"broken TOML: {fault}", file=path) from None
     used = declared.templates
-    if used.explain is not None and declared.contract != "spans":
-        raise InputError('is for the contract "spans" alone', file=path, field="templates.explain")
     if explain and used.explain is None:
         raise InputError(
             "has no template for --explain; choose other --prompts, such as "
@@ -117,24 +103,20 @@ def load_prompts(
     if explain:
         used = used.model_copy(update={"classify": used.explain})
     digest = hashlib.sha256(text.encode("utf-8"))
-    if declared.contract == "spans":
-        # Other segments are other questions.
-        digest.update(f"\0segments {VERSION}".encode())
+    # Other segments are other questions.
+    digest.update(f"\0segments {VERSION}".encode())
     templates: dict[Stage, str] = {}
     for stage, names in _DATA.items():
         file = folder / getattr(used, stage)
         template = read_text(file)
         digest.update(b"\0" + template.encode("utf-8"))
-        found = _placeholders(names, declared.doubled_braces).findall(template)
         for name in names:
-            if found.count(name) != 1:
+            if template.count(f"{{{name}}}") != 1:
                 raise InputError(f"must contain the placeholder {{{name}}} exactly once", file=file)
         templates[stage] = template.strip()
     return PromptSet(
         name=folder.name,
         hash=digest.hexdigest(),
-        contract=declared.contract,
         templates=templates,
-        doubled_braces=declared.doubled_braces,
         explain=explain,
     )

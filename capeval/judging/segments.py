@@ -1,8 +1,8 @@
 """Cut a caption into numbered segments: its sentences, and the clauses of long sentences.
 
-A judge with the contract `spans` names the segments at which events begin. So the segments need not
-be perfect, but they must be fine enough that an event can begin at one, few enough that they cost
-little, always the same, and together exactly the caption.
+A judge names the segments at which events begin. So the segments need not be perfect, but they must
+be fine enough that an event can begin at one, few enough that they cost little, always the same,
+and together exactly the caption.
 
 The rules know punctuation, not languages, apart from two short lists of English words. A change to
 them changes what judges are asked: raise `VERSION`, which is part of the prompts' hash.
@@ -15,6 +15,8 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
+
+from capeval.text import counted
 
 VERSION = 1
 
@@ -72,6 +74,12 @@ _JOINED = re.compile(r"[\u200d\U0001f3fb-\U0001f3ff]")
 _FRAGMENT = 20
 # How far a cut moves back to keep a character and its marks together.
 _MARKS = 16
+# In scripts without spaces each character counts as a word; elsewhere a word may have apostrophes
+# and combining accents.
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]"
+    r"|(?:[^\W_][\u0300-\u036f]*+)++(?:['’](?:[^\W_][\u0300-\u036f]*+)++)*+"
+)
 
 
 @lru_cache(maxsize=128)
@@ -169,3 +177,22 @@ def _without_fragments(text: str, cuts: list[int]) -> list[int]:
             words = 0
         start = cut
     return [*kept[:-1], len(text)] if text else []
+
+
+def word_count(text: str) -> int:
+    """Return the number of words of a text.
+
+    >>> word_count("The man's red car -- stops.")
+    5
+    """
+    return len(_WORD.findall(text))
+
+
+def repeats_note(repeated: int) -> str:
+    """Return the note on a caption's events that were dropped because they repeat earlier ones.
+
+    >>> repeats_note(1)
+    'split: 1 caption event was a duplicate and was dropped'
+    """
+    were = "was a duplicate and was" if repeated == 1 else "were duplicates and were"
+    return f"split: {counted(repeated, 'caption event')} {were} dropped"

@@ -103,7 +103,7 @@ async def open_judge(
                 label = name.replace("_", "-")
                 label = f"--{label}" if name in options_of(JudgeOptions) else label
                 which = shown(judge) if isinstance(judge, str) else type(judge).__name__
-                raise UsageError(f"{label} is for {kind}; the judge {which} is none")
+                raise UsageError(f"{label} is for {kind}; the judge {which} is not one")
     if judge is None or (is_chat and isinstance(judge, str)):
         async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
             yield opened

@@ -148,8 +148,7 @@ class Asker:
             return stored
         trace("cache miss" if self.cache else "no cache", key=asked.key[-12:])
         if self.client is None:
-            why = self.cache.reason_for_miss(asked) if self.cache else "there is no cache"
-            raise CacheMiss(why)
+            raise CacheMiss("no reply is stored for this request")
         async with self.meter.admit(request) as paid:
             await self._check_endpoint(request.model, request.reasoning)
             reply = await self.client.complete(request)

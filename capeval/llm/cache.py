@@ -51,8 +51,7 @@ STATE_NAMES = {
 class RequestIdentity:
     """A request to one endpoint as the cache knows it; long data URLs are replaced by a hash.
 
-    `text` is canonical JSON. `key` has half of the SHA-256 of the messages and half of that of the
-    text, in hexadecimal, so that the keys of requests with the same messages begin alike.
+    `text` is canonical JSON; `key` is made of the SHA-256 of the messages and that of the text.
     """
 
     key: str
@@ -77,11 +76,10 @@ def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
             "temperature": None if request.temperature is None else float(request.temperature),
         }
     )
-    key = _sha256(_canonical(messages))[:_HALF] + _sha256(text)[:_HALF]
+    key = _sha256(_canonical(messages))[:32] + _sha256(text)[:32]
     return RequestIdentity(key, request.model, text)
 
 
-_HALF = 32
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -174,23 +172,6 @@ class ReplyCache:
                 self._next_write = time.monotonic() + RETRY_SECONDS
                 return
             del self._unwritten[key]
-
-    def reason_for_miss(self, asked: RequestIdentity) -> str:
-        """Return in a few words why no reply is served for a request."""
-        if self._run("SELECT 1 FROM replies WHERE key = ?", asked.key):
-            return "the stored replies all broke their contract, so it is asked again"
-        messages = asked.key[:_HALF]
-        by_messages = "SELECT request FROM replies WHERE key BETWEEN ? AND ? LIMIT 1"
-        rows = self._run(by_messages, messages, f"{messages}g")
-        if not rows:
-            return "nothing is stored for these messages"
-        stored, wanted = json.loads(rows[0][0]), json.loads(asked.text)
-        differences = [
-            f"another {name}" if name == "schema" else f"{name} {stored[name]}"
-            for name in wanted
-            if stored[name] != wanted[name]
-        ]
-        return f"the same messages are stored, but with {', '.join(differences)}"
 
     def info(self) -> CacheInfo:
         """Count what is stored."""

@@ -9,10 +9,8 @@ request's cache key.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, NoReturn, TypeVar
@@ -38,24 +36,19 @@ QUOTED: Final = "the reply only quotes what it was given; answer yourself"
 _FENCED = re.compile(r"```(?:json|python)?\s(.*?)```", re.DOTALL)
 _SPACE = re.compile(r"\s+")
 _QUOTES = str.maketrans("“”„«»‘’", '"' * 5 + "'" * 2)
-# Python's parser needs memory and depth; a judge writes a tenth of this.
-_MAX_LITERAL = 40_000
 
 
 def read_reply(
     text: str,
     read: Callable[[Any, list[str]], T],
     material: Sequence[str] = (),
-    *,
-    literals: bool = False,
 ) -> tuple[T, list[str]]:
     """Return what `read` makes of a reply's one value, and its notes.
 
-    `material` are the judged texts: an answer that occurs in one is a quotation. With `literals`, a
-    list or dict as Python prints it counts as JSON. Raises `FormError`, and the `ReplyError` of
-    `read`.
+    `material` are the judged texts: an answer that occurs in one is a quotation. Raises
+    `FormError`, and the `ReplyError` of `read`.
     """
-    value, source = _value_of(text.strip(), literals)
+    value, source = _value_of(text.strip())
     notes: list[str] = []
     result = read(value, notes)
     if _is_quoted(value, source, material):
@@ -63,13 +56,13 @@ def read_reply(
     return result, notes
 
 
-def _value_of(text: str, literals: bool) -> tuple[Any, str]:
+def _value_of(text: str) -> tuple[Any, str]:
     """Return the value of a reply, and the text that it was read from."""
     if not text:
         raise FormError(EMPTY)
     try:
         # First as it is: marks of reasoning within an answer are words of the caption.
-        return _parsed(text, literals), text
+        return _parsed(text), text
     except FormError:
         rest = after_thinking(text)
         if rest is None:
@@ -78,29 +71,16 @@ def _value_of(text: str, literals: bool) -> tuple[Any, str]:
         bare = (fenced[1] if fenced else rest).strip()
         if bare == text:
             raise
-    return _parsed(bare, literals), bare
+    return _parsed(bare), bare
 
 
-def _parsed(text: str, literals: bool) -> Any:
+def _parsed(text: str) -> Any:
     try:
         value, end = _JSON.raw_decode(text)
     except (ValueError, RecursionError):
-        pass
-    else:
-        if text[end:].strip():
-            raise FormError(TEXT_AFTER)
-        return value
-    if not literals or len(text) > _MAX_LITERAL:
-        raise FormError(NO_VALUE)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            value = ast.literal_eval(text)
-        # Anything but what Python prints may hold a comment, a joined string or a key given twice.
-        is_printed = _SPACE.sub("", repr(value)) == _SPACE.sub("", text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        is_printed = False
-    if not is_printed:
-        raise FormError(NO_VALUE)
+        raise FormError(NO_VALUE) from None
+    if text[end:].strip():
+        raise FormError(TEXT_AFTER)
     return value
 
 
@@ -163,8 +143,8 @@ def in_form(form: type[T], value: Any) -> T:
         fault = faults.errors(include_url=False)[0]
         place = ".".join(str(p + 1) if isinstance(p, int) else p for p in fault["loc"])
         of = f"{place}: " if place else ""
-        said = _PLAIN.get(fault["type"], fault["msg"].removeprefix("Value error, "))
-        raise ReplyError(storable(f"{of}{said} (found {shown(fault['input'])})")) from None
+        message = _PLAIN.get(fault["type"], fault["msg"].removeprefix("Value error, "))
+        raise ReplyError(storable(f"{of}{message} (found {shown(fault['input'])})")) from None
     return result
 
 

@@ -53,8 +53,8 @@ class CallFailed(Exception):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         message = redact(message or _message(body))
-        self.reason = f"{status}: {message}" if status and message else message
-        super().__init__(self.reason or f"HTTP status {status}")
+        reason = f"{status}: {message}" if status and message else message
+        super().__init__(reason or f"HTTP status {status}")
         self.status, self.after = status, retry_after(headers or {})
         self.throttled = status in {429, 503, 529}
         self._body = body

@@ -134,7 +134,7 @@ class _Table:
             np.bincount(cells, weights, len(used) * len(columns)).reshape(shape).astype(np.float64)
             for weights in (self.right[places], None)
         )
-        return VideoRatios(right, asked, draws=self._graded.resamples, seed=self._graded.seed)
+        return VideoRatios(right, asked, resamples=self._graded.resamples, seed=self._graded.seed)
 
     def group(self, at: _Places, ends: Interval | Missing | None) -> Group:
         """Return the result of some responses, whose accuracy has these ends."""

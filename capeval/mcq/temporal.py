@@ -133,7 +133,7 @@ def diagnose(
     # Columns of `_sums`: correct above, correct below, correct only above, questions.
     above = np.stack([t[:, 2] if m.share else t[:, 0] for _, m, t in tables], axis=1)
     below = np.stack([t[:, 3] if m.share else t[:, 1] for _, m, t in tables], axis=1)
-    ratios = VideoRatios(above, below, draws=resamples, seed=seed)
+    ratios = VideoRatios(above, below, resamples=resamples, seed=seed)
     intervals = [
         ratios.share(at) if measure.share else ratios.ratio(at, table[:, 3] > 0)
         for at, (_, measure, table) in enumerate(tables)

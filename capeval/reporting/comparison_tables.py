@@ -360,7 +360,7 @@ def _reasons(run: Side, most: int = 3) -> str:
 def _explained(found: Comparison | Matrix) -> str:
     interval = found.settings["interval"]
     test = found.settings["test"]
-    resamples = f"{thousands(test['draws'])} resamples, seed {test['seed']}"
+    resamples = f"{thousands(test['resamples'])} resamples, seed {test['seed']}"
     if isinstance(found, Comparison):
         return (
             f"Intervals: {interval['method']}; none for fewer than {FEWEST_VIDEOS} videos. "

@@ -14,7 +14,15 @@ from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Scored
 from capeval.scoring.buckets import Membership, memberships
 from capeval.scoring.calibrated import calibrated_differences
-from capeval.scoring.comparison import DRAWS, Measured, differences, flips, measured, moves, ranked
+from capeval.scoring.comparison import (
+    RESAMPLES,
+    Measured,
+    differences,
+    flips,
+    measured,
+    moves,
+    ranked,
+)
 from capeval.scoring.comparison_result import (
     CalibratedDifferences,
     Comparison,
@@ -29,14 +37,18 @@ from capeval.text import both_ends
 
 
 def compare_judged(
-    runs: Mapping[str, JudgedRun], *, draws: int = DRAWS, seed: int = 0, anyway: bool = False
+    runs: Mapping[str, JudgedRun],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    anyway: bool = False,
 ) -> Comparison | Matrix:
     """Compare runs by name: two by every measure (second − first), more by overall F1.
 
     Parameters
     ----------
     runs : at least two
-    draws : resamples of the permutations
+    resamples : resamples of the permutations
     anyway : compare runs whose signatures differ, and mark the result
     """
     signatures = {name: run.signature for name, run in runs.items()}
@@ -57,7 +69,7 @@ def compare_judged(
         "notes": tuple(line for run in runs.values() for line in run.notices),
         "annotated": len({index for run in runs.values() for index in run.annotated}),
         "paired": len(common.videos),
-        "settings": _settings(runs, draws, seed),
+        "settings": _settings(runs, resamples, seed),
     }
     sides = {name: common.side(name, signatures[name]) for name in runs}
     if len(runs) == 2:
@@ -67,7 +79,7 @@ def compare_judged(
             kind = "the difference is not calibrated: it needs labels of one origin for both runs"
             shared["notes"] = (*shared["notes"], kind)
         (name, other) = sides
-        overall, by = differences(first, second, common.members, draws=draws, seed=seed)
+        overall, by = differences(first, second, common.members, resamples=resamples, seed=seed)
         same, pairs = common.same_annotations
         return Comparison(
             **shared,
@@ -80,7 +92,7 @@ def compare_judged(
             calibrated=calibrated,
         )
     means, clusters, pairs_of = ranked(
-        list(runs), list(common.measured.values()), draws=draws, seed=seed
+        list(runs), list(common.measured.values()), resamples=resamples, seed=seed
     )
     contenders = [
         Contender(**dict(side), **mean, cluster=cluster)
@@ -199,7 +211,7 @@ class _Common:
         raise AssertionError(index)
 
 
-def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str, object]:
+def _settings(runs: Mapping[str, JudgedRun], resamples: int, seed: int) -> dict[str, object]:
     repeats = max(run.identity.repeats for run in runs.values())
     what = "videos and repeats of the judge" if repeats > 1 else "videos"
     return {
@@ -211,7 +223,7 @@ def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str,
         "test": {
             "method": "paired permutation test (sign flips), exact if there are no more "
             "permutations than resamples",
-            "draws": draws,
+            "resamples": resamples,
             "seed": seed,
             "adjusted": "Holm",
         },

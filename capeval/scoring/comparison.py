@@ -36,7 +36,7 @@ _POINT = 0.01
 FEWEST_FOR_POWER = 10
 """Fewer videos estimate the standard deviation too roughly for a statement on power."""
 
-DRAWS = 10_000
+RESAMPLES = 10_000
 """Random sign flips of a test, which give p down to 0.0001."""
 
 _F1 = MEASURES.index("f1")
@@ -83,7 +83,7 @@ def differences(
     second: Measured,
     members: Sequence[Membership],
     *,
-    draws: int = DRAWS,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[BucketDifference, Differences]:
     """Return the differences, second − first, over all videos and in every bucket.
@@ -99,11 +99,11 @@ def differences(
     ----------
     first, second : of the same videos in the same order; at least one
     members : buckets of these videos
-    draws : random sign flips
+    resamples : random sign flips
     """
     if first.values.shape != second.values.shape or not len(first.values):
         raise ValueError("differences need the same videos in both, and at least one")
-    table = _table(first, second, members, draws=draws, seed=seed)
+    table = _table(first, second, members, resamples=resamples, seed=seed)
     tests: list[Value] = [float(p) for p in table["p"][1:, 0, _F1]]
     adjusted = [None, *map(_number, holm(tests))]
     buckets = [_bucket(table, b, adjusted[b]) for b in range(len(members) + 1)]
@@ -134,7 +134,7 @@ def _bucket(table: _Table, b: int, p_adjusted: float | None) -> BucketDifference
 
 
 def _table(
-    first: Measured, second: Measured, members: Sequence[Membership], *, draws: int, seed: int
+    first: Measured, second: Measured, members: Sequence[Membership], *, resamples: int, seed: int
 ) -> _Table:
     gaps = second.values - first.values
     videos = len(gaps)
@@ -157,7 +157,7 @@ def _table(
     sd = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
     either = np.isnan(gaps)
     one, other = (_means(spread(np.where(either, np.nan, run.values))) for run in (first, second))
-    p = sign_flips(flat, draws=draws, seed=seed)
+    p = sign_flips(flat, resamples=resamples, seed=seed)
     found = {"first": one, "second": other, "value": mean, "low": low, "high": high, "p": p}
     return {name: of.reshape(shape) for name, of in (found | {"n": n, "sd": sd}).items()}
 
@@ -254,7 +254,7 @@ def _verdicts(
 
 
 def ranked(
-    names: Sequence[str], runs: Sequence[Measured], *, draws: int = DRAWS, seed: int = 0
+    names: Sequence[str], runs: Sequence[Measured], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> tuple[list[dict[str, float]], list[int], list[PairDifference]]:
     """Compare the overall F1 of every pair of runs.
 
@@ -276,7 +276,7 @@ def ranked(
     table = np.stack([_gaps_by_repeat(runs[i], runs[j], most)[:, 0, _F1] for i, j in pairs], axis=1)
     low, high = difference_intervals(table, rows_per_video=most)
     gaps = np.stack([values[j] - values[i] for i, j in pairs], axis=1)
-    p = [float(one) for one in sign_flips(gaps, draws=draws, seed=seed)]
+    p = [float(one) for one in sign_flips(gaps, resamples=resamples, seed=seed)]
     adjusted = [float(one) for one in holm(p) if isinstance(one, float)]
     square: list[list[Value]] = [[1.0] * len(runs) for _ in runs]
     for (i, j), one in zip(pairs, adjusted, strict=True):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from capeval.errors import UsageError
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.comparison_result import Comparison, Matrix
 
 _SPEC = re.compile(r"(?:(?P<group>[a-z]+)\.)?(?P<measure>[a-z0-9]+)=(?P<points>[^=]*)")
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", re.ASCII)
 # A difference of exactly -0.5 points must not fail f1=-0.5 by the last bit of its mean.
 _SLACK = 1e-9
 # More than any data set has: larger numbers are typing errors.
@@ -58,7 +59,6 @@ class CountOrShare:
         else:
             text = str(value).strip()
             share = text.endswith("%")
-            # As it was typed: 100.0000000000000001 is 100 to a float.
             number = _number(text.removesuffix("%"))
         if (
             number is None
@@ -144,10 +144,5 @@ def _coverage(found: Comparison | Matrix, least: CountOrShare) -> GateOutcome:
 
 
 def _number(text: str) -> Decimal | None:
-    # Not float(), which accepts "1_0" and "nan".
-    if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", text, re.ASCII):
-        return None
-    try:
-        return Decimal(text.strip())
-    except InvalidOperation:
-        return None
+    # Decimal() accepts "1_0" and "nan" as well.
+    return Decimal(text.strip()) if _NUMBER.fullmatch(text) else None

@@ -15,16 +15,16 @@ Counts = NDArray[np.float32]
 _CHUNK = 400_000
 
 
-def draw_counts(units: int, draws: int, seed: int) -> Iterator[Counts]:
-    """Yield (chunk, units) counts of how often each unit is in a resample, `draws` rows in all.
+def resample_counts(units: int, resamples: int, seed: int) -> Iterator[Counts]:
+    """Yield (chunk, units) counts of how often each unit is in a resample, `resamples` rows in all.
 
-    >>> sum(int(chunk.sum()) for chunk in draw_counts(3, 10, seed=0))
+    >>> sum(int(chunk.sum()) for chunk in resample_counts(3, 10, seed=0))
     30
     """
     rng = np.random.default_rng(seed)
-    step = max(1, min(draws, _CHUNK // units))
-    for start in range(0, draws, step):
-        size = min(step, draws - start)
+    step = max(1, min(resamples, _CHUNK // units))
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
         picks = rng.integers(0, units, size=(size, units), dtype=np.int32)
         picks += np.arange(size, dtype=np.int32)[:, None] * np.int32(units)
         counts = np.bincount(picks.ravel(), minlength=size * units)
@@ -40,7 +40,7 @@ def percentiles(values: Floats, *, units: int, around: float) -> Interval | Miss
 
     Parameters
     ----------
-    values : (draws,)
+    values : (resamples,)
     units : number of videos that were resampled
     around : the observed value. If it is outside, which ties and the copies in a resample can
         cause, the interval is that of the same share of resamples nearest to it instead

@@ -18,26 +18,26 @@ _SLACK = 1e-12
 _AT_ONCE = 2**21
 
 
-def sign_flips(gaps: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
+def sign_flips(gaps: Floats, *, resamples: int = 10_000, seed: int = 0) -> Floats:
     """Return the two-sided p of the mean of every column of paired differences.
 
     If neither system is better, a unit (video) does not care which of them is which. Where the
-    rows of a column that are not 0 have no more patterns of signs than there are draws, p is the
-    share of all patterns whose mean is at least as far from 0 (exact, Fisher, 1935); it includes
-    the observed pattern. Elsewhere each random flip turns the sign of whole rows, and the
+    rows of a column that are not 0 have no more patterns of signs than there are resamples, p is
+    the share of all patterns whose mean is at least as far from 0 (exact, Fisher, 1935); it
+    includes the observed pattern. Elsewhere each random flip turns the sign of whole rows, and the
     observed one is added (Phipson and Smyth, 2010). So p is never 0. All columns share the flips.
 
     Parameters
     ----------
     gaps : (rows, columns); NaN marks a row that a column does not have
-    draws : number of random flips, and the most patterns that are gone through
+    resamples : number of random flips, and the most patterns that are enumerated
     seed : of `numpy.random.default_rng`
 
     Returns
     -------
     (columns,), NaN where a column has no row
 
-    >>> sign_flips(np.stack([np.ones(20), np.zeros(20)], axis=1), draws=999).tolist()
+    >>> sign_flips(np.stack([np.ones(20), np.zeros(20)], axis=1), resamples=999).tolist()
     [0.001, 1.0]
     >>> sign_flips(np.full((4, 1), 0.1)).tolist()
     [0.125]
@@ -48,7 +48,7 @@ def sign_flips(gaps: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
     least = np.abs(filled.sum(axis=0)) - _SLACK * max(len(gaps), 1)
     moved = np.count_nonzero(filled, axis=0)
     # Of whole numbers, as 2**n of a thousand rows is not a float.
-    few = moved < draws.bit_length()
+    few = moved < resamples.bit_length()
     p = np.full(gaps.shape[1], np.nan)
     for n in np.unique(moved[few]).tolist():
         same = np.flatnonzero(few & (moved == n))
@@ -57,7 +57,9 @@ def sign_flips(gaps: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
             of = same[start : start + step]
             p[of] = _exact(filled[:, of], least[of], n)
     if not few.all():
-        p[~few] = _drawn(filled[:, ~few], least[~few], draws, np.random.default_rng(seed))
+        p[~few] = _by_resamples(
+            filled[:, ~few], least[~few], resamples, np.random.default_rng(seed)
+        )
     return np.where(there.any(axis=0), p, np.nan)
 
 
@@ -71,16 +73,18 @@ def _exact(filled: Floats, least: Floats, n: int) -> Floats:
     return np.asarray((np.abs(signs @ values.T) >= least).mean(axis=0))
 
 
-def _drawn(filled: Floats, least: Floats, draws: int, rng: np.random.Generator) -> Floats:
+def _by_resamples(
+    filled: Floats, least: Floats, resamples: int, rng: np.random.Generator
+) -> Floats:
     """Return p over random patterns of signs."""
     rows, columns = filled.shape
     whole = filled.sum(axis=0)
     extreme = np.zeros(columns, dtype=np.int64)
-    for start in range(0, draws, _CHUNK):
-        size = (min(_CHUNK, draws - start), rows)
+    for start in range(0, resamples, _CHUNK):
+        size = (min(_CHUNK, resamples - start), rows)
         turned = rng.integers(0, 2, size=size, dtype=np.int8).astype(np.float64) @ filled
         extreme += (np.abs(whole - 2 * turned) >= least).sum(axis=0)
-    return np.asarray((extreme + 1) / (draws + 1))
+    return np.asarray((extreme + 1) / (resamples + 1))
 
 
 def detectable_difference(sd: float, n: int) -> float:

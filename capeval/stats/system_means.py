@@ -33,7 +33,7 @@ _LEFT = 0.15
 _IN_LINE = 1 - 1e-9
 # Drawn means, or pairs of permuted systems, that fit into memory.
 _CELLS = 100_000_000
-# Up to so many systems, all 720 orders are gone through.
+# Up to so many systems, all 720 orders are enumerated.
 _EVERY_ORDER = 6
 _PERMUTATIONS = 2_000
 _SLACK = 1e-12

@@ -12,7 +12,7 @@ import numpy as np
 
 from capeval.stats.jackknife import FEWEST
 from capeval.stats.ratio_ends import ratio_ends, share_ends, widened
-from capeval.stats.resampling import draw_counts, percentiles
+from capeval.stats.resampling import percentiles, resample_counts
 from capeval.stats.values import Floats, Interval, Mask, Missing
 
 MANY_VIDEOS = 3_000
@@ -34,14 +34,14 @@ class VideoRatios:
     ----------
     upper : (videos, columns), at least 0, such as numbers of right answers
     lower : (videos, columns), at least 0, such as numbers of questions
-    draws, seed : of the bootstrap
+    resamples, seed : of the bootstrap
 
     Raises
     ------
     ValueError
         The arrays differ in shape.
 
-    >>> found = VideoRatios(np.ones((20, 1)), np.full((20, 1), 2.0), draws=200).share(0)
+    >>> found = VideoRatios(np.ones((20, 1)), np.full((20, 1), 2.0), resamples=200).share(0)
     >>> round(found.low, 2), round(found.high, 2)
     (0.34, 0.66)
     >>> right_with_16 = np.array([[2.0], [1.0], [1.0], [0.0], [2.0], [1.0]])
@@ -51,19 +51,23 @@ class VideoRatios:
     (0.96, 6.0)
     """
 
-    def __init__(self, upper: Floats, lower: Floats, *, draws: int = 10_000, seed: int = 0) -> None:
+    def __init__(
+        self, upper: Floats, lower: Floats, *, resamples: int = 10_000, seed: int = 0
+    ) -> None:
         if upper.shape != lower.shape:
             raise ValueError(f"shapes differ: {upper.shape} and {lower.shape}")
         self._upper, self._lower = upper, lower
-        self._draws, self._seed = draws, seed
+        self._resamples, self._seed = resamples, seed
         self.videos, self.columns = upper.shape
 
     @cached_property
     def _sums(self) -> tuple[Floats, Floats]:
-        """Sums of resamples, (draws, columns) each."""
+        """Sums of resamples, (resamples, columns) each."""
         # Counts of resamples are of this type too; whole sums are exact up to 16 million.
         both = np.hstack([self._upper, self._lower]).astype(np.float32)
-        drawn = [counts @ both for counts in draw_counts(self.videos, self._draws, self._seed)]
+        drawn = [
+            counts @ both for counts in resample_counts(self.videos, self._resamples, self._seed)
+        ]
         sums = np.concatenate(drawn)
         return sums[:, : self.columns], sums[:, self.columns :]
 

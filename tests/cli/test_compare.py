@@ -73,7 +73,7 @@ def test_json_is_the_comparison_alone_and_the_same_again() -> None:
     assert (first.code, first.err) == (0, "")
     assert first.out == second.out == Path("c.json").read_text("utf-8")
     found = Comparison.model_validate_json(first.out)
-    assert (found.settings["test"]["seed"], found.settings["test"]["draws"]) == (3, 10_000)
+    assert (found.settings["test"]["seed"], found.settings["test"]["resamples"]) == (3, 10_000)
     assert (found.first.name, found.second.name, found.direction) == (
         "old",
         "new",

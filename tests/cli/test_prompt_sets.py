@@ -1,39 +1,38 @@
-"""Judging at a real endpoint with prompts of every contract, and with reasons."""
+"""Judging at a real endpoint with packaged and own prompts, and with reasons."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import capeval
+from capeval.files.packaged import packaged
 from capeval.judging.prompts import load_prompts
 from tests.cli.conftest import Endpoint, Workspace
 
-# Templates in the benchmark's style, as `tests.judge_responder` reads them.
-BENCHMARK = {
-    "set.toml": 'contract = "tuna"\n[templates]\n'
-    + "".join(f'{stage} = "{stage}.txt"\n' for stage in ("split", "match", "classify")),
-    "split.txt": "Divide:\n-----\n{caption}\n-----\nA list.",
-    "match.txt": "To:\n-----\n{candidate_events}\n-----\n\n-----\n{reference_events}\n-----\nList",
-    "classify.txt": "Label:\n-----\n{match_data}\n-----\nJSON.",
-}
 PARTS = ("candidate_events", "matches", "relations")
 
 
-def bench(folder: Path) -> None:
-    (folder / "bench").mkdir()
-    for name, text in BENCHMARK.items():
-        (folder / "bench" / name).write_text(text, encoding="utf-8")
+def own_prompts(folder: Path) -> None:
+    """Make other prompts of the packaged ones, without a template for reasons."""
+    shutil.copytree(packaged("prompts") / "tuna-cap-v1", folder / "own")
+    declared = folder / "own" / "set.toml"
+    lines = [line for line in declared.read_text().splitlines() if "explain" not in line]
+    declared.write_text("\n".join(lines))
+    for stage in ("split", "match", "classify"):
+        with (folder / "own" / f"{stage}.txt").open("a") as template:
+            template.write("\nBe brief.\n")
 
 
-def test_all_contracts_give_the_same_verdicts(work: Workspace, endpoint: Endpoint) -> None:
-    bench(work.folder)
+def test_all_prompt_sets_give_the_same_verdicts(work: Workspace, endpoint: Endpoint) -> None:
+    own_prompts(work.folder)
     runs = work.folder / "runs" / "captions"
     found = {}
     for given, name, asked in (
-        (("--prompts", "./bench"), "bench", 36),
+        (("--prompts", "./own"), "own", 36),
         ((), "tuna-cap-v1", 36),
         # The first two stages ask nothing new.
         (("--explain",), "tuna-cap-v1+explain", 12),
@@ -53,7 +52,7 @@ def test_all_contracts_give_the_same_verdicts(work: Workspace, endpoint: Endpoin
         assert work.judge(*given, "--quiet").code == 0
         assert endpoint.calls() == calls + asked
     assert len(list(runs.glob("judge-model@*"))) == 3
-    assert found["tuna-cap-v1+explain"] == found["tuna-cap-v1"] == found["bench"]
+    assert found["tuna-cap-v1+explain"] == found["tuna-cap-v1"] == found["own"]
 
 
 def test_reasons_are_stored_and_shown(work: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,8 +79,8 @@ def test_reasons_are_stored_and_shown(work: Workspace, monkeypatch: pytest.Monke
 
 
 def test_reasons_need_prompts_and_a_model_that_give_them(work: Workspace) -> None:
-    bench(work.folder)
-    ran = work.judge("--explain", "--prompts", "./bench")
+    own_prompts(work.folder)
+    ran = work.judge("--explain", "--prompts", "./own")
     assert (ran.code, ran.out) == (2, "")
     assert "has no template for --explain; choose other --prompts" in ran.err
     ran = work.run("judge", "sample", "--judge", "lexical", "--explain")

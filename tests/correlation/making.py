@@ -32,7 +32,9 @@ def make_run(
     """Write a judged run and return its folder."""
     run = folder / "runs" / name
     (run / judge).mkdir(parents=True)
-    captions = [{"index": j.index, "caption": "Told.", "model": f"{name}-model"} for j in judgments]
+    captions = [
+        {"index": j.index, "caption": "A dog runs.", "model": f"{name}-model"} for j in judgments
+    ]
     (run / "captions.jsonl").write_text("".join(json.dumps(c) + "\n" for c in captions), "utf-8")
     stored = {"annotations": {"path": "annotations.json"}} | manifest
     (run / "manifest.json").write_text(json.dumps(stored), "utf-8")

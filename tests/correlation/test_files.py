@@ -1,4 +1,4 @@
-"""Files as people have them, through the command: names of columns, workbooks, gaps, ids."""
+"""Files as users have them, read by the command: names of columns, workbooks, gaps, ids."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mapped", "told"),
+    ("mapped", "message"),
     [
         ("system", "--columns: 'system' must be NAME=COLUMN, as in system=model"),
         ("=x", "--columns: '=x' must be NAME=COLUMN, as in system=model"),
@@ -91,11 +91,11 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
         ("", "--columns is empty; name at least one, or omit it"),
     ],
 )
-def test_mistakes_in_columns_are_one_line(tmp_path: Path, mapped: str, told: str) -> None:
+def test_mistakes_in_columns_are_one_line(tmp_path: Path, mapped: str, message: str) -> None:
     csv(tmp_path / "h.csv", "video_id,mos,m", "v,1,2")
     done = correlate(tmp_path, "--human", "h.csv", "--metric-columns", "m", f"--columns={mapped}")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"capeval: {told}")
+    assert done.err.startswith(f"capeval: {message}")
     assert done.err.count("\n") == 1
 
 

@@ -56,7 +56,7 @@ WRONG: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_annotations_are_told_in_one_line(case: str) -> None:
+def test_wrong_annotations_are_reported_in_one_line(case: str) -> None:
     value, message = WRONG[case]
     FILE.write_text(json.dumps(value))
     with pytest.raises(InputError) as error:

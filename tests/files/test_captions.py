@@ -56,7 +56,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_captions_are_told_in_one_line(case: str) -> None:
+def test_wrong_captions_are_reported_in_one_line(case: str) -> None:
     text, message = WRONG[case]
     FILE.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as error:

@@ -91,7 +91,7 @@ def test_a_full_disk_leaves_whole_lines_and_is_named(tmp_path: Path) -> None:
     assert whole_lines(path) == LINES[:1]
 
 
-def test_unicode_is_written_as_it_is_unless_it_cannot_be() -> None:
+def test_unicode_is_written_unescaped_if_utf8_has_it() -> None:
     assert dumps("狗") == '"狗"'
     assert dumps("狗\ud800") == r'"\u72d7\ud800"'
 

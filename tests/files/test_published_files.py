@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.errors import InputError
 from capeval.files.annotations import load_annotations
-from capeval.files.captions import known_captions, load_captions
+from capeval.files.captions import load_captions
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 METADATA = DATA / "tuna_example_metadata.json"
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_metadata_loads_as_it_is() -> None:
+def test_published_metadata_loads() -> None:
     annotations = load_annotations(METADATA)
     (example,) = [each for each in annotations if each.index == "TUNA_0348"]
     assert example.domain == "Film"
@@ -29,19 +28,7 @@ def test_metadata_loads_as_it_is() -> None:
     assert types == {"camera", "scene", "action", "attribute"}
 
 
-def test_submission_loads_as_it_is() -> None:
+def test_a_published_submission_loads() -> None:
     captions = load_captions(SUBMISSION)
     assert captions[0].index == "TUNA_0001"
     assert not any(caption.is_empty for caption in captions)
-
-
-@pytest.mark.parametrize("ignore_unknown", [False, True])
-def test_together_they_share_no_index_and_are_refused(ignore_unknown: bool) -> None:
-    with pytest.raises(InputError, match="no caption is known to the annotations") as error:
-        known_captions(
-            load_captions(SUBMISSION),
-            load_annotations(METADATA),
-            file=SUBMISSION.name,
-            ignore_unknown=ignore_unknown,
-        )
-    assert error.value.exit_code == 2

@@ -48,7 +48,7 @@ def test_what_is_not_text_is_reported_in_one_line(data: bytes, message: str) -> 
         ("link", "link: is a link to gone, which does not exist"),
     ],
 )
-def test_path_that_is_no_file_is_reported_in_one_line(path: str, message: str) -> None:
+def test_a_path_without_a_file_is_reported_in_one_line(path: str, message: str) -> None:
     Path("annotations.json").write_text("[1]")
     Path("folder").mkdir()
     Path("link").symlink_to("gone")

@@ -116,14 +116,14 @@ def test_what_openpyxl_cannot_read_is_to_be_saved_as_csv(tmp_path: Path, content
         read_table(path)
 
 
-def test_a_formula_that_was_never_computed_is_told_as_such(tmp_path: Path) -> None:
+def test_a_formula_without_a_stored_result_is_reported(tmp_path: Path) -> None:
     table = read_table(save_workbook(tmp_path / "t.xlsx", [["a", "b"], ["=1+1", "x"]]))
     with pytest.raises(InputError, match=r"row 2: a: is empty, or a formula without .* as CSV"):
         table.names("a")
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("a,b\n1,2\n3,0,5\n", "line 3: has 3 cells where the header has 2"),
         ("a,b,a\n1,2,3\n", 'has two columns "a"; rename one'),
@@ -134,10 +134,10 @@ def test_a_formula_that_was_never_computed_is_told_as_such(tmp_path: Path) -> No
         ("PAR1 but not parquet", "is damaged parquet"),
     ],
 )
-def test_what_is_no_table_is_told_in_one_line(tmp_path: Path, text: str, told: str) -> None:
+def test_a_broken_table_is_reported_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError) as raised:
         table_of(tmp_path, text)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_numbers_are_read(tmp_path: Path, cell: str, number: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "told"),
+    ("cell", "message"),
     [
         ("high", "valid number"),
         ("1e101", "less than or equal to"),
@@ -157,10 +157,12 @@ def test_numbers_are_read(tmp_path: Path, cell: str, number: float) -> None:
         ("1,5", "write decimals with a point"),
     ],
 )
-def test_what_is_no_number_is_named_with_its_place(tmp_path: Path, cell: str, told: str) -> None:
+def test_an_invalid_number_is_reported_with_its_place(
+    tmp_path: Path, cell: str, message: str
+) -> None:
     with pytest.raises(InputError) as raised:
         table_of(tmp_path, f'a;b\n1;\n"{cell}";\n').numbers("a")
-    assert told in raised.value.message
+    assert message in raised.value.message
     assert (raised.value.where, raised.value.field) == ("line 3", "a")
     assert json.dumps(cell) in raised.value.message
 

@@ -77,7 +77,7 @@ def elements(*given: dict[str, object]) -> dict[str, Any]:
     return changed("relationship", 1, "visual_elements", to=list(given))
 
 
-def test_good_file_is_read_as_it_stands() -> None:
+def test_a_valid_file_is_read() -> None:
     (judgment,) = loaded(GOOD)
     assert isinstance(judgment, Scored)
     assert judgment.candidate_events == ("A car.", "It rains.", "The end.")
@@ -172,18 +172,32 @@ def test_unknown_results_are_skipped_on_demand() -> None:
     assert [judgment.index for judgment in judgments] == ["TUNA_0001"]
 
 
-def test_elements_with_the_same_content_take_their_labels_in_order() -> None:
-    twice = {"content": "It rains.", "type": "scene", "weight": 2}
-    annotation = Annotation.model_validate(
-        {"index": "v", "events": [{"event": "It rains.", "visual_elements": [twice, twice]}]}
-    )
-    given = [element("It rains.", "entailment"), element("it rains", "lack")]
+@pytest.mark.parametrize(
+    ("contents", "given", "read"),
+    [
+        (("It rains.", "It rains."), ("It rains.", "it rains"), ("entailment", "lack")),
+        # Equal but for their signs: each has its own label.
+        (
+            ("It reads +5.", "It reads -5."),
+            ("It reads -5.", "It reads +5."),
+            ("lack", "entailment"),
+        ),
+        (("It reads +5.", "It reads -5."), ("It reads 5.", "It reads +5."), None),
+    ],
+)
+def test_elements_alike_take_their_own_labels(
+    contents: tuple[str, str], given: tuple[str, str], read: tuple[str, str] | None
+) -> None:
+    elements = [{"content": one, "type": "scene", "weight": 2} for one in contents]
+    events = [{"event": "It happens.", "visual_elements": elements}]
+    annotation = Annotation.model_validate({"index": "v", "events": events})
+    labels = [element(given[0], "entailment"), element(given[1], "lack")]
     result = {
         "index": "v",
-        "candidate_events": ["It rains."],
+        "candidate_events": ["It happens."],
         "match_ids": [[1, 1]],
-        "relationship": [{"visual_elements": given}],
+        "relationship": [{"visual_elements": labels}],
     }
     FILE.write_text(json.dumps([result]))
     (judgment,) = load_tuna_results(FILE, [annotation])
-    assert judgment.relations == (("entailment", "lack"),)
+    assert judgment.relations == ((read,) if read else ())

@@ -1,4 +1,4 @@
-"""Finding the file that an annotation speaks of."""
+"""Finding the file that an annotation names."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import pytest
 
@@ -14,8 +13,6 @@ from capeval.llm.cache import ReplyCache
 from capeval.llm.meter import Meter
 from capeval.llm.types import ChatClient
 from capeval.schema import Annotation
-
-Contract = Literal["spans", "tuna"]
 
 
 @pytest.fixture(autouse=True)
@@ -42,19 +39,16 @@ def annotation_of(*events: tuple[str, ...], index: str = "V1") -> Annotation:
     )
 
 
-def plain_prompts(contract: Contract) -> PromptSet:
-    """Prompts whose first word is their stage, and whose data stand in lines of their own."""
-    return PromptSet(
-        name="plain",
-        hash="0" * 64,
-        contract=contract,
-        templates={
-            "split": "split\n{caption}",
-            "match": "match\n{candidate_events}\n\n{reference_events}",
-            "classify": "classify\n{match_data}",
-        },
-        doubled_braces=False,
-    )
+PLAIN = PromptSet(
+    name="plain",
+    hash="0" * 64,
+    templates={
+        "split": "split\n{caption}",
+        "match": "match\n{candidate_events}\n\n{reference_events}",
+        "classify": "classify\n{match_data}",
+    },
+)
+"""Prompts whose first word is their stage."""
 
 
 @pytest.fixture
@@ -62,9 +56,9 @@ def judge_of() -> Callable[..., LLMJudge]:
     """Makes a judge that asks a client."""
 
     def make(
-        client: ChatClient, prompts: PromptSet | None = None, cache: ReplyCache | None = None
+        client: ChatClient, prompts: PromptSet = PLAIN, cache: ReplyCache | None = None
     ) -> LLMJudge:
         asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
-        return LLMJudge(asker, "judge-model", prompts or plain_prompts("spans"))
+        return LLMJudge(asker, "judge-model", prompts)
 
     return make

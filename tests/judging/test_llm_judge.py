@@ -173,7 +173,7 @@ async def test_one_failed_repeat_leaves_the_video_unscored(
     assert judgment.usage["split"].calls == 2
 
 
-async def test_asking_again_is_told_in_the_notes_and_counted(ask_all: Asks) -> None:
+async def test_repeated_requests_are_noted_and_counted(ask_all: Asks) -> None:
     def stutters(request: ChatRequest) -> str:
         return right(request) if len(request.messages) > 1 else "Hm."
 

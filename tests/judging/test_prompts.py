@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError, ReplyError
-from capeval.judging.contracts import CONTRACTS, EventToClassify, contract_of
+from capeval.judging.contracts import Contract, EventToClassify
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.judging.run import judge_caption
@@ -54,7 +54,7 @@ PACKAGED = [load_prompts("tuna-cap-v1"), load_prompts("tuna-cap-v1", explain=Tru
 
 
 def rendered(prompts: PromptSet, text: str) -> dict[Stage, str]:
-    contract, text = contract_of(prompts), storable(text)
+    contract, text = Contract(explain=prompts.explain), storable(text)
     shown = contract.show_events([text, text])
     part = EventToClassify(1, text, (text, text))
     return {
@@ -119,8 +119,8 @@ TAGS_IN_ORDER: dict[Stage, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("prompts", PACKAGED, ids=lambda prompts: prompts.label)
-def test_the_form_in_a_prompt_is_no_answer(prompts: PromptSet) -> None:
-    contract = contract_of(prompts)
+def test_the_form_in_a_prompt_is_not_read_as_an_answer(prompts: PromptSet) -> None:
+    contract = Contract(explain=prompts.explain)
     for stage, template in prompts.templates.items():
         forms = [line for line in template.splitlines() if line.startswith("{") and "[" in line]
         assert len(forms) == 1, stage
@@ -137,116 +137,20 @@ async def test_a_hostile_caption_is_judged_like_any_other(text: str, judge_of: J
         return reply_to(str(request.messages[0]["content"]))
 
     client = ScriptedClient(plays_along)
-    told = storable(text)
-    annotation = annotation_of((told, "Nobody says this.", told), ("Another.", "Never said."))
+    stored = storable(text)
+    annotation = annotation_of((stored, "Nobody says this.", stored), ("Another.", "Never said."))
     caption = Caption(index="V1", caption=text)
     judgment = await judge_caption(judge_of(client, load_prompts()), annotation, caption, repeats=1)
     assert isinstance(judgment, Scored)
     assert (len(judgment.relations[0]), judgment.relations[1]) == (2, ("lack",))
     # A caption that is one segment is not divided.
-    assert len(client.requests) == 3 - (len(segments(told)) == 1)
-
-
-def test_tuna_data_is_as_python_writes_it() -> None:
-    contract = CONTRACTS["tuna"]
-    assert contract.show_events(["It's {x}", "two"]) == (
-        "[{'id': 1, 'event': \"It's {x}\"}, {'id': 2, 'event': 'two'}]"
-    )
-    assert contract.show_parts([EventToClassify(2, "a\nb", ("c", "d"))]) == (
-        "[{'candidate_event': 'a\\nb', 'visual_elements': ['c', 'd']}]"
-    )
-
-
-# A set in the benchmark's manner: templates for str.format, with doubled braces.
-SPLIT = """Break this description of a video into the events it tells, first to last.
------
-{caption}
------
-Give a Python list of strings, such as ["one event", "the next event"], and nothing besides."""
-MATCH = """Find for each candidate event the reference event that it tells of.
------
-{candidate_events}
------
-They must come in the order of:
------
-{reference_events}
------
-Give a list of tuples: [(candidate_id, reference_id or None), ...]."""
-CLASSIFY = """For each candidate event, say how it relates to its visual elements.
------
-{match_data}
------
-Give JSON: [{{"candidate_event": "...", "visual_elements": [{{"content": "...",
-"relationship": "entailment, lack or contradiction"}}]}}]"""
-SET = """contract = "tuna"
-doubled_braces = true
-[templates]
-split = "split.txt"
-match = "match.txt"
-classify = "classify.txt"
-"""
-
-
-@pytest.fixture
-def tuna_folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "bench-style"
-    folder.mkdir()
-    files = {"split.txt": SPLIT, "match.txt": MATCH, "classify.txt": CLASSIFY, "set.toml": SET}
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
+    assert len(client.requests) == 3 - (len(segments(stored)) == 1)
 
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
     source = Path(__file__).parents[2] / "prompts" / "tuna-cap-v1"
     return Path(shutil.copytree(source, tmp_path / "ours"))
-
-
-async def test_the_benchmarks_style_is_judged_end_to_end(
-    tuna_folder: Path, judge_of: Judges
-) -> None:
-    client = ScriptedClient(lambda request: reply_to(str(request.messages[0]["content"])))
-    annotation = annotation_of(
-        ("A man's red kite rises.", "A man's kite rises.", "The kite is red.", "It is {night}."),
-        ("A dog barks loudly.", "A dog barks."),
-        ("The camera pans.", "The camera pans to the left."),
-    )
-    caption = "A man's red kite rises. A dog barks {loudly}. Waves roll in."
-    judgment = await judge_caption(
-        judge_of(client, load_prompts(tuna_folder)),
-        annotation,
-        Caption(index="V1", caption=caption),
-        repeats=1,
-    )
-    assert isinstance(judgment, Scored)
-    assert judgment.candidate_events == (
-        "A man's red kite rises.",
-        "A dog barks {loudly}.",
-        "Waves roll in.",
-    )
-    assert judgment.matches == (1, 2, None)
-    assert judgment.relations == (("entailment", "entailment", "lack"), ("entailment",), ("lack",))
-    prompts = [str(request.messages[0]["content"]) for request in client.requests]
-    assert [request.schema for request in client.requests] == [None] * 3
-    assert f"\n{caption}\n" in prompts[0]
-    assert 'JSON: [{"candidate_event": "...", "visual_elements": [{"content"' in prompts[2]
-    assert all("{{" not in prompt for prompt in prompts)
-
-
-@pytest.mark.parametrize("text", HOSTILE[:11], ids=lambda text: repr(text[:20]))
-def test_doubled_braces_in_data_stay(text: str, tuna_folder: Path) -> None:
-    prompts = load_prompts(tuna_folder)
-    shown = CONTRACTS["tuna"].show_caption(storable(text))
-    assert prompts.render("split", {"caption": shown}) == SPLIT.replace("{caption}", shown)
-
-
-def test_a_set_without_doubled_braces_keeps_them(ours: Path) -> None:
-    template = ours / "split.txt"
-    template.write_text('Example: {{"events": []}} } { {other}\n{{caption}}', encoding="utf-8")
-    assert load_prompts(ours).render("split", {"caption": "C"}) == (
-        'Example: {{"events": []}} } { {other}\n{C}'
-    )
 
 
 def test_the_packaged_set_is_found_by_name_and_by_folder(ours: Path) -> None:
@@ -264,68 +168,71 @@ def test_the_hash_changes_with_any_byte(name: str, ours: Path) -> None:
     assert load_prompts(ours).hash != before
 
 
-def test_segments_are_part_of_the_hash(tuna_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [load_prompts(name).hash for name in ("tuna-cap-v1", tuna_folder)]
+def test_segments_are_part_of_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load_prompts().hash
     monkeypatch.setattr("capeval.judging.prompts.VERSION", 99)
-    after = [load_prompts(name).hash for name in ("tuna-cap-v1", tuna_folder)]
-    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True]
+    assert load_prompts().hash != before
 
 
-def test_reasons_are_part_of_the_label(tuna_folder: Path) -> None:
+def test_reasons_are_part_of_the_label(ours: Path) -> None:
     plain, explained = PACKAGED
     assert explained.label == f"tuna-cap-v1+explain@{explained.hash[:6]}"
     assert explained.hash != plain.hash
+    (ours / "set.toml").write_text(SET, encoding="utf-8")
     with pytest.raises(InputError, match="has no template for --explain; choose other --prompts"):
-        load_prompts(tuna_folder, explain=True)
+        load_prompts(ours, explain=True)
 
 
+SET = """contract = "spans"
+[templates]
+split = "split.txt"
+match = "match.txt"
+classify = "classify.txt"
+"""
 BROKEN_SETS = {
     "": "set.toml: is empty",
     "contract = ": "set.toml: broken TOML",
     'contract = "spans"': "set.toml: templates: Field required",
-    SET.replace('"tuna"', '"tunna"'): "contract: Input should be 'spans'",
-    SET.replace("doubled_braces = true", 'doubled_braces = "maybe"'): "doubled_braces: ",
+    SET.replace('"spans"', '"tunna"'): "contract: Input should be 'spans'",
     SET.replace("split =", "splitt ="): "templates.split: Field required",
-    SET.replace('"split.txt"', "7"): "templates.split: Input should be a valid string, not 7",
     SET.replace('"split.txt"', '"gone.txt"'): "gone.txt: does not exist",
-    SET.replace(
-        '"split.txt"', '"match.txt"'
-    ): "must contain the placeholder {caption} exactly once",
-    SET.replace("doubled_braces", "double_braces"): "double_braces: ",
+    SET.replace('"split.txt"', '"match.txt"'): "contain the placeholder {caption} exactly once",
     SET + "[more]\nx = 1\n": "more: ",
-    SET + 'explain = "classify.txt"\n': 'templates.explain: is for the contract "spans" alone',
 }
 
 
 @pytest.mark.parametrize("text", BROKEN_SETS, ids=lambda text: BROKEN_SETS[text][:40])
-def test_a_broken_set_is_one_line(text: str, tuna_folder: Path) -> None:
-    (tuna_folder / "set.toml").write_text(text, encoding="utf-8")
+def test_a_broken_set_is_one_line(text: str, ours: Path) -> None:
+    (ours / "set.toml").write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        load_prompts(tuna_folder)
+        load_prompts(ours)
     assert BROKEN_SETS[text] in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "template",
-    ["no placeholder", "{caption} {caption}", "{{caption}}", "{ caption }", "{caption"],
+    ["no placeholder", "{caption} {caption}", "{ caption }", "{caption"],
 )
-def test_a_template_must_hold_its_placeholder_once(template: str, tuna_folder: Path) -> None:
-    (tuna_folder / "split.txt").write_text(template, encoding="utf-8")
+def test_a_template_must_hold_its_placeholder_once(template: str, ours: Path) -> None:
+    (ours / "split.txt").write_text(template, encoding="utf-8")
     with pytest.raises(InputError, match=r"split\.txt: must contain the placeholder \{caption\}"):
-        load_prompts(tuna_folder)
+        load_prompts(ours)
 
 
-def test_braces_around_a_placeholder_may_be_doubled(tuna_folder: Path) -> None:
-    (tuna_folder / "split.txt").write_text("{{{caption}}} }}{{", encoding="utf-8")
-    assert load_prompts(tuna_folder).render("split", {"caption": "{{"}) == "{{{} }{"
+def test_braces_are_text_and_data_are_never_filled() -> None:
+    template = PACKAGED[0].templates["split"]
+    for text in ("{caption}", "{{match_data}} {0} %s"):
+        assert PACKAGED[0].render("split", {"caption": text}) == text.join(
+            template.split("{caption}")
+        )
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfes\x00", b"\xff{caption}", b"", b" \n"])
-def test_a_template_that_is_no_text_is_one_line(data: bytes, tuna_folder: Path) -> None:
-    (tuna_folder / "split.txt").write_bytes(data)
+def test_a_template_without_text_is_reported_in_one_line(data: bytes, ours: Path) -> None:
+    (ours / "split.txt").write_bytes(data)
     with pytest.raises(InputError, match=r"split\.txt"):
-        load_prompts(tuna_folder)
+        load_prompts(ours)
 
 
 @pytest.mark.parametrize("name", ["tuna-cap-v9", "", "..", "../prompts", "no/such/folder"])

@@ -21,8 +21,9 @@ from capeval.errors import BudgetReached, JudgeError, UsageError
 from capeval.judging.protocol import Tally
 from capeval.judging.registry import prepare_judge
 from capeval.schema import Annotation, Usage, Verdict
-from tests.plugin_packages import install
+from tests.plugin_packages import install, installed
 from tests.six_videos import COUNT, captions, videos
+from tests.typed import Said, typed
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -156,7 +157,7 @@ def raising(attribute: str, error: BaseException) -> Any:
         (raising("name", OSError("no disk")), "OSError: no disk"),
     ],
 )
-def test_an_object_that_is_no_judge_is_refused(judge: Any, said: str) -> None:
+def test_an_object_that_cannot_judge_is_refused(judge: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said) as caught:
         score(judge)
     assert "\n" not in str(caught.value)
@@ -300,24 +301,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(tmp_path_factory.mktemp("package"), "tiny_judge", source, ENTRY_POINTS)
 
 
-def typed(site: Path, name: str) -> dict[str, Any]:
-    return {
-        "args": [
-            *(sys.executable, "-m", "capeval", "judge", "sample", "--limit", "2", "--judge"),
-            name,
-        ],
-        "env": {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{site}"},
-        "text": True,
-    }
-
-
-def command(site: Path, name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(**typed(site, name), capture_output=True, check=False)
+def command(site: Path, name: str) -> Said:
+    with installed(site, "tiny_judge"):
+        return typed(Path.cwd(), "judge", "sample", "--limit", "2", "--judge", name)
 
 
 @pytest.mark.parametrize(("name", "kept"), [("slow", "1 of 2"), ("slow-to-load", "")])
 def test_ctrl_c_does_not_wait_for_a_judge(site: Path, name: str, kept: str) -> None:
-    process = subprocess.Popen(**typed(site, name), stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "capeval", "judge", "sample", "--limit", "2", "--judge", name],
+        env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{site}"},
+        text=True,
+        stderr=subprocess.PIPE,
+    )
     try:
         while not Path("begun").exists():
             assert process.poll() is None
@@ -335,9 +331,9 @@ def test_ctrl_c_does_not_wait_for_a_judge(site: Path, name: str, kept: str) -> N
 
 def test_an_installed_judge_is_named_on_the_command_line(site: Path) -> None:
     done = command(site, "everything")
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert Path("imported").exists()
-    assert done.stderr.splitlines()[0] == "Judge: everything-1 (baseline)"
+    assert done.err.splitlines()[0] == "Judge: everything-1 (baseline)"
     folders = list(Path("runs").glob("sample-*/everything-1"))
     assert folders
     stored = json.loads((folders[0] / "scores.json").read_text("utf-8"))
@@ -356,15 +352,15 @@ def test_an_installed_judge_is_named_on_the_command_line(site: Path) -> None:
 )
 def test_a_broken_package_is_one_line(site: Path, name: str, said: str) -> None:
     done = command(site, name)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert done.err.count("\n") == 1
     assert not Path("runs").exists()
 
 
 def test_only_a_judge_that_is_named_is_imported(site: Path) -> None:
     done = command(site, "lexical")
-    assert done.returncode == 0
+    assert done.code == 0
     assert not Path("imported").exists()
     assert list(Path("runs").glob("sample-*/lexical-1"))
 

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -18,14 +18,11 @@ from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.llm.wire import reply_from
 from capeval.schema import Caption, Judgment, Scored, Unscored, Usage
-from tests.judging.conftest import Contract, annotation_of, plain_prompts
+from tests.judging.conftest import annotation_of
 
 DATA = tomllib.loads((Path(__file__).parent / "data" / "replies.toml").read_text(encoding="utf-8"))
 ROWS: list[dict[str, Any]] = [
-    {**row, "contract": contract, "stage": stage}
-    for contract, stages in DATA.items()
-    for stage, rows in stages.items()
-    for row in rows
+    {**row, "stage": stage} for stage, rows in DATA.items() for row in rows
 ]
 Judges = Callable[..., LLMJudge]
 
@@ -40,31 +37,15 @@ MATCHES = [1, 2, 0]
 LABELS = [["entailment", "entailment", "contradiction"], ["entailment", "lack"], ["lack"]]
 
 RIGHT = {
-    "spans": {
-        "split": '{"starts":[1,2,3],"repeats":[]}',
-        "match": json.dumps({"matches": [[n, m or None] for n, m in enumerate(MATCHES, 1)]}),
-        "classify": json.dumps({"relations": list(enumerate(LABELS[0] + LABELS[1], 1))}),
-    },
-    "tuna": {
-        "split": json.dumps(EVENTS),
-        "match": json.dumps([(n, m or None) for n, m in enumerate(MATCHES, start=1)]),
-        "classify": json.dumps(
-            [
-                {
-                    "visual_elements": [
-                        {"content": element.content, "relationship": label}
-                        for element, label in zip(event.visual_elements, labels, strict=True)
-                    ]
-                }
-                for event, labels in zip(ANNOTATION.events[:2], LABELS[:2], strict=True)
-            ]
-        ),
-    },
+    "split": '{"starts":[1,2,3],"repeats":[]}',
+    "match": json.dumps({"matches": [[n, m or None] for n, m in enumerate(MATCHES, 1)]}),
+    "classify": json.dumps({"relations": list(enumerate(LABELS[0] + LABELS[1], 1))}),
 }
+RIGHT_PARTS: dict[str, list[Any]] = {"split": EVENTS, "match": MATCHES, "classify": LABELS}
 
 
 def name_of(row: dict[str, Any]) -> str:
-    return f"{row['stage']}-{row['contract']}-{row['name']}".replace(" ", "_")
+    return f"{row['stage']}-{row['name']}".replace(" ", "_")
 
 
 def reply_of(row: dict[str, Any]) -> ChatReply:
@@ -88,7 +69,7 @@ class Actor:
         self.asked: list[ChatRequest] = []
 
     def __call__(self, request: ChatRequest) -> str | ChatReply:
-        contract, stage = self.row["contract"], stage_of(request)
+        stage = stage_of(request)
         if stage == self.row["stage"]:
             self.asked.append(request)
             if self.left:
@@ -97,24 +78,12 @@ class Actor:
         if stage == "classify" and self.row.get("value") not in (None, True):
             # Other matches than the right ones: all that is asked for is lacking.
             return everything_lacks(request)
-        return RIGHT[contract][stage]
+        return RIGHT[stage]
 
 
 def everything_lacks(request: ChatRequest) -> str:
-    data = str(request.messages[0]["content"]).split("\n", 1)[1]
-    if data.startswith("Passage: "):
-        numbers = re.findall(r"^(\d+): ", data, re.MULTILINE)
-        return json.dumps({"relations": [[int(number), "lack"] for number in numbers]})
-    parts = cast("list[dict[str, Any]]", json.loads(data.replace("'", '"')))
-    return json.dumps(
-        [
-            {"visual_elements": [{"content": e, "relationship": "lack"} for e in p[ELEMENTS]]}
-            for p in parts
-        ]
-    )
-
-
-ELEMENTS = "visual_elements"
+    numbers = re.findall(r"^(\d+): ", str(request.messages[0]["content"]), re.MULTILINE)
+    return json.dumps({"relations": [[int(number), "lack"] for number in numbers]})
 
 
 def part_of(judgment: Judgment, stage: str) -> list[Any]:
@@ -127,22 +96,10 @@ def part_of(judgment: Judgment, stage: str) -> list[Any]:
             return [list(labels) for labels in judgment.relations]
 
 
-def right_part(stage: str) -> list[Any]:
-    parts: dict[str, list[Any]] = {"split": EVENTS, "match": MATCHES, "classify": LABELS}
-    return parts[stage]
-
-
 async def judge(row: dict[str, Any], times: int, judge_of: Judges) -> tuple[Judgment, Actor]:
     actor = Actor(row, times)
-    judge = judge_of(ScriptedClient(actor), plain_prompts(cast("Contract", row["contract"])))
+    judge = judge_of(ScriptedClient(actor))
     return await judge_caption(judge, ANNOTATION, CAPTION, repeats=1), actor
-
-
-def test_there_are_rows_for_every_stage_and_contract() -> None:
-    assert len(ROWS) >= 70
-    assert len({name_of(row) for row in ROWS}) == len(ROWS)
-    for row in ROWS:
-        assert len({"value", "asked_again", "refused"} & row.keys()) == 1
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
@@ -160,10 +117,10 @@ async def test_a_reply_ends_as_its_row_says(row: dict[str, Any], judge_of: Judge
         last = actor.asked[1].messages[-1]
         assert (last["role"], row["asked_again"] in last["content"]) == ("user", True)
         assert [row["asked_again"] in n for n in notes if n.startswith(f"{stage}: asked again: ")]
-        assert part_of(judgment, stage) == right_part(stage)
+        assert part_of(judgment, stage) == RIGHT_PARTS[stage]
         return
     assert len(actor.asked) == 1
-    wanted = right_part(stage) if row["value"] is True else row["value"]
+    wanted = RIGHT_PARTS[stage] if row["value"] is True else row["value"]
     assert part_of(judgment, stage) == wanted
     for wanted_note in row.get("notes", []):
         assert any(wanted_note in note for note in notes), notes
@@ -204,7 +161,7 @@ async def test_a_bad_reply_is_paid_for_once(judge_of: Judges, tmp_path: Path) ->
     for times in (1, 99):
         cache = ReplyCache(tmp_path / "replies.sqlite")
         actor = Actor(row, times)
-        asks = judge_of(ScriptedClient(actor), plain_prompts("spans"), cache)
+        asks = judge_of(ScriptedClient(actor), cache=cache)
         results.append(await judge_caption(asks, ANNOTATION, CAPTION, repeats=1))
         cache.close()
     # The second judge would only ever answer badly, and is never asked.

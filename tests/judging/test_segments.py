@@ -116,7 +116,7 @@ def test_a_character_keeps_its_marks() -> None:
 
 
 def test_other_segments_have_another_version() -> None:
-    """The version is part of the prompts' hash: whoever changes the rules raises it."""
+    """The version is part of the prompts' hash: a change to the rules must raise it."""
     files = sorted((packaged("annotations") / "sample" / "captions").glob("*.jsonl"))
     lines = [line for file in files for line in Path(file).read_text("utf-8").splitlines()]
     texts = [json.loads(line)["caption"] for line in lines]

@@ -48,7 +48,7 @@ def test_a_key_is_not_shown() -> None:
         (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v1"),
     ],
 )
-async def test_what_makes_no_judge_is_told(
+async def test_options_without_a_judge_are_refused_with_the_reason(
     choice: JudgeOptions, error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
@@ -127,7 +127,7 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
     assert all("11 of the first 20 replies of gpt-4o" in notice for notice in found)
 
 
-async def test_a_model_without_a_price_costs_nobody_knows() -> None:
+async def test_a_model_without_a_price_has_no_cost() -> None:
     choice = JudgeOptions({}, judge="own-model", client=ScriptedClient([]))
     async with open_judge(choice) as opened:
         expected = await estimate(WORK, opened, repeats=1)

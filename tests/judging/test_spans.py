@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capeval.judging.contracts import CONTRACTS, Contract, EventToClassify, contract_of
+from capeval.judging.contracts import Contract, EventToClassify
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
 from capeval.judging.run import judge_caption
@@ -18,8 +18,7 @@ from capeval.schema import Caption, Judgment, Scored, Unscored
 from tests.judge_responder import reply_to
 from tests.judging.conftest import annotation_of
 
-SPANS = CONTRACTS["spans"]
-EXPLAINED = contract_of(load_prompts(explain=True))
+SPANS, EXPLAINED = Contract(), Contract(explain=True)
 RUN, STOP, BARK = "A man runs.", "He stops.", "A dog barks."
 DROPPED = "split: 1 caption event was a duplicate and was dropped"
 KEPT_2 = "split: segment 2 repeats no earlier one; its event was kept"
@@ -113,10 +112,8 @@ def test_a_reply_on_many_lines_is_not_cut_off(contract: Contract) -> None:
         "match": {"matches": [[n, n] for n in range(1, 100)]},
         "classify": {"relations": [[n, "contradiction"] for n in range(1, 100)]},
     }
-    caption = "A man runs there. " * 99
     for stage, reply in replies.items():
-        expected = contract.reply_tokens(stage, 99, 0)
-        limit = contract.max_tokens(stage, 99, caption if stage == "split" else "")
+        expected, limit = contract.reply_tokens(stage, 99), contract.max_tokens(stage, 99)
         assert expected < limit
         assert len(json.dumps(reply, indent=1)) / 4 < limit
 

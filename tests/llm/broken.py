@@ -1,4 +1,4 @@
-"""What servers, gateways and networks send in place of a chat completion, and what becomes of it.
+"""What servers, gateways and networks send in place of a chat completion, and its outcome.
 
 Each case is `(name, outcome, response)`, the response as the bytes on the wire. A server that sends
 it once answers well afterwards. Outcomes:
@@ -13,9 +13,7 @@ it once answers well afterwards. Outcomes:
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from typing import Any
 
 from tests.server import completion
@@ -32,13 +30,6 @@ def http(status: int, body: Any = b"", *headers: str, length: int | None = None)
     size = len(content) if length is None else length
     lines = [f"HTTP/1.1 {status} Status", *headers, f"Content-Length: {size}", "", ""]
     return "\r\n".join(lines).encode() + content
-
-
-def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
-    head = (
-        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-    )
-    return head + b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in chunks) + end
 
 
 def error(message: str, **more: Any) -> dict[str, Any]:
@@ -74,10 +65,8 @@ CASES: list[tuple[str, str, bytes]] = [
     *((f"status {n} with an error", "retried", http(n, error("busy"))) for n in (429, 500, 529)),
     *((f"status {n}", "endpoint", http(n, error("no"))) for n in (401, 402, 403, 404, 405, 410)),
     *((f"status {n}", "endpoint", http(n, b"", "Location: /x")) for n in (301, 302, 307, 308)),
-    ("status 304", "endpoint", b"HTTP/1.1 304 Not Modified\r\n\r\n"),
     ("status 204", "retried", b"HTTP/1.1 204 No Content\r\n\r\n"),
     ("status 413", "request", http(413)),
-    ("status 418", "request", http(418, error("I am a teapot"))),
     ("status 400 without a body", "request", http(400)),
     ("no money", "endpoint", http(429, error("no", code="insufficient_quota"))),
     ("a quota per minute", "retried", http(429, error("Quota exceeded; check your billing"))),
@@ -98,10 +87,8 @@ CASES: list[tuple[str, str, bytes]] = [
     ("another refused parameter", "request", http(400, error("no", param="messages"))),
     ("an error that is a text", "request", http(400, {"error": "no"})),
     ("an error that is a list", "request", http(400, [1, 2])),
-    ("an error that is a number", "retried", http(500, b"17")),
     ("an error of odd types", "request",
      http(400, {"error": {"message": [None], "code": {}, "param": 3, "type": []}})),
-    ("an error that is no UTF-8", "retried", http(500, b"\xff\xfe\x00")),
     ("an error as deep as it goes", "request", http(400, b"[" * 50_000)),
     # Retry-After that cannot be followed
     *((f"Retry-After: {after}", "retried", http(429, b"", f"Retry-After: {after}"))
@@ -109,22 +96,14 @@ CASES: list[tuple[str, str, bytes]] = [
     # Bodies
     ("nothing", "retried", http(200)),
     ("a web page", "retried", http(200, PAGE, HTML)),
-    ("a page called JSON", "retried", http(200, PAGE)),
     ("half a body", "retried", http(200, BODY[:40])),
     *((f"the JSON {json.dumps(value)}", "retried", http(200, value))
       for value in NOT_COMPLETIONS),
     ("a choice that is null", "retried", http(200, {"choices": [None]})),
-    ("a choice that is a text", "retried", http(200, {"choices": ["good"]})),
     ("a choice without a message", "retried", choice(message=None)),
     ("a stream of events", "retried",
      http(200, b"data: " + BODY + b"\n\n", "Content-Type: text/event-stream")),
     ("JSON as deep as it goes", "retried", http(200, b"[" * 100_000)),
-    ("a number without end", "retried", http(200, b'{"choices": ' + b"1" * 5000 + b"}")),
-    ("zeros", "retried", http(200, b"\0" * 100)),
-    ("JSON called a text", "answered", http(200, BODY, "Content-Type: text/plain")),
-    ("JSON of no type", "answered", http(200, BODY, "Content-Type:")),
-    ("an unknown charset", "answered",
-     http(200, BODY, "Content-Type: application/json; charset=x-unknown")),
     ("a byte order mark", "answered", http(200, b"\xef\xbb\xbf" + BODY)),
     # Errors that say 200
     *((f"200 with {name}", "retried", http(200, {**GOOD, **more}))
@@ -152,30 +131,12 @@ CASES: list[tuple[str, str, bytes]] = [
     ("parts", "answered", said([{"type": "thinking", "text": "bad"}, {"text": "go"},
                                 {"type": "output_text", "text": "od"}, None, 3])),
     ("odd usage", "answered", http(200, {**GOOD, "usage": {"prompt_tokens": -1, "x": "y"}})),
-    ("usage that is a list", "answered", http(200, {**GOOD, "usage": []})),
     ("odd names", "answered", http(200, {**GOOD, "model": 3, "system_fingerprint": {}})),
     ("reasoning beside the answer", "answered", said("good", reasoning_content="bad")),
     # Compression, which nobody asked for
-    ("gzip", "answered", packed("gzip", gzip.compress(BODY))),
-    ("deflate", "answered", packed("deflate", zlib.compress(BODY))),
     ("gzip that is none", "retried", packed("gzip", BODY)),
-    ("gzip that is cut off", "retried", packed("gzip", gzip.compress(BODY)[:-20])),
-    ("another compression", "retried", packed("br", gzip.compress(BODY))),
-    ("gzip twice", "answered", packed("gzip, gzip", gzip.compress(gzip.compress(BODY)))),
     # The wire
-    ("chunks", "answered", chunked(BODY[:9], BODY[9:])),
-    ("chunks without end", "retried", chunked(BODY, end=b"")),
-    ("a chunk that is cut off", "retried", chunked(BODY[:9], end=b"ff\r\nshort")),
-    ("a chunk of no size", "retried", chunked(BODY[:9], end=b"zz\r\n")),
     ("less than announced", "retried", http(200, BODY, length=len(BODY) + 9)),
-    ("a length that is no number", "retried", http(200, BODY, "Content-Length: x")),
-    ("two lengths", "retried", http(200, BODY, "Content-Length: 3")),
     ("nothing at all", "retried", b""),
-    ("half a status line", "retried", b"HTTP/1.1 20"),
-    ("half the headers", "retried", b"HTTP/1.1 200 OK\r\nContent-Ty"),
     ("another protocol", "retried", b"SSH-2.0-OpenSSH_9.6\r\n"),
-    ("a header without end", "retried", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000),
-    ("a header with a zero", "retried", b"HTTP/1.1 200 OK\r\nX: \0\r\n\r\n"),
-    ("no length, closed", "answered",
-     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + BODY),
 ]  # fmt: skip

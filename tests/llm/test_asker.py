@@ -65,7 +65,7 @@ async def test_a_broken_reply_is_asked_again_with_the_reason(
     )
 
 
-async def test_a_conversation_that_fails_tells_its_cost_and_is_asked_anew(
+async def test_a_failed_conversation_reports_its_cost_and_is_asked_again(
     asker_of: Askers, ask_for: Requests, cache: ReplyCache
 ) -> None:
     client = ScriptedClient(["a", "b", "c", "7"])
@@ -87,7 +87,7 @@ async def test_a_conversation_that_fails_tells_its_cost_and_is_asked_anew(
     ],
     ids=["empty", "space", "long", "cut off"],
 )
-async def test_a_reply_of_no_use_is_never_checked_and_asked_again(
+async def test_an_unusable_reply_is_requested_again_unchecked(
     reply: ChatReply, complaint: str, asker_of: Askers, ask_for: Requests
 ) -> None:
     client = ScriptedClient([reply, said("7", "EOS")])
@@ -168,47 +168,35 @@ async def test_identical_questions_at_once_make_one_call(
     assert (asker.meter.calls, asker.meter.cached_calls) == (2, 38)
 
 
-async def test_a_cancelled_question_is_taken_over_by_its_twin(
-    asker_of: Askers, ask_for: Requests
-) -> None:
-    asker = asker_of(Slow(lambda _: "6"))
-    first, second = (asyncio.create_task(asker.ask(ask_for(), check)) for _ in range(2))
-    await asyncio.sleep(0.002)
-    first.cancel()
-    assert (await second).value == 6
-    with pytest.raises(asyncio.CancelledError):
-        await first
-
-
 @pytest.mark.parametrize(
-    ("stored", "asked", "reason"),
+    "other",
     [
-        ({}, {"text": "other"}, "nothing is stored for these messages"),
-        ({}, {"model": "m2"}, "the same messages are stored, but with model judge-model"),
-        ({"temperature": 0.5}, {}, "with temperature 0.5"),
-        ({}, {"repeat": 1}, "with repeat 0"),
-        ({}, {"max_tokens": 5}, "with max_tokens 100"),
-        ({}, {"schema": ReplySchema("s", {"type": "object"})}, "with another schema"),
+        {"text": "other"},
+        {"model": "m2"},
+        {"temperature": 0.5},
+        {"repeat": 1},
+        {"max_tokens": 5},
+        {"reasoning": "low"},
+        {"media": {"fps": 2}},
+        {"schema": ReplySchema("s", {"type": "object"})},
     ],
+    ids=str,
 )
-async def test_offline_a_miss_says_why(
-    stored: dict[str, Any],
-    asked: dict[str, Any],
-    reason: str,
-    asker_of: Askers,
-    ask_for: Requests,
+async def test_a_request_that_differs_in_anything_is_not_served(
+    other: dict[str, Any], asker_of: Askers, ask_for: Requests
 ) -> None:
     asker = asker_of(ScriptedClient(["1"]))
-    await asker.ask(ask_for(**stored), check)
-    with pytest.raises(CacheMiss, match=reason):
-        await asker.offline().ask(ask_for(**asked), check)
+    await asker.ask(ask_for(), check)
+    assert (await asker.offline().ask(ask_for(), check)).value == 1
+    with pytest.raises(CacheMiss):
+        await asker.offline().ask(ask_for(**other), check)
 
 
 async def test_another_endpoint_is_another_question(asker_of: Askers, ask_for: Requests) -> None:
     url = "http://Me:pw@judge:80/v1/"
     await asker_of(ScriptedClient(["1"]), base_url=url).ask(ask_for(), check)
     await asker_of(None, base_url="http://judge/v1").ask(ask_for(), check)
-    with pytest.raises(CacheMiss, match="base_url http://judge/v1"):
+    with pytest.raises(CacheMiss):
         await asker_of(None, base_url="http://other/v1").ask(ask_for(), check)
 
 

@@ -22,7 +22,7 @@ Writer = asyncio.StreamWriter
 
 @asynccontextmanager
 async def serving(*responses: bytes, drip: float = 0.0) -> AsyncIterator[str]:
-    """Send one response after the other, the last one for ever, and close each connection."""
+    """Send the responses in order, the last one for all further calls; close each connection."""
     calls = count()
 
     async def answer(reader: asyncio.StreamReader, writer: Writer) -> None:
@@ -86,7 +86,3 @@ async def test_a_reply_that_drips_is_given_up(client_of: Clients, ask_for: Reque
     ):
         with pytest.raises(RetriesExhausted, match="timed out"):
             await client.complete(ask_for())
-
-
-def test_the_table_is_long_enough() -> None:
-    assert len(CASES) >= 80

@@ -102,6 +102,15 @@ async def test_patience_ends_a_storm_of_throttles(
     assert server.calls == 3
 
 
+@pytest.mark.parametrize(("status", "limit"), [(429, 32), (503, 32), (529, 32), (500, 64)])
+async def test_an_overloaded_endpoint_gets_fewer_calls(
+    status: int, limit: int, client_of: Clients, ask_for: Requests
+) -> None:
+    async with LoopbackServer(acts=[failure(status)]) as server, client_of(server.url) as client:
+        await client.complete(ask_for())
+        assert client.limiter.limit == limit
+
+
 async def test_after_twenty_lost_calls_in_a_row_the_endpoint_is_down(
     client_of: Clients, ask_for: Requests
 ) -> None:
@@ -250,14 +259,12 @@ async def test_preflight_without_a_key_says_where_it_goes() -> None:
 
 
 async def test_one_slow_call_blocks_no_other(client_of: Clients, ask_for: Requests) -> None:
-    server = LoopbackServer(lambda r: Hang(2.0) if "slow" in str(r["messages"]) else "quick")
+    server = LoopbackServer(lambda r: Hang() if "slow" in str(r["messages"]) else "quick")
     async with server, client_of(server.url) as client:
         slow = asyncio.create_task(client.complete(ask_for("slow")))
-        began = time.monotonic()
         replies = await asyncio.gather(*(client.complete(ask_for(str(n))) for n in range(200)))
         assert {reply.text for reply in replies} == {"quick"}
         assert not slow.done()
-        assert time.monotonic() - began < 1.9
         slow.cancel()
 
 
@@ -314,8 +321,8 @@ async def test_ctrl_c_ends_calls_that_are_under_way() -> None:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", CALLS, server.url, stderr=subprocess.PIPE
         )
-        async with asyncio.timeout(20):
-            while server.running < 20:  # noqa: ASYNC110 - no event tells
+        async with asyncio.timeout(60):
+            while server.running < 20:  # noqa: ASYNC110 - no event reports it
                 await asyncio.sleep(0.02)
             process.send_signal(signal.SIGINT)
             _, stderr = await process.communicate()

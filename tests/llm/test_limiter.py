@@ -43,13 +43,3 @@ async def test_the_limit_never_falls_so_low_that_hung_calls_hold_all_others_up()
         for _ in range(20):
             await run(limiter, True)
         assert limiter.limit == least
-
-
-async def test_a_cancelled_caller_takes_no_place() -> None:
-    limiter = AdaptiveLimiter(1)
-    async with limiter.slot():
-        cancelled, waiting = (asyncio.create_task(run(limiter, False)) for _ in range(2))
-        await asyncio.sleep(0)
-    cancelled.cancel()
-    await asyncio.wait_for(waiting, 1)
-    assert limiter.in_flight == 0

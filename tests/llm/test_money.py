@@ -79,6 +79,13 @@ async def test_the_cap_stops_the_next_call(ask_for: Requests) -> None:
             pytest.fail("it was admitted")
 
 
+def test_a_cap_has_room_for_as_many_items_as_it_pays() -> None:
+    meter = Meter(prices=FLAT, cap=3.0)
+    meter.paid("m", DOLLAR)
+    assert [meter.has_room(count, 1.0) for count in (2, 3)] == [True, False]
+    assert Meter().has_room(10**9, 1.0)
+
+
 async def test_a_cap_needs_a_price(ask_for: Requests) -> None:
     with pytest.raises(UsageError, match=r'\[prices."own"\]'):
         async with Meter(cap=1.0).admit(ask_for(model="own")):

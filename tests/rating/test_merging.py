@@ -208,7 +208,7 @@ def test_agreement_is_its_definition() -> None:
         assert kappa == pytest.approx((accuracy - chance) / (1 - chance), abs=1e-12)
 
 
-def test_agreement_that_does_not_exist_is_no_number() -> None:
+def test_agreement_that_does_not_exist_is_null() -> None:
     assert isinstance(agreement([made("a", "elc")], ONE).alpha.value, Missing)
     apart = agreement([made("a", "el--"), made("b", "--ec")], ONE)
     assert isinstance(apart.alpha.value, Missing)

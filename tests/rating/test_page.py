@@ -168,7 +168,7 @@ async def test_opening_writes_nothing(page: Page) -> None:
     assert await page.ask("Object.keys({...localStorage}).join() === KEY")
 
 
-async def test_damaged_storage_is_put_aside_and_told(page: Page) -> None:
+async def test_damaged_storage_is_put_aside_and_reported(page: Page) -> None:
     for damaged in ("{", "null", "[]"):
         await page.ask(f"localStorage.setItem(KEY, {damaged!r})")
         await reload(page)
@@ -282,7 +282,7 @@ async def test_two_tabs_share_their_work(page: Page) -> None:
     assert await page.ask("at('title').textContent") == place
 
 
-async def test_videos_play_and_missing_ones_are_told(chromium: str, tmp_path: Path) -> None:
+async def test_videos_play_and_missing_ones_are_reported(chromium: str, tmp_path: Path) -> None:
     sheet = drawn()
     shutil.copy(sample_folder() / "videos" / "sample_01.mp4", tmp_path / "a b#1.mp4")
     sources = {"first": "./a%20b%231.mp4", "second": "./nowhere.mp4"}
@@ -336,7 +336,7 @@ async def test_everything_has_a_name_and_fits_a_phone(page: Page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_text_has_contrast(page: Page, scheme: str) -> None:
-    """WCAG 2.2 AA: 4.5 to 1 for text, on whatever it stands."""
+    """WCAG 2.2 AA: 4.5 to 1 for text on any background."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     await page.call("Emulation.setEmulatedMedia", features=features)
     for key in "123":

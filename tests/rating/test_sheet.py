@@ -64,7 +64,7 @@ def test_captions_of_a_video_stand_together_and_systems_in_no_order() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("videos", [6, 7, 40])
-def test_every_system_stands_in_every_place_equally_often(videos: int, seed: int) -> None:
+def test_every_system_has_every_place_equally_often(videos: int, seed: int) -> None:
     sheet = sample_sheet(ANNOTATIONS, captions(), videos=videos, seed=seed)
     counts = Counter((item.system, number % 3) for number, item in enumerate(sheet.items))
     times = [counts[system, place] for system in SYSTEMS for place in range(3)]

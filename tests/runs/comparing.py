@@ -19,7 +19,7 @@ RUNS = [
 ]
 _SETTINGS = {
     "interval": {"level": 0.95, "method": "paired t interval"},
-    "test": {"method": "permutation", "draws": 99, "seed": 0, "adjusted": "Holm"},
+    "test": {"method": "permutation", "resamples": 99, "seed": 0, "adjusted": "Holm"},
 }
 
 
@@ -49,7 +49,7 @@ def comparison(
 ) -> Comparison:
     """Two runs; one difference is as said."""
     one, other = (measured(VIDEOS, run) for run in RUNS)
-    overall, by = differences(one, other, memberships(VIDEOS), draws=99)
+    overall, by = differences(one, other, memberships(VIDEOS), resamples=99)
     of = getattr(overall, group)
     more = {name: given for name, given in (("high", high), ("p", p)) if given is not None}
     changed = getattr(of, measure).model_copy(update={"value": value, "low": low, **more})
@@ -74,7 +74,7 @@ def matrix(*names: str) -> Matrix:
     """Three runs, of which the first and the last are the same."""
     names = names or ("A", "B", "C")
     runs = [measured(VIDEOS, run) for run in (*RUNS, RUNS[0])]
-    means, clusters, pairs = ranked(names, runs, draws=99)
+    means, clusters, pairs = ranked(names, runs, resamples=99)
     return Matrix(
         comparable=True,
         unlike=(),

@@ -50,7 +50,7 @@ def compared(*typed: str, **more: Any) -> Comparison:
     return found
 
 
-def told_why(found: Comparison) -> dict[str, list[tuple[str, str]]]:
+def left_out_of(found: Comparison) -> dict[str, list[tuple[str, str]]]:
     return {
         side.name: [(left.index, left.reason) for left in side.left_out]
         for side in (found.first, found.second)
@@ -61,12 +61,12 @@ def test_only_videos_that_both_scored_are_behind_the_numbers() -> None:
     run("old", "+0 -", "+0", "?", "+")
     run("new", "++ +", "?", "++", None)
     with Path("runs/new/captions.jsonl").open("a") as file:
-        file.write('{"index": "d", "caption": "Told."}\n')
+        file.write('{"index": "d", "caption": "A dog runs."}\n')
     found = compared("old", "new")
     assert (found.paired, found.annotated, list(found.videos)) == (1, 4, ["a"])
     assert (found.overall.all.n, set(found.by.domain)) == (1, {"Film"})
     assert found.videos["a"].recall.model_dump() == {"first": 0.5, "second": 1.0, "value": 0.5}
-    assert told_why(found) == {
+    assert left_out_of(found) == {
         "old": [("b", "unscored in new: the judge refused"), ("d", "not judged yet in new")],
         "new": [("c", "unscored in old: the judge refused")],
     }
@@ -79,7 +79,7 @@ def test_a_video_without_a_caption_is_left_out_and_not_a_zero() -> None:
     run("new", "++ +", "++")
     found = compared("old", "new")
     assert (found.overall.all.f1.value, found.paired) == (0.0, 2)
-    assert told_why(found) == {
+    assert left_out_of(found) == {
         "old": [("c", "no caption in new"), ("d", "no caption in new")],
         "new": [],
     }
@@ -122,7 +122,9 @@ def test_unlike_judges_and_prompts_are_refused_with_the_reason(other: str) -> No
 def verdict(labels: str) -> Verdict:
     labelled = relations(labels)
     matches = tuple(n for n, event in enumerate(labelled, start=1) if set(event) != {"lack"})
-    return Verdict(candidate_events=("Told.",) * len(matches), matches=matches, relations=labelled)
+    return Verdict(
+        candidate_events=("A dog runs.",) * len(matches), matches=matches, relations=labelled
+    )
 
 
 def test_unlike_repeats_are_refused() -> None:
@@ -163,7 +165,7 @@ def test_unlike_data_are_refused_and_anyway_pairs_what_can_be() -> None:
     # Elements flip only where both annotations have them alike.
     assert found.flips.videos == 1
     assert {flip.index for flip in found.flips.elements} == {"a"}
-    assert told_why(found) == {
+    assert left_out_of(found) == {
         "old": [("c", "not annotated in new"), ("d", "not annotated in new")],
         "new": [("e", "not annotated in old")],
     }

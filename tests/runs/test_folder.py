@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -87,40 +85,17 @@ def test_the_manifest_of_generated_captions_names_no_file(run: RunFolder) -> Non
 UNSCORED = '{"index": "a", "status": "unscored", "reason": "timed out"}\n'
 
 
-def test_second_process_is_refused_until_the_first_is_done(run: RunFolder) -> None:
-    code = (
-        "import sys; from pathlib import Path; from capeval.runs.folder import RunFolder\n"
-        "from capeval.errors import RunLocked\n"
-        "try:\n"
-        "    with RunFolder(Path(sys.argv[1])).locked(): print('held')\n"
-        "except RunLocked as error: print(error.exit_code, error)\n"
-    )
-    command = [sys.executable, "-c", code, str(run.path)]
-    with run.locked():
-        refused = subprocess.run(command, capture_output=True, text=True, check=True)
-    free = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert refused.stdout.startswith(
-        f"2 {run.path}: another capeval process is working on this run"
-    )
-    assert refused.stdout.count("\n") == 1
-    assert free.stdout == "held\n"
-
-
-def test_lock_of_a_killed_process_is_free(run: RunFolder) -> None:
-    code = (
-        "import os, sys; from pathlib import Path; from capeval.runs.folder import RunFolder\n"
-        "with RunFolder(Path(sys.argv[1])).locked(): os.kill(os.getpid(), 9)\n"
-    )
-    assert subprocess.run([sys.executable, "-c", code, str(run.path)], check=False).returncode == -9
-    with run.locked():
-        pass
-
-
-def test_lock_is_given_back_after_a_failure(run: RunFolder) -> None:
+def test_a_locked_run_is_refused_until_it_is_free(run: RunFolder) -> None:
+    refused = pytest.raises(RunLocked, match="another capeval process is working on this run")
+    with run.locked(), refused, RunFolder(run.path).locked():
+        pytest.fail("it was locked twice")
     with pytest.raises(RuntimeError), run.locked():
         raise RuntimeError
-    with run.locked(), pytest.raises(RunLocked), RunFolder(run.path).locked():
-        pass
+    # A killed process leaves its file.
+    (run.path / ".lock").touch()
+    with run.locked():
+        assert (run.path / ".lock").exists()
+    assert not (run.path / ".lock").exists()
 
 
 def test_all_runs_of_a_folder_are_listed(run: RunFolder) -> None:

@@ -1,4 +1,4 @@
-"""Judged runs as whoever shows them finds them: torn files, and annotations that moved."""
+"""Loading judged runs: incomplete last lines, and annotations that moved."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_last_line_torn_at_any_byte_is_passed_over(home: Path) -> None:
 
 
 @pytest.mark.parametrize("stored", ["annotations.json", "/nowhere/annotations.json"])
-def test_lost_annotations_are_told_of_the_run(home: Path, stored: str) -> None:
+def test_missing_annotations_are_reported_with_the_run(home: Path, stored: str) -> None:
     (home / "annotations.json").unlink()
     (home / "runs/run/manifest.json").write_text(f'{{"annotations": {{"path": "{stored}"}}}}')
     with pytest.raises(InputError) as refused:
@@ -59,6 +59,6 @@ def test_lost_annotations_are_told_of_the_run(home: Path, stored: str) -> None:
     assert message.endswith("name them with --annotations")
 
 
-def test_annotations_that_are_named_and_missing_are_told_as_they_are(home: Path) -> None:
+def test_named_annotations_that_are_missing_are_reported(home: Path) -> None:
     with pytest.raises(InputError, match=r"^none.json: does not exist"):
         load_judged("run", annotations="none.json")

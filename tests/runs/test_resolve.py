@@ -253,7 +253,7 @@ def test_every_command_follows_the_rule(
         "video_id,score\n" + "".join(f"{index},{n}\n" for n, index in enumerate("abcde"))
     )
 
-    def told(name: str) -> tuple[int, str]:
+    def ran(name: str) -> tuple[int, str]:
         arguments = [part.replace("NAME", name) for part in COMMANDS[command]]
         code, out, err = capeval(monkeypatch, capsys, *arguments)
         if code == 2:
@@ -262,11 +262,11 @@ def test_every_command_follows_the_rule(
         return code, out + err
 
     unrelated_folder()
-    assert told("mine")[0] == 0
+    assert ran("mine")[0] == 0
     shutil.rmtree("mine")
     shutil.copytree("runs/mine", "mine")
-    code, text = told("mine")
+    code, text = ran("mine")
     assert (code, "mine: can mean runs/mine or ./mine" in text) == (2, True)
-    assert told("mime")[0] == 2
+    assert ran("mime")[0] == 2
     for name in ("", "x" * 300):
-        assert told(name)[0] == 2
+        assert ran(name)[0] == 2

@@ -21,7 +21,7 @@ def test_every_position_is_of_one_shard() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2", "1.5/2"])
-def test_what_is_no_shard_is_told(text: str) -> None:
+def test_an_invalid_shard_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="must be I/N"):
         Shard.read(text)
 

@@ -107,7 +107,7 @@ EVENTS: dict[str, Callable[[int], bool]] = {
 }
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(judged_sets())
 def test_every_number_is_what_the_definition_says(judged: Set) -> None:
     videos, judgments = judged
@@ -151,7 +151,7 @@ def values_of(result: Scores) -> dict[str, object]:
     }
 
 
-@settings(deadline=None)
+@settings(max_examples=30)
 @given(judged_sets(smallest=2), st.randoms(use_true_random=False))
 def test_order_of_videos_and_judgments_does_not_matter(judged: Set, random: object) -> None:
     videos, judgments = judged
@@ -160,7 +160,7 @@ def test_order_of_videos_and_judgments_does_not_matter(judged: Set, random: obje
     assert values_of(scores(videos[::-1], judgments)) == values_of(before)
 
 
-@settings(deadline=None)
+@settings(max_examples=30)
 @given(judged_sets(smallest=1))
 def test_failed_videos_change_nothing_but_the_counts(judged: Set) -> None:
     videos, judgments = judged
@@ -169,7 +169,7 @@ def test_failed_videos_change_nothing_but_the_counts(judged: Set) -> None:
     assert every == some
 
 
-@settings(deadline=None)
+@settings(max_examples=30)
 @given(judged_sets(smallest=1))
 def test_splitting_an_event_changes_no_overall_number(judged: Set) -> None:
     videos, judgments = judged

@@ -29,11 +29,11 @@ def compared(
         measured(videos, first),
         measured(videos, second),
         memberships(videos),
-        **({"draws": 300} | more),
+        **({"resamples": 300} | more),
     )
 
 
-def made(count: int, seed: int = 0, passes: int = 0) -> tuple[list[Annotation], Run, Run]:
+def made(count: int, seed: int = 0, repeats: int = 0) -> tuple[list[Annotation], Run, Run]:
     """Videos of 1 to 4 events; the second run is a little better."""
     rng = np.random.default_rng(seed)
     videos = []
@@ -60,7 +60,7 @@ def made(count: int, seed: int = 0, passes: int = 0) -> tuple[list[Annotation], 
                 labels(video, chance),
                 repeats=tuple(
                     Verdict(candidate_events=(), matches=(), relations=relations(of))
-                    for of in (labels(video, chance) for _ in range(passes))
+                    for of in (labels(video, chance) for _ in range(repeats))
                 ),
             )
             for video in videos
@@ -105,7 +105,7 @@ def gaps_of(videos: Sequence[Annotation], first: Run, second: Run) -> Any:
 
 def test_interval_and_p_are_those_of_scipy() -> None:
     videos, first, second = made(40, seed=1)
-    f1 = compared(videos, first, second, draws=20_000)[0].all.f1
+    f1 = compared(videos, first, second, resamples=20_000)[0].all.f1
     gaps = gaps_of(videos, first, second)
     # Their skewness is so small that the correction moves the ends by a hundredth of the width.
     theirs = stats.t.interval(0.95, len(gaps) - 1, gaps.mean(), stats.sem(gaps))
@@ -119,11 +119,11 @@ def test_interval_and_p_are_those_of_scipy() -> None:
         n_resamples=2**10,
         vectorized=False,
     ).pvalue
-    assert compared(few, one, other, draws=20_000)[0].all.f1.p == pytest.approx(exact, abs=0.02)
+    assert compared(few, one, other, resamples=20_000)[0].all.f1.p == pytest.approx(exact, abs=0.02)
 
 
 def test_holm_is_over_the_f1_of_all_buckets_and_not_over_the_whole() -> None:
-    overall, by = compared(*made(60, seed=3), draws=999)
+    overall, by = compared(*made(60, seed=3), resamples=999)
     assert overall.p_adjusted is None
     _, *buckets = every(overall, by)
     assert len(buckets) > 8
@@ -136,7 +136,7 @@ def test_holm_is_over_the_f1_of_all_buckets_and_not_over_the_whole() -> None:
 def two_runs(draw: st.DrawFn) -> tuple[list[Annotation], Run, Run]:
     videos, runs = [], ([], [])  # type: tuple[list[Annotation], tuple[Run, Run]]
     element = st.builds("{}{}".format, st.sampled_from("csat"), st.integers(1, 3))
-    passes = draw(st.integers(0, 3))
+    repeats = draw(st.integers(0, 3))
     for number in range(draw(st.integers(1, 4))):
         events = draw(st.lists(st.lists(element, min_size=1, max_size=3), min_size=1, max_size=3))
         tags = draw(st.lists(st.sampled_from(CHARACTERISTICS), unique=True))
@@ -144,7 +144,7 @@ def two_runs(draw: st.DrawFn) -> tuple[list[Annotation], Run, Run]:
         for run in runs:
             rows = [
                 " ".join(draw(st.text("+0-", min_size=len(e), max_size=len(e))) for e in events)
-                for _ in range(passes + 1)
+                for _ in range(repeats + 1)
             ]
             verdicts = tuple(
                 Verdict(candidate_events=(), matches=(), relations=relations(each))
@@ -160,8 +160,8 @@ def test_swapping_the_runs_turns_every_sign_and_nothing_else(
     given: tuple[list[Annotation], Run, Run],
 ) -> None:
     videos, first, second = given
-    there = every(*compared(videos, first, second, draws=60))
-    back = every(*compared(videos, second, first, draws=60))
+    there = every(*compared(videos, first, second, resamples=60))
+    back = every(*compared(videos, second, first, resamples=60))
     for one, other in zip(there, back, strict=True):
         assert one.p_adjusted == other.p_adjusted
         assert one.power.sd == pytest.approx(other.power.sd)
@@ -179,7 +179,7 @@ def test_swapping_the_runs_turns_every_sign_and_nothing_else(
 @given(two_runs())
 def test_a_run_does_not_differ_from_itself(given: tuple[list[Annotation], Run, Run]) -> None:
     videos, run, _ = given
-    for bucket in every(*compared(videos, run, run, draws=60)):
+    for bucket in every(*compared(videos, run, run, resamples=60)):
         for one in numbers(bucket):
             assert one.value in (0.0, None)
             assert one.p in (1.0, None)
@@ -202,8 +202,8 @@ def test_one_video_has_a_difference_and_no_interval() -> None:
 
 
 def test_repeats_widen_the_interval_by_how_much_the_judge_varies() -> None:
-    videos, first, second = made(12, seed=5, passes=3)
-    found = compared(videos, first, second, draws=4_000)[0].all.f1
+    videos, first, second = made(12, seed=5, repeats=3)
+    found = compared(videos, first, second, resamples=4_000)[0].all.f1
 
     def f1(run: Run, k: int) -> Any:
         verdicts = [scored(j.index, "+") for j in run]
@@ -214,32 +214,32 @@ def test_repeats_widen_the_interval_by_how_much_the_judge_varies() -> None:
         return measured(videos, verdicts).values[:, 0, 2]
 
     majority = gaps_of(videos, first, second)
-    by_pass = np.array([f1(second, k) - f1(first, k) for k in range(3)])
+    by_repeat = np.array([f1(second, k) - f1(first, k) for k in range(3)])
     assert found.value == pytest.approx(majority.mean())
-    rows = (majority + by_pass - by_pass.mean(axis=0)).ravel()
+    rows = (majority + by_repeat - by_repeat.mean(axis=0)).ravel()
     half = stats.t.ppf(0.975, 11) * np.sqrt(rows.var() / 11)
     ends = (majority.mean() - half, majority.mean() + half)
     assert (found.low, found.high) == pytest.approx(ends, abs=0.1 * half)
     # A judge that is not sure of itself makes the interval wider than the videos alone do.
     once = [[j.model_copy(update={"repeats": ()}) for j in run] for run in (first, second)]
-    alone = compared(videos, *once, draws=4_000)[0].all.f1
+    alone = compared(videos, *once, resamples=4_000)[0].all.f1
     assert alone.value == found.value
     assert alone.p == found.p
     assert None not in (alone.low, alone.high, found.low, found.high)
     assert (found.high or 0) - (found.low or 0) > 1.1 * ((alone.high or 0) - (alone.low or 0))
 
 
-def test_fewer_passes_are_gone_through_again() -> None:
-    videos, first, second = made(12, seed=5, passes=2)
+def test_a_run_with_fewer_repeats_reuses_them() -> None:
+    videos, first, second = made(12, seed=5, repeats=2)
     once = [j.model_copy(update={"repeats": ()}) for j in first]
-    overall, _ = compared(videos, once, second, draws=400)
-    back, _ = compared(videos, second, once, draws=400)
+    overall, _ = compared(videos, once, second, resamples=400)
+    back, _ = compared(videos, second, once, resamples=400)
     assert overall.all.f1.value == pytest.approx(gaps_of(videos, once, second).mean())
     assert overall.all.f1.low == pytest.approx(-(back.all.f1.high or 0))
 
 
 def test_same_seed_same_numbers() -> None:
-    videos, first, second = made(20, passes=2)
+    videos, first, second = made(20, repeats=2)
     assert compared(videos, first, second) == compared(videos, first, second, seed=0)
     one = compared(videos, first, second, seed=1)[0].all.f1
     zero = compared(videos, first, second)[0].all.f1
@@ -297,7 +297,7 @@ def test_several_runs_are_ranked_and_every_pair_is_tested() -> None:
         scored(v.index, " ".join("+" * len(e.visual_elements) for e in v.events)) for v in videos
     ]
     runs = [measured(videos, run) for run in (low, best, low)]
-    means, clusters, pairs = ranked(["x", "y", "z"], runs, draws=999)
+    means, clusters, pairs = ranked(["x", "y", "z"], runs, resamples=999)
     assert means[1] == {"precision": 1.0, "recall": 1.0, "f1": 1.0}
     assert means[0] == means[2]
     assert clusters == [2, 1, 2]
@@ -308,5 +308,5 @@ def test_several_runs_are_ranked_and_every_pair_is_tested() -> None:
     # The two agree in 60 videos: others may differ, in any direction.
     missed = 1 - 0.025 ** (1 / 60)
     assert (pairs[1].low, pairs[1].high) == pytest.approx((-missed, missed))
-    alone, _ = compared(videos, low, best, draws=999)
+    alone, _ = compared(videos, low, best, resamples=999)
     assert (pairs[0].low, pairs[0].high) == pytest.approx((alone.all.f1.low, alone.all.f1.high))

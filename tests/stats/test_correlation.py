@@ -61,7 +61,7 @@ def some_captions(levels: int, kept: int = 100) -> tuple[Floats, Floats, Design]
 
 @pytest.mark.parametrize("statistic", list(ORACLES))
 @given(pairs=PAIRS, scale=st.sampled_from([1e-9, 0.1, 1.0, 1e9]))
-@settings(deadline=None)
+@settings(max_examples=40)
 def test_values_are_those_of_scipy(
     statistic: str, pairs: list[tuple[int, int]], scale: float
 ) -> None:

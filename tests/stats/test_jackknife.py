@@ -104,7 +104,7 @@ def test_intervals_cover_and_differences_of_equals_are_found_as_often_as_they_sa
 ) -> None:
     # Shares of 20 elements: bounded and tied. Half of each metric's error is shared by a video.
     rng = np.random.default_rng(4)
-    names, runs = ("kendall_b", "pearson", "acc_eq"), 200
+    names, runs = ("kendall_b", "pearson", "acc_eq"), 100
 
     def draw(videos: int) -> tuple[list[Floats], Design]:
         design = Design(np.repeat(np.arange(videos), systems), np.tile(np.arange(systems), videos))
@@ -117,7 +117,7 @@ def test_intervals_cover_and_differences_of_equals_are_found_as_often_as_they_sa
         shares = [1 / (1 + np.exp(-(human + part))) for part in (0 * human, noise(), noise())]
         return [rng.binomial(20, share) / 20 for share in shares], design
 
-    (y, x, _), design = draw(4_000 // systems)
+    (y, x, _), design = draw(1_500 // systems)
     truth = {name: of([x], y, design, grouping, name)[0][0] for name in names}
     covered, differ = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for _ in range(runs):
@@ -131,6 +131,6 @@ def test_intervals_cover_and_differences_of_equals_are_found_as_often_as_they_sa
             assert isinstance(apart, Inference)
             covered[name] += found.low <= truth[name] <= found.high
             differ[name] += apart.p < 0.05
-    # Three standard errors of 200 runs are 4.6 points.
-    assert all(0.904 <= count / runs <= 0.996 for count in covered.values()), covered
-    assert all(0.005 <= count / runs <= 0.096 for count in differ.values()), differ
+    # Three standard errors of 100 runs are 6.5 points.
+    assert all(count / runs >= 0.885 for count in covered.values()), covered
+    assert all(count / runs <= 0.115 for count in differ.values()), differ

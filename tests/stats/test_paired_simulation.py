@@ -6,6 +6,8 @@ the video that both runs share. They are bounded, tied and not normal.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -34,17 +36,22 @@ def simulate(runs: int, videos: int, *, better: float = 0.0, seed: int) -> Float
 
 @pytest.mark.parametrize("videos", [40, 100])
 def test_p_of_equals_is_small_as_often_as_it_says(videos: int) -> None:
-    p = sign_flips(simulate(4_000, videos, seed=videos), draws=499, seed=1)
-    # Three standard errors of a share of 4,000.
+    p = sign_flips(simulate(1_500, videos, seed=videos), resamples=499, seed=1)
+    # Three standard errors of a share of 1,500.
     for level in (0.05, 0.1, 0.5):
-        error = 3 * np.sqrt(level * (1 - level) / 4_000)
+        error = 3 * np.sqrt(level * (1 - level) / 1_500)
         assert np.mean(p <= level) == pytest.approx(level, abs=error)
+
+
+@cache
+def true_difference(better: float) -> float:
+    return float(simulate(1_000, 1_000, better=better, seed=7).mean())
 
 
 @pytest.mark.parametrize(("videos", "share"), [(8, 0.964), (40, 0.953), (100, 0.948)])
 @pytest.mark.parametrize("better", [0.0, 0.4])
 def test_intervals_cover_the_true_difference(videos: int, share: float, better: float) -> None:
-    truth = simulate(1_000, 1_000, better=better, seed=7).mean()
+    truth = true_difference(better)
     values = simulate(1_000, videos, better=better, seed=videos)
     low, high = difference_intervals(values)
     covered = np.mean((low <= truth) & (truth <= high))
@@ -57,6 +64,6 @@ def test_what_is_detectable_is_found_four_times_in_five(videos: int, less: float
     sd = simulate(1_000, 1_000, seed=3).std()
     gain = detectable_difference(float(sd), videos)
     values = simulate(2_000, videos, seed=videos) + gain
-    found = np.mean(sign_flips(values, draws=499, seed=1) <= 0.05)
+    found = np.mean(sign_flips(values, resamples=499, seed=1) <= 0.05)
     # The sd of few videos is itself a guess, which costs as much as Student's t has heavier tails.
     assert found == pytest.approx(0.8 - less, abs=0.03)

@@ -1,4 +1,4 @@
-"""Several raters made one: brute force, and rows in any order."""
+"""Aggregating several raters: brute force, and rows in any order."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_widened_never_narrows() -> None:
 def test_accuracies_near_the_limits_are_covered(share: float, least: float) -> None:
     """Percentiles alone cover 88% at 5 and 95%."""
     right, asked = answers(np.random.default_rng(1), 40, 500, share, 0.3)
-    found = VideoRatios(right, asked, draws=1000)
+    found = VideoRatios(right, asked, resamples=1000)
     assert covered([found.share(at) for at in range(500)], share) >= least
 
 
@@ -81,7 +81,7 @@ def test_ratios_to_few_right_answers_are_covered(videos: int) -> None:
         (hard + np.sqrt(0.3) * rng.normal(size=hard.shape) < stats.norm.ppf(share)).astype(float)
         for share in (0.15, 0.1)
     )
-    found = VideoRatios(upper, lower, draws=1000)
+    found = VideoRatios(upper, lower, resamples=1000)
     present = np.ones(videos, dtype=np.bool_)
     assert covered([found.ratio(at, present) for at in range(800)], 1.5) >= 0.94
 
@@ -93,7 +93,7 @@ def test_relative_changes_of_small_groups_are_covered() -> None:
     right = (rng.random((60, sets)) < 0.3).astype(np.float64)
     inside = (np.arange(60) < groups)[:, None].astype(np.float64)
     asked = np.repeat(np.hstack([inside, 1 - inside]), sets, axis=1)
-    found = VideoRatios(np.hstack([right, right]) * asked, asked, draws=1000)
+    found = VideoRatios(np.hstack([right, right]) * asked, asked, resamples=1000)
     assert covered([found.share_change(at, sets + at) for at in range(sets)], 0.0) >= 0.94
 
 

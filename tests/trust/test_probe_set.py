@@ -149,7 +149,7 @@ def test_verbatim_has_the_element_sentences_in_order() -> None:
         "A CAT sits there",
     ],
 )
-def test_what_is_no_plain_statement_is_left_out(content: str) -> None:
+def test_only_plain_statements_are_used(content: str) -> None:
     probe = named([video(["A cat sits there.", content, "A dog barks at it."])], "verbatim")
     assert probe is not None
     assert labels(probe) == [["entailment", None, "entailment"]]

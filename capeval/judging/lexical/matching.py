@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from capeval.judging.lexical.lexicon import lexicon
 from capeval.judging.lexical.reading import NOT, Claim, Reading, read, tokens
 from capeval.judging.lexical.splitting import split
-from capeval.judging.written_events import repeats_note
+from capeval.judging.segments import repeats_note
 from capeval.schema import Annotation, Event
 from capeval.text import storable
 

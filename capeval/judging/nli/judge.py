@@ -66,10 +66,10 @@ class NLIJudge(PreparedJudge):
             raise
         except Exception as error:
             self._failures += 1
-            said = f"the model failed: {describe(error)}"
+            message = f"the model failed: {describe(error)}"
             if self._failures < _FAILURES_BEFORE_STOPPING:
-                raise JudgeError(said) from error
-            raise ModelDown(f"{said}, as on {self._failures - 1} captions before") from error
+                raise JudgeError(message) from error
+            raise ModelDown(f"{message}, as on {self._failures - 1} captions before") from error
         self._failures = 0
         return verdict
 

