@@ -81,13 +81,16 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
-    """Parse strict JSON (no duplicated keys, no NaN); `line` is where `text` starts in the file."""
+def parse_json(text: str, *, file: Path, line: int = 1, nan: bool = False) -> Any:
+    """Parse strict JSON, without duplicated keys; `line` is where `text` starts in the file.
+
+    NaN, which is no JSON, is refused, or None if `nan`.
+    """
     try:
         return json.loads(
             text,
             object_pairs_hook=_unique,
-            parse_constant=_no_constant,
+            parse_constant=(lambda _: None) if nan else _no_constant,
         )
     except json.JSONDecodeError as fault:
         line += fault.lineno - 1
@@ -104,12 +107,12 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
     raise InputError(problem, file=file, where=f"line {line}")
 
 
-def json_lines(text: str, *, file: Path) -> Iterator[tuple[int, Any]]:
-    """Yield `(line number from 1, value)` for every line of JSON lines that is not blank."""
+def json_lines(text: str, *, file: Path, nan: bool = False) -> Iterator[tuple[int, Any]]:
+    """Yield `(line number from 1, value)` for every line that is not blank; see `parse_json`."""
     # Not splitlines(): U+2028 and similar characters are allowed inside a JSON string.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield number, parse_json(line, file=file, line=number)
+            yield number, parse_json(line, file=file, line=number, nan=nan)
 
 
 def json_records(path: Path) -> Iterator[tuple[str, Any]]:
