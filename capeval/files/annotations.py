@@ -9,7 +9,8 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps
-from capeval.files.reading import json_records, why_missing
+from capeval.files.reading import why_missing
+from capeval.files.tuna_benchmark import annotation_records
 from capeval.files.validation import validated_records
 from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation
@@ -26,7 +27,7 @@ its fields.
 FORMATS: Registry[AnnotationReader] = Registry(
     "capeval.formats",
     "annotation format",
-    {"tuna": "capeval.files.reading:json_records"},
+    {"tuna": "capeval.files.tuna_benchmark:annotation_records"},
     lambda reader: None if callable(reader) else "it must be a function that takes a path",
 )
 
@@ -34,12 +35,12 @@ FORMATS: Registry[AnnotationReader] = Registry(
 def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
     """Return the annotated videos of a file, in its order.
 
-    `path` is JSON in TUNA's layout, or `NAME:PATH`, where NAME is a format of `FORMATS`; UsageError
-    if that cannot be loaded.
+    `path` is JSON in TUNA's layout, a folder with the benchmark's files, or `NAME:PATH`, where NAME
+    is a format of `FORMATS`; UsageError if that cannot be loaded.
     """
     name, file = split_format(path)
     if name is None:
-        return validated_records(Annotation, json_records(file), file=file)
+        return validated_records(Annotation, annotation_records(file), file=file)
     read = FORMATS.load(name)
     if not file.exists():
         raise InputError(why_missing(file), file=file)

@@ -14,6 +14,13 @@ from capeval.files.captions import captions_hash, captions_in_memory, known_capt
 from capeval.files.jsonl import write_jsonl
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import Stamp, stamp_of
+from capeval.files.tuna_benchmark import (
+    ANNOTATIONS,
+    VIDEOS,
+    benchmark_folder,
+    is_benchmark,
+    videos_of,
+)
 from capeval.runs.folder import RunFolder
 from capeval.schema import Annotation, Caption
 
@@ -87,19 +94,27 @@ def _are_alike(one: Sequence[Caption], other: Sequence[Caption]) -> bool:
 
 
 def annotations_file(path: str | Path) -> Path:
-    """Return the file of annotations: the sample's by its name, without the prefix of a format."""
+    """Return the file or folder of annotations, without the prefix of a format.
+
+    `sample` means the bundled ones and `tuna` TUNA-1K, which may have to be downloaded.
+    """
     file = split_format(path)[1]
-    is_sample = str(path) == SAMPLE and not file.is_file()
-    return sample_folder() / "annotations.json" if is_sample else file
+    if file.exists():
+        return file
+    if str(path) == SAMPLE:
+        return sample_folder() / "annotations.json"
+    return benchmark_folder(ANNOTATIONS) if str(path) == ANNOTATIONS else file
 
 
 def annotations_of(path: str | Path) -> tuple[Annotation, ...]:
-    """Load annotations from a path; `sample` means the bundled ones."""
+    """Load annotations from a path, or from what `annotations_file` says of a name."""
     file = annotations_file(path)
     source = file if split_format(path)[0] is None else path
     try:
         stamp = stamp_of(file)
     except (OSError, ValueError):
+        return load_annotations(source)
+    if file.is_dir():  # its own stamp does not change with the files in it
         return load_annotations(source)
     return _unchanged(source, Path.cwd(), stamp)
 
@@ -215,8 +230,13 @@ def from_memory(
     return Source(name or "captions", run, loaded, known, path, "memory")
 
 
-def default_videos(annotations_path: str) -> Path:
-    """Return the default video folder: `videos` next to the annotations, or their own folder."""
-    file = Path(annotations_path)
-    folder = sample_folder() if annotations_path == SAMPLE and not file.is_file() else file.parent
+def default_videos(annotations_path: str, *, needed: bool = False) -> Path:
+    """Return the default video folder: `videos` next to the annotations, or their own folder.
+
+    With `needed`, TUNA-1K's archive of videos is downloaded and unpacked if they are not there.
+    """
+    file = annotations_file(annotations_path)
+    if file.is_dir() and is_benchmark(file):
+        return videos_of(file) if needed else file / VIDEOS
+    folder = file if file.is_dir() else file.parent
     return folder / "videos" if (folder / "videos").is_dir() else folder
