@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
 import tomllib
@@ -18,7 +19,7 @@ from capeval.files.reading import read_text
 from capeval.files.validation import validated
 from capeval.judging.options import DEFAULT_PROMPTS
 from capeval.judging.segments import VERSION
-from capeval.text import nearest
+from capeval.text import describe, nearest
 
 Stage = Literal["split", "match", "classify"]
 ContractName = Literal["spans", "tuna"]
@@ -29,6 +30,14 @@ _DATA: dict[Stage, tuple[str, ...]] = {
 }
 
 _EXPLAIN = "+explain"
+
+_BENCHMARK = "tuna"
+_PROMPT_FILE = Path("evaluation", "tool", "prompt.py")
+_IN_CHECKOUT: dict[Stage, str] = {
+    "split": "PROMPT_SPLIT_EVENT",
+    "match": "PROMPT_MATCH_EVENT",
+    "classify": "PROMPT_CLASSIFY_RELATION",
+}
 
 
 class _Strict(BaseModel):
@@ -84,8 +93,12 @@ def load_prompts(
 ) -> PromptSet:
     """Load a packaged set by its name, or any folder with a `set.toml`; raises `InputError`.
 
-    `explain` takes the set's template that also asks for reasons.
+    `tuna:CHECKOUT` is the benchmark's own set, in a checkout of its repository. `explain` takes the
+    set's template that also asks for reasons.
     """
+    kind, colon, checkout = str(name_or_folder).partition(":")
+    if kind == _BENCHMARK and colon and not Path(name_or_folder).exists():
+        return _of_checkout(Path(checkout), explain=explain)
     folder = Path(name_or_folder)
     if folder.name == str(name_or_folder) and (packaged("prompts") / folder.name).is_dir():
         # A plain name means a packaged set; a folder of that name is given as ./NAME.
@@ -125,11 +138,7 @@ def load_prompts(
         file = folder / getattr(used, stage)
         template = read_text(file)
         digest.update(b"\0" + template.encode("utf-8"))
-        found = _placeholders(names, declared.doubled_braces).findall(template)
-        for name in names:
-            if found.count(name) != 1:
-                raise InputError(f"must contain the placeholder {{{name}}} exactly once", file=file)
-        templates[stage] = template.strip()
+        templates[stage] = _checked(template, names, file, doubled_braces=declared.doubled_braces)
     return PromptSet(
         name=folder.name,
         hash=digest.hexdigest(),
@@ -138,3 +147,42 @@ def load_prompts(
         doubled_braces=declared.doubled_braces,
         explain=explain,
     )
+
+
+def _checked(
+    template: str, names: Iterable[str], file: Path, *, doubled_braces: bool, where: str = ""
+) -> str:
+    found = _placeholders(names, doubled_braces).findall(template)
+    for name in names:
+        if found.count(name) != 1:
+            message = f"must contain the placeholder {{{name}}} exactly once"
+            raise InputError(message, file=file, where=where)
+    return template.strip()
+
+
+def _of_checkout(checkout: Path, *, explain: bool) -> PromptSet:
+    """Return the prompts of a checkout of the benchmark's repository; its code is not executed."""
+    file = checkout / _PROMPT_FILE
+    if explain:
+        message = f"has no template for --explain; omit it, or choose {DEFAULT_PROMPTS}"
+        raise InputError(message, file=file)
+    try:
+        statements = ast.parse(read_text(file)).body
+    except (SyntaxError, ValueError, RecursionError) as fault:
+        raise InputError(f"is not Python ({describe(fault)})", file=file) from None
+    found = {
+        target.id: one.value.value
+        for one in statements
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant)
+        for target in one.targets
+        if isinstance(target, ast.Name) and isinstance(one.value.value, str)
+    }
+    templates: dict[Stage, str] = {}
+    for stage, name in _IN_CHECKOUT.items():
+        if name not in found:
+            raise InputError(f"has no text {name}; is it a checkout of TUNA?", file=file)
+        templates[stage] = _checked(
+            found[name], _DATA[stage], file, doubled_braces=True, where=name
+        )
+    digest = hashlib.sha256("\0".join(templates.values()).encode("utf-8"))
+    return PromptSet(_BENCHMARK, digest.hexdigest(), "tuna", templates, doubled_braces=True)

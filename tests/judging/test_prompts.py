@@ -197,6 +197,50 @@ def tuna_folder(tmp_path: Path) -> Path:
     return folder
 
 
+CHECKOUT = f'''"""The benchmark's prompts."""
+import os
+raise SystemExit("this is data and must not run")
+LIMIT = 3
+PROMPT_SPLIT_EVENT = """{SPLIT}"""
+PROMPT_MATCH_EVENT = """{MATCH}"""
+PROMPT_CLASSIFY_RELATION = """{CLASSIFY}"""
+'''
+
+
+def checked_out(folder: Path, text: str = CHECKOUT) -> str:
+    """Write the file of prompts of a checkout of the benchmark, and return the name of the set."""
+    file = folder / "evaluation" / "tool" / "prompt.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    return f"tuna:{folder}"
+
+
+def test_the_prompts_of_a_checkout_are_those_of_a_folder(tuna_folder: Path, tmp_path: Path) -> None:
+    copied, found = load_prompts(tuna_folder), load_prompts(checked_out(tmp_path / "TUNA"))
+
+    assert (found.templates, found.contract) == (copied.templates, "tuna")
+    assert found.label == f"tuna@{found.hash[:6]}"
+    data = {"match_data": "{x}"}
+    assert found.render("classify", data) == copied.render("classify", data)
+    changed = checked_out(tmp_path / "other", CHECKOUT.replace("Break", "Split"))
+    assert load_prompts(changed).hash != found.hash
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (CHECKOUT.replace("MATCH_EVENT", "OTHER"), "has no text PROMPT_MATCH_EVENT"),
+        (CHECKOUT.replace("{caption}", ""), "PROMPT_SPLIT_EVENT: must contain the placeholder"),
+        (CHECKOUT + "def", "is not Python"),
+    ],
+)
+def test_a_checkout_without_the_prompts_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        load_prompts(checked_out(tmp_path, text))
+    with pytest.raises(InputError, match="--explain"):
+        load_prompts(f"tuna:{tmp_path}", explain=True)
+
+
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
     source = Path(__file__).parents[2] / "prompts" / "tuna-cap-v1"
