@@ -9,7 +9,7 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps
-from capeval.files.reading import why_missing
+from capeval.files.reading import OnFault, why_missing
 from capeval.files.tuna_benchmark import annotation_records
 from capeval.files.validation import validated_records
 from capeval.plugins import Registry, blaming
@@ -38,19 +38,38 @@ def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
     `path` is JSON in TUNA's layout, a folder with the benchmark's files, or `NAME:PATH`, where NAME
     is a format of `FORMATS`; UsageError if that cannot be loaded.
     """
+    file, records = annotation_records_of(path)
+    return validated_records(Annotation, records, file=file)
+
+
+def annotation_records_of(
+    path: Path | str, on_fault: OnFault | None = None
+) -> tuple[Path, Iterator[tuple[str, Any]]]:
+    """Return the file that a path of annotations means, and its records with their places.
+
+    `on_fault` receives the errors of lines that are not JSON, instead of the first being raised.
+    """
     name, file = split_format(path)
-    if name is None:
-        return validated_records(Annotation, annotation_records(file), file=file)
-    read = FORMATS.load(name)
+    if name in (None, "tuna"):
+        return file, annotation_records(file, on_fault)
+    read = FORMATS.load(str(name))
     if not file.exists():
         raise InputError(why_missing(file), file=file)
-    where = f"the annotation format {shown(name)}"
+    return file, _of_format(f"the annotation format {shown(name)}", read, file)
 
+
+def _of_format(where: str, read: AnnotationReader, file: Path) -> Iterator[tuple[str, Any]]:
     def refused(error: BaseException) -> InputError:
         return InputError(f"{where} cannot read it: {describe(error)}", file=file)
 
     with blaming(refused):
-        return validated_records(Annotation, _records_of(where, read, file), file=file)
+        entries: Iterable[Any] = read(file)
+        for entry in entries:
+            if not (isinstance(entry, tuple) and len(entry) == 2):
+                message = f"{where} must yield (place, record), not {shown(entry)}"
+                raise InputError(message, file=file)
+            place, record = entry
+            yield str(place), record.model_dump() if isinstance(record, Annotation) else record
 
 
 def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[str | None, Path]:
@@ -69,15 +88,6 @@ def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[s
     except (OSError, ValueError):
         pass  # No file can have this name; reading it will say so.
     return None, Path(path)
-
-
-def _records_of(where: str, read: AnnotationReader, file: Path) -> Iterator[tuple[str, Any]]:
-    entries: Iterable[Any] = read(file)
-    for entry in entries:
-        if not (isinstance(entry, tuple) and len(entry) == 2):
-            raise InputError(f"{where} must yield (place, record), not {shown(entry)}", file=file)
-        place, record = entry
-        yield str(place), record.model_dump() if isinstance(record, Annotation) else record
 
 
 def annotations_hash(annotations: Sequence[Annotation]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from capeval.errors import InputError, MissingExtra
-from capeval.files.reading import json_records, reading
+from capeval.files.reading import OnFault, json_records, reading
 from capeval.files.tables import read_table
 from capeval.text import describe, listed, shown
 
@@ -86,10 +86,13 @@ def table_of(folder: Path, name: str) -> Path:
     return files[0]
 
 
-def annotation_records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the place and the record of each annotation of JSON, or of the benchmark's folder."""
+def annotation_records(path: Path, on_fault: OnFault | None = None) -> Iterator[tuple[str, Any]]:
+    """Yield the place and the record of each annotation of JSON, or of the benchmark's folder.
+
+    `on_fault` is that of `json_records`.
+    """
     if not path.is_dir():
-        yield from json_records(path)
+        yield from json_records(path, on_fault)
         return
     table = read_table(table_of(path, ANNOTATIONS))
     if "events" not in table.columns or "video" not in table.columns:
