@@ -7,11 +7,11 @@ the number of videos by their indexes alone.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
 
@@ -54,14 +54,17 @@ class Totals:
     elements: int = 0
     tokens: int = 0
 
-    def add(self, one: Annotation, seconds: float | None) -> None:
-        """Add a video; its tokens are the words and the punctuation marks of its events."""
-        self.videos += 1
-        self.timed += seconds is not None
-        self.seconds += seconds or 0.0
-        self.events += len(one.events)
-        self.elements += one.element_count
-        self.tokens += sum(len(re.findall(r"\w+|[^\w\s]", event.event)) for event in one.events)
+    @classmethod
+    def of(cls, one: Annotation, seconds: float | None) -> Self:
+        """Return those of a video; its tokens are the words and punctuation marks of its events."""
+        tokens = sum(len(re.findall(r"\w+|[^\w\s]", event.event)) for event in one.events)
+        events, elements = len(one.events), one.element_count
+        return cls(1, seconds is not None, seconds or 0.0, events, elements, tokens)
+
+    def __iadd__(self, other: Self) -> Self:
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        return self
 
     def means(self) -> dict[str, float | None]:
         """Return the mean of each measure per video, and of the elements per event."""
@@ -89,8 +92,8 @@ class SetCheck:
     problems: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
     total: Totals = field(default_factory=Totals)
-    characteristics: dict[str, Totals] = field(default_factory=dict)
-    domains: dict[str, Totals] = field(default_factory=dict)
+    characteristics: dict[str, Totals] = field(default_factory=lambda: defaultdict(Totals))
+    domains: dict[str, Totals] = field(default_factory=lambda: defaultdict(Totals))
     weights: Counter[tuple[str, int]] = field(default_factory=Counter)
 
 
@@ -117,11 +120,12 @@ def check_annotations(path: Path | str, seconds_of: SecondsOf = lambda _: None) 
             seconds = seconds_of(one)
         except VideoError as fault:
             found.warnings.append(Finding(f"video: {fault}", place, one.index))
+        size = Totals.of(one, seconds)
+        found.total += size
         for name in one.visual_characteristic:
-            found.characteristics.setdefault(name, Totals()).add(one, seconds)
+            found.characteristics[name] += size
         if one.domain is not None:
-            found.domains.setdefault(one.domain, Totals()).add(one, seconds)
-        found.total.add(one, seconds)
+            found.domains[one.domain] += size
         found.weights.update((part.type, part.weight) for part in one.elements.values())
     found.problems += [Finding(str(fault)) for fault in faults]
     if not seen and not found.problems:

@@ -1,7 +1,7 @@
 """Verdicts as a table with a row for each visual element: CSV or parquet.
 
-`video_id`, `system`, `element_id` and `label` are the columns of human labels, so that commands that
-take those read the table. A video without a verdict has no rows.
+`video_id`, `system`, `element_id` and `label` are the columns of human labels, so that commands
+that take those read the table. A video without a verdict has no rows.
 """
 
 from __future__ import annotations
