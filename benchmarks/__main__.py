@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks import (
     against,
     answering,
+    checking,
     comparing,
     correlation,
     decoding,
@@ -30,7 +31,15 @@ def main() -> None:
     parser.add_argument(
         "--part",
         choices=[
-            *("judging", "decoding", "generation", "correlation", "comparing", "reporting"),
+            *(
+                "judging",
+                "decoding",
+                "generation",
+                "correlation",
+                "comparing",
+                "reporting",
+                "checking",
+            ),
             *("mcq", "answering", "temporal", "metrics", "nli"),
         ],
         help="this part alone",
@@ -50,6 +59,7 @@ def main() -> None:
             "correlation": correlation.measure(),
             "comparing": comparing.measure(Path(folder)),
             "reporting": reporting.measure(Path(folder), videos=chosen.videos),
+            "checking": checking.measure(Path(folder)),
             "mcq": mcq.measure(Path(folder)),
             "answering": answering.measure_answering(Path(folder)),
             "temporal": answering.measure_temporal(Path(folder)),

@@ -90,6 +90,13 @@ def python_only(default: T, text: str = "", **details: Any) -> T:
     return option(default, text, typed=False, **details)
 
 
+def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
+    """Declare the mapping of capeval's names of columns to those of the user's files."""
+    note = "In Python a dict of the files' columns by capeval's names."
+    kind: Any = list[str] | None
+    return option(None, text, note=note, kind=kind, metavar="NAME=COLUMN", commas=True, **details)
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(required,))
 def declares(options: type[T]) -> type[T]:
     """Make a class one of options, whose values are checked when it is called."""

@@ -127,15 +127,24 @@ def nearest(value: Any, valid: Sequence[str]) -> str:
 
 def complaint(faults: ValidationError) -> tuple[str, str]:
     """Return the dotted field (list positions from 1) and the message of pydantic's first error."""
-    fault = faults.errors(include_url=False)[0]
-    field = ".".join(str(p + 1) if isinstance(p, int) else str(p) for p in fault["loc"])
-    message = fault["msg"].removeprefix("Value error, ")
-    given = fault["input"]
-    if fault["type"] == "too_short":
-        message = f"needs at least {fault['ctx']['min_length']}, and has {len(given)}"
-    if fault["type"] != "extra_forbidden" and isinstance(given, str | int | float | None):
-        message += f", not {shown(given)}"
-    return field, message
+    place, message = complaints(faults)[0]
+    return ".".join(str(p + 1) if isinstance(p, int) else str(p) for p in place), message
+
+
+def complaints(faults: ValidationError) -> list[tuple[tuple[int | str, ...], str]]:
+    """Return the place (list positions from 0) and the message of each of pydantic's errors."""
+    found = []
+    for fault in faults.errors(include_url=False):
+        message = fault["msg"].removeprefix("Value error, ")
+        given = fault["input"]
+        if fault["type"] == "too_short":
+            if len(given) >= fault["ctx"]["min_length"]:
+                continue  # its items are wrong, and have errors of their own
+            message = f"needs at least {fault['ctx']['min_length']}, and has {len(given)}"
+        if fault["type"] != "extra_forbidden" and isinstance(given, str | int | float | None):
+            message += f", not {shown(given)}"
+        found.append((fault["loc"], message))
+    return found
 
 
 def storable(text: str) -> str:

@@ -20,6 +20,7 @@ MODULES = sorted(
 
 FUNCTIONS = [
     "cache_info",
+    "check",
     "check_scores",
     "clear_cache",
     "compare",

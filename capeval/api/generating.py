@@ -86,7 +86,7 @@ def _wanted(options: GenerateOptions, prompt: str | None) -> Wanted:
     wanted = Wanted(
         annotations=annotations_of(path),
         annotations_path=path,
-        videos=Path(options.videos) if options.videos else default_videos(path),
+        videos=Path(options.videos) if options.videos else default_videos(path, needed=True),
         prompts=load_caption_prompts(options.prompts, prompt or "tuna-cap-v1"),
         only=tuple(options.only),
         limit=options.limit,

@@ -179,6 +179,8 @@ class JudgingSession(LongWork[Judged]):
     def _report(self, source: Source, plan: JudgingPlan) -> None:
         """Announce once, before anything is called, what is judged again, and by whom."""
         self._reported.add(source.name)
+        for line in source.notices:
+            self._on_notice(line)
         for changed, count in plan.stale.items():
             what = counted(count, "stored verdict")
             self._on_notice(Loss(f"{plan.name}: {what} outdated ({changed})"))
@@ -230,7 +232,8 @@ def targets_of(options: JudgeOptions) -> Targets:
     """Return what finds the targets of a judge's options."""
     annotations = options.annotations
     path = str(annotations) if isinstance(annotations, str | Path) else None
-    return Targets(Path(options.runs), path, options.ignore_unknown, options.run)
+    o = options
+    return Targets(Path(o.runs), path, o.ignore_unknown, o.run, o.columns)
 
 
 def targets_named(

@@ -15,12 +15,13 @@ from capeval.captioners.selection import choose_model, open_captioner
 from capeval.captioners.stored_work import READERS
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
+from capeval.files.tuna_benchmark import is_benchmark, videos_of
 from capeval.files.videos import VideoFolder
 from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, chosen_questions
 from capeval.mcq.find_run import MCQ
 from capeval.mcq.frames import ReaderFor, SharedReader, Shown, recent_reads
 from capeval.mcq.prompting import takes_subtitles
-from capeval.mcq.questions import LAYOUTS, load_questions, select
+from capeval.mcq.questions import LAYOUTS, load_questions, question_file, select
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.options import takes
 from capeval.reporting.mcq_names import benchmark_name
@@ -146,6 +147,9 @@ def _videos(options: AnswerOptions, path: str) -> Path:
     if options.videos is not None:
         return Path(options.videos)
     _, file = split_format(path, LAYOUTS)
+    file = question_file(file)
+    if is_benchmark(file.parent.parent):
+        return videos_of(file.parent.parent)
     folder = file if file.is_dir() else file.parent
     # TOMATO's repository has its videos beside the folder of the questions.
     for found in (folder / "videos", folder.parent / "videos"):

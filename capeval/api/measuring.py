@@ -233,12 +233,14 @@ def _targets(
     if o.system is not None:
         raise UsageError("--system names the system of --candidates")
     annotations = None if o.annotations is None else str(o.annotations)
-    targets = Targets(Path(o.runs), annotations, o.ignore_unknown)
+    targets = Targets(Path(o.runs), annotations, o.ignore_unknown, columns=o.columns)
     found = targets.named(o.captions, "measuring", on_notice)
     if all(target.named for target in found):
         sources = [target.load() for target in found]
     else:
         sources = attempt(lambda target: target.load(), found, on_notice)
+    for line in (line for source in sources for line in source.notices):
+        on_notice(line)
     if out is not None:
         if len(sources) > 1:
             raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from capeval.api import FilePath, Notices, ignore
 from capeval.errors import UsageError
-from capeval.options import FRACTION, OUTPUT, declares, option, python_only, required
+from capeval.options import (
+    FRACTION,
+    OUTPUT,
+    columns_option,
+    declares,
+    option,
+    python_only,
+    required,
+)
 
 if TYPE_CHECKING:
     from capeval.runs.engine import Progress
@@ -39,14 +47,8 @@ ignore_unknown_option = partial(
     option, False, "Skip captions and verdicts of videos without an annotation."
 )
 human_option = partial(option, None, "Human ratings or labels.", metavar="FILE")
-columns_option = partial(
-    option,
-    None,
-    "Names of columns that differ from capeval's: system=model,score=mos.",
-    note="In Python a dict of the files' columns by capeval's names.",
-    kind=list[str] | None,
-    metavar="NAME=COLUMN",
-    commas=True,
+human_columns = partial(
+    columns_option, "Names of columns that differ from capeval's: system=model,score=mos."
 )
 # With fewer, no p-value could be .01.
 resamples_option = partial(python_only, None, min=99)
@@ -83,6 +85,8 @@ class ScoreOptions:
     labels : Calibrate with labels of some captions, which the run keeps: a file of human labels, or
         another judge's verdicts (a judged run, a judge's folder or a judgments.jsonl).
     repeats : Use only the first N repeats. By default as many as were last requested.
+    out : Write the scores to this file (JSON), or each element's verdict (.csv, .parquet).
+    layout : Write --out as a benchmark's own code does: tuna.
     """
 
     run: FilePath = required(positional=True, metavar="RUN")
@@ -92,10 +96,11 @@ class ScoreOptions:
     _: KW_ONLY
     judge: str | None = judge_option()
     labels: FilePath | None = option(None, metavar="FILE")
-    columns: Mapping[str, str] | None = columns_option()
+    columns: Mapping[str, str] | None = human_columns()
     repeats: int | None = option(None, metavar="N", min=1)
     ignore_unknown: bool = ignore_unknown_option()
-    out: FilePath | None = out_option()
+    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    layout: Literal["tuna"] | None = option(None, panel=OUTPUT, metavar="NAME")
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
 
@@ -120,7 +125,7 @@ class CheckOptions:
     _: KW_ONLY
     judge: str | None = judge_option()
     labels: FilePath | None = option(None, metavar="FILE")
-    columns: Mapping[str, str] | None = columns_option()
+    columns: Mapping[str, str] | None = human_columns()
     repeats: int | None = option(None, metavar="N", min=1)
     ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
@@ -167,7 +172,7 @@ class ReportOptions:
     _: KW_ONLY
     out: FilePath | None = out_option()
     human: FilePath | None = human_option()
-    columns: Mapping[str, str] | None = columns_option()
+    columns: Mapping[str, str] | None = human_columns()
     frames: int | None = option(None, metavar="N", min=0, max=64)
     videos: FilePath | None = option(None, metavar="DIR")
     judge: str | None = judge_option()
@@ -192,7 +197,7 @@ class InspectOptions:
     _: KW_ONLY
     judge: str | None = judge_option()
     human: FilePath | None = human_option()
-    columns: Mapping[str, str] | None = columns_option()
+    columns: Mapping[str, str] | None = human_columns()
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -243,7 +248,7 @@ class PlotOptions:
     format: Sequence[str] = option(("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT)
     width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
-    columns: Mapping[str, str] | None = columns_option()
+    columns: Mapping[str, str] | None = human_columns()
     judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
@@ -280,7 +285,7 @@ class CorrelateOptions:
     _: KW_ONLY
     metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
     judge: str | None = judge_option()
-    columns: Mapping[str, str] | None = columns_option()
+    columns: Mapping[str, str] | None = human_columns()
     annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
         note="Or `Annotation`s."
     )

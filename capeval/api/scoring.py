@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from capeval.api.run_options import CheckOptions, ScoreOptions, check_has_human
+from capeval.errors import InputError, UsageError
+from capeval.files.element_table import element_rows, table_bytes
 from capeval.files.jsonl import dumps
+from capeval.files.tuna_results import tuna_result
 from capeval.options import takes
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
 from capeval.runs.outputs import check_output, write_output
@@ -23,6 +26,8 @@ def score_run(o: ScoreOptions) -> JudgedRun:
     It is `score` for callers who also need the run's name and the reasons of unscored captions.
     """
     check_has_human(o.columns, o.labels, "--labels")
+    if o.layout is not None and o.out is None:
+        raise UsageError("--layout is that of --out; name a file with --out")
     runs = Path(o.runs)
     judged = load_judged(
         o.run,
@@ -47,8 +52,27 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         for line in store_labels(judged):
             o.on_notice(line)
     if o.out is not None:
-        write_output(Path(o.out), dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n")
+        write_output(Path(o.out), _exported(judged, Path(o.out).suffix.lower(), o.layout))
     return judged
+
+
+def _exported(judged: JudgedRun, suffix: str, layout: str | None) -> str | bytes:
+    """Return the content of --out: the scores, or the verdicts that they are of."""
+    if layout is None and suffix not in (".csv", ".parquet"):
+        return dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n"
+    pairs = [(judged.annotated[index], one) for index, one in judged.scored.items()]
+    if not pairs:
+        raise InputError("has no verdict to write", file=judged.file)
+    if layout is None:
+        return table_bytes(element_rows(judged.name, pairs), suffix)
+    if any(one.repeats[1:] for _, one in pairs):
+        raise UsageError("--layout tuna has one verdict per caption; choose one with --repeats 1")
+    captions = judged.captions
+    records = [
+        tuna_result(one, captions[one.index].caption if one.index in captions else "", verdict)
+        for one, verdict in pairs
+    ]
+    return dumps(records, indent=1) + "\n"
 
 
 @takes(ScoreOptions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ class Targets:
     annotations: str | None
     ignore_unknown: bool
     run: str | None = None
+    columns: Mapping[str, str] | None = None
 
     def named(self, names: Sequence[FilePath], doing: str, on_notice: Notices) -> list[Target]:
         """Return what is named; without a name every run, or the sample."""
@@ -79,7 +80,9 @@ class Targets:
                 "choose another with --run"
             )
         ignore = self.ignore_unknown
-        load = partial(from_file, runs=self.runs, name=name, ignore_unknown=ignore)
+        load = partial(
+            from_file, runs=self.runs, name=name, ignore_unknown=ignore, columns=self.columns
+        )
         return Target(run_name(name), partial(load, path, annotations), path=path)
 
     def _folder(self, run: RunFolder, *, named: bool = True) -> Target:

@@ -16,6 +16,7 @@ _COMMANDS = {
         "judge_command:judge",
         "Judge captions event by event and score them: precision, recall and F1.",
     ),
+    "check": ("check_command:check", "Check a set of annotations, and show its statistics."),
     "probe": (
         "probe_command:probe",
         "Check how far a judge can be trusted, without human labels.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from capeval.cli.options import LONG, declared_by
+from capeval.cli.options import LONG, column_names, declared_by
 from capeval.cli.output import Output
 from capeval.judging.options import JudgeOptions
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from capeval.api.long_work import LongWork
 
 
-@declared_by(JudgeOptions, *LONG, "full")
+@declared_by(JudgeOptions, *LONG, "full", columns=column_names)
 def judge(
     declared: dict[str, Any],
     output: Output,
@@ -25,8 +25,8 @@ def judge(
         list[str] | None,
         typer.Argument(
             metavar="RUN",
-            help="Runs, or captions files (JSONL, or JSON {index: caption}). By default every "
-            "run, or the bundled sample (its name: sample).",
+            help="Runs, or captions files. By default every run, or the bundled sample (its name: "
+            "sample).",
             show_default=False,
         ),
     ] = None,

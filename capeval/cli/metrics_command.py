@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from capeval.cli.options import LONG, declared_by
+from capeval.cli.options import LONG, column_names, declared_by
 from capeval.cli.output import Output
 from capeval.metrics.options import MetricsOptions
 from capeval.options import OUTPUT
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from capeval.api.measuring import Measured
 
 
-@declared_by(MetricsOptions, *LONG, "form")
+@declared_by(MetricsOptions, *LONG, "form", columns=column_names)
 def metrics(
     declared: dict[str, Any],
     output: Output,

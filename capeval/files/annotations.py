@@ -9,7 +9,8 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps
-from capeval.files.reading import json_records, why_missing
+from capeval.files.reading import OnFault, why_missing
+from capeval.files.tuna_benchmark import annotation_records
 from capeval.files.validation import validated_records
 from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation
@@ -26,7 +27,7 @@ its fields.
 FORMATS: Registry[AnnotationReader] = Registry(
     "capeval.formats",
     "annotation format",
-    {"tuna": "capeval.files.reading:json_records"},
+    {"tuna": "capeval.files.tuna_benchmark:annotation_records"},
     lambda reader: None if callable(reader) else "it must be a function that takes a path",
 )
 
@@ -34,22 +35,41 @@ FORMATS: Registry[AnnotationReader] = Registry(
 def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
     """Return the annotated videos of a file, in its order.
 
-    `path` is JSON in TUNA's layout, or `NAME:PATH`, where NAME is a format of `FORMATS`; UsageError
-    if that cannot be loaded.
+    `path` is JSON in TUNA's layout, a folder with the benchmark's files, or `NAME:PATH`, where NAME
+    is a format of `FORMATS`; UsageError if that cannot be loaded.
+    """
+    file, records = annotation_records_of(path)
+    return validated_records(Annotation, records, file=file)
+
+
+def annotation_records_of(
+    path: Path | str, on_fault: OnFault | None = None
+) -> tuple[Path, Iterator[tuple[str, Any]]]:
+    """Return the file that a path of annotations means, and its records with their places.
+
+    `on_fault` receives the errors of lines that are not JSON, instead of the first being raised.
     """
     name, file = split_format(path)
-    if name is None:
-        return validated_records(Annotation, json_records(file), file=file)
-    read = FORMATS.load(name)
+    if name in (None, "tuna"):
+        return file, annotation_records(file, on_fault)
+    read = FORMATS.load(str(name))
     if not file.exists():
         raise InputError(why_missing(file), file=file)
-    where = f"the annotation format {shown(name)}"
+    return file, _of_format(f"the annotation format {shown(name)}", read, file)
 
+
+def _of_format(where: str, read: AnnotationReader, file: Path) -> Iterator[tuple[str, Any]]:
     def refused(error: BaseException) -> InputError:
         return InputError(f"{where} cannot read it: {describe(error)}", file=file)
 
     with blaming(refused):
-        return validated_records(Annotation, _records_of(where, read, file), file=file)
+        entries: Iterable[Any] = read(file)
+        for entry in entries:
+            if not (isinstance(entry, tuple) and len(entry) == 2):
+                message = f"{where} must yield (place, record), not {shown(entry)}"
+                raise InputError(message, file=file)
+            place, record = entry
+            yield str(place), record.model_dump() if isinstance(record, Annotation) else record
 
 
 def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[str | None, Path]:
@@ -68,15 +88,6 @@ def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[s
     except (OSError, ValueError):
         pass  # No file can have this name; reading it will say so.
     return None, Path(path)
-
-
-def _records_of(where: str, read: AnnotationReader, file: Path) -> Iterator[tuple[str, Any]]:
-    entries: Iterable[Any] = read(file)
-    for entry in entries:
-        if not (isinstance(entry, tuple) and len(entry) == 2):
-            raise InputError(f"{where} must yield (place, record), not {shown(entry)}", file=file)
-        place, record = entry
-        yield str(place), record.model_dump() if isinstance(record, Annotation) else record
 
 
 def annotations_hash(annotations: Sequence[Annotation]) -> str:

@@ -41,9 +41,7 @@ def captions_in_memory(texts: Mapping[str, str], name: str) -> list[Caption]:
 def caption_records(path: Path) -> Iterable[tuple[str, Any]]:
     """Return `(place, record)` for each caption of a file, in whichever layout it has."""
     text = read_text(path)
-    first, _, rest = text.strip().partition("\n")
-    # Several objects, one per line, are JSON lines.
-    if not first.startswith("{") or (rest and first.rstrip().endswith("}")):
+    if text.lstrip()[0] != "{" or are_lines(text):
         return json_records(path)
     whole = parse_json(text, file=path)
     # In a .jsonl file, `index` names the video of a line; in another, it may be a video's name.
@@ -53,6 +51,12 @@ def caption_records(path: Path) -> Iterable[tuple[str, Any]]:
         (f"entry {n}", {"index": index, "caption": caption})
         for n, (index, caption) in enumerate(whole.items(), start=1)
     ]
+
+
+def are_lines(text: str) -> bool:
+    """Return whether JSON is several objects, one per line."""
+    first, _, rest = text.strip().partition("\n")
+    return first.startswith("{") and bool(rest) and first.rstrip().endswith("}")
 
 
 def known_captions(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
 from capeval.text import cut, nearest, shown
+
+_NOT_UTF8 = "is not UTF-8; save the file as UTF-8"
 
 
 def read_text(path: Path) -> str:
@@ -31,9 +33,7 @@ def decoded(data: bytes, path: Path) -> str:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as fault:
         line = data.count(b"\n", 0, fault.start) + 1
-        raise InputError(
-            "is not UTF-8; save the file as UTF-8", file=path, where=f"line {line}"
-        ) from None
+        raise InputError(_NOT_UTF8, file=path, where=f"line {line}") from None
 
 
 def read_bytes(path: Path) -> bytes:
@@ -81,13 +81,16 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
-    """Parse strict JSON (no duplicated keys, no NaN); `line` is where `text` starts in the file."""
+def parse_json(text: str, *, file: Path, line: int = 1, nan: bool = False) -> Any:
+    """Parse strict JSON, without duplicated keys; `line` is where `text` starts in the file.
+
+    NaN, which is no JSON, is refused, or None if `nan`.
+    """
     try:
         return json.loads(
             text,
             object_pairs_hook=_unique,
-            parse_constant=_no_constant,
+            parse_constant=(lambda _: None) if nan else _no_constant,
         )
     except json.JSONDecodeError as fault:
         line += fault.lineno - 1
@@ -104,16 +107,27 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
     raise InputError(problem, file=file, where=f"line {line}")
 
 
-def json_lines(text: str, *, file: Path) -> Iterator[tuple[int, Any]]:
-    """Yield `(line number from 1, value)` for every line of JSON lines that is not blank."""
+def json_lines(text: str, *, file: Path, nan: bool = False) -> Iterator[tuple[int, Any]]:
+    """Yield `(line number from 1, value)` for every line that is not blank; see `parse_json`."""
     # Not splitlines(): U+2028 and similar characters are allowed inside a JSON string.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield number, parse_json(line, file=file, line=number)
+            yield number, parse_json(line, file=file, line=number, nan=nan)
 
 
-def json_records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield `(place, value)` for every record of a JSON list or of JSON lines; one is needed."""
+OnFault = Callable[[InputError], None]
+
+
+def json_records(path: Path, on_fault: OnFault | None = None) -> Iterator[tuple[str, Any]]:
+    """Yield `(place, value)` for every record of a JSON list or of JSON lines; one is needed.
+
+    JSON lines are read one by one, so that memory does not grow with the file. `on_fault` receives
+    the errors of lines that are not JSON, instead of the first being raised.
+    """
+    start = first_line(path)
+    if start[0] != "[" and not _is_wide(path):
+        yield from _streamed(path, on_fault)
+        return
     text = read_text(path)
     if text.lstrip()[0] == "[":
         values = parse_json(text, file=path)
@@ -124,6 +138,34 @@ def json_records(path: Path) -> Iterator[tuple[str, Any]]:
     else:
         for number, value in json_lines(text, file=path):
             yield f"line {number}", value
+
+
+def _streamed(path: Path, on_fault: OnFault | None) -> Iterator[tuple[str, Any]]:
+    with reading(), path.open("rb") as file:
+        for number, data in enumerate(file, start=1):
+            line = data.removeprefix(codecs.BOM_UTF8) if number == 1 else data
+            if not line.strip():
+                continue
+            try:
+                value = parse_json(_text_of(line, path, number), file=path, line=number)
+            except InputError as fault:
+                if on_fault is None:
+                    raise
+                on_fault(fault)
+                continue
+            yield f"line {number}", value
+
+
+def _text_of(line: bytes, path: Path, number: int) -> str:
+    try:
+        return line.decode("utf-8").rstrip("\n")
+    except UnicodeDecodeError:
+        raise InputError(_NOT_UTF8, file=path, where=f"line {number}") from None
+
+
+def _is_wide(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def first_line(path: Path) -> str:

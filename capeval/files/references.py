@@ -16,7 +16,7 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.annotations import split_format
-from capeval.files.captions import load_captions
+from capeval.files.caption_layouts import read_captions
 from capeval.files.reading import json_records, parse_json, read_bytes, read_text, why_missing
 from capeval.files.validation import validated_records
 from capeval.schema import Caption
@@ -105,7 +105,7 @@ def load_candidates(
         if system and len(files) > 1:
             raise InputError(f"has {len(files)} systems; omit --system", file=file)
         return [(system or _system_of(one), _lines_as_captions(one)) for one in files]
-    captions = load_captions(file)
+    captions = read_captions(file, ()).captions
     models = {caption.model for caption in captions}
     only = models.pop() if len(models) == 1 else None
     return [(system or only or file.stem, captions)]

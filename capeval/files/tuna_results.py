@@ -1,4 +1,4 @@
-"""Read the result files of the TUNA repository (three stages) as judgments.
+"""The result files of the TUNA repository (three stages), read and written as judgments.
 
 A list of `{"index", "candidate_caption", "candidate_events", "match_ids": [[candidate, reference
 or null]], "relationship": [{"candidate_event", "visual_elements": [{"content",
@@ -65,6 +65,28 @@ def load_tuna_results(
                 where=f"index {shown(index)}",
             )
     return list(result.values())
+
+
+def tuna_result(annotation: Annotation, caption: str, judged: Scored) -> dict[str, Any]:
+    """Return the record of a judgment of one repeat, as the TUNA repository's script writes it."""
+    matched = [*zip(judged.candidate_events, judged.matches, strict=True)]
+    events = enumerate(zip(annotation.events, judged.relations, strict=True), start=1)
+    return {
+        "index": annotation.index,
+        "candidate_caption": caption,
+        "candidate_events": [*judged.candidate_events],
+        "match_ids": [[n, match] for n, (_, match) in enumerate(matched, start=1)],
+        "relationship": [
+            {
+                "candidate_event": " ".join(text for text, match in matched if match == number),
+                "visual_elements": [
+                    {"content": element.content, "relationship": relation}
+                    for element, relation in zip(event.visual_elements, relations, strict=True)
+                ],
+            }
+            for number, (event, relations) in events
+        ],
+    }
 
 
 def _judgment(value: dict[str, Any], annotation: Annotation) -> Judgment:

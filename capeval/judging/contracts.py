@@ -82,6 +82,9 @@ class Contract:
     that an endpoint may enforce. What a reader of replies repairs is added to `notes`.
     """
 
+    prints_python = False
+    """Whether a reply may be a list as Python prints it, instead of JSON."""
+
     def __init__(self, *, explain: bool = False) -> None:
         self._explain = explain
         item = (
@@ -166,13 +169,7 @@ class Contract:
 
     def read_matches(self, value: Any, candidates: int, references: int) -> list[int | None]:
         """Return the reference number or None of each candidate event."""
-        pairs = in_form(_Matches, value).matches
-        for _, reference in pairs:
-            if reference is not None and not 1 <= reference <= references:
-                raise ReplyError(
-                    f"there is no reference event {shown(reference)}; ids go from 1 to {references}"
-                )
-        return each_once(pairs, candidates, "candidate event")
+        return matched(in_form(_Matches, value).matches, candidates, references)
 
     def read_relations(
         self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
@@ -193,6 +190,16 @@ class Contract:
             labels.append(relation)
             reasons.append(one_line(storable(reason), _LONGEST_REASON))
         return _by_part(labels, parts), _by_part(reasons, parts)
+
+
+def matched(pairs: Sequence[Match], candidates: int, references: int) -> list[int | None]:
+    """Return the reference of each candidate event; all numbers must exist, each candidate once."""
+    for _, reference in pairs:
+        if reference is not None and not 1 <= reference <= references:
+            raise ReplyError(
+                f"there is no reference event {shown(reference)}; ids go from 1 to {references}"
+            )
+    return each_once(pairs, candidates, "candidate event")
 
 
 # A line of reasoning is shown beside its element; a longer one is cut.

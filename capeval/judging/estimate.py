@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import cast
 
 from capeval.errors import CacheMiss, CapevalError
-from capeval.judging.contracts import Contract, EventToClassify
+from capeval.judging.contracts import EventToClassify
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import Tally
+from capeval.judging.published_contract import contract_of
 from capeval.judging.segments import size
 from capeval.judging.selection import OpenJudge
 from capeval.schema import Annotation, Caption, Usage
@@ -86,7 +87,7 @@ async def estimate(
 
 
 def _expected(annotation: Annotation, caption: str, prompts: PromptSet) -> dict[Stage, Usage]:
-    contract = Contract(explain=prompts.explain)
+    contract = contract_of(prompts)
     references = [event.event for event in annotation.events]
     # As if the events of the caption were of one length and matched the reference events in order.
     events = _parts(caption, max(1, size(caption) // _EVENT_CHARACTERS))

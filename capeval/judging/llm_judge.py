@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import Contract, EventToClassify, Labels, Reasons
+from capeval.judging.contracts import EventToClassify, Labels, Reasons
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
+from capeval.judging.published_contract import contract_of
 from capeval.judging.segments import segments, word_count
 from capeval.llm.asker import Asker
 from capeval.llm.replies import FormError, read_reply
@@ -92,7 +93,7 @@ class _Stages:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.contract = Contract(explain=self.judge.templates.explain)
+        self.contract = contract_of(self.judge.templates)
 
     async def verdict(self, annotation: Annotation, caption: str) -> Verdict:
         """The three stages, one after the other."""
@@ -188,14 +189,14 @@ class _Stages:
             messages=({"role": "user", "content": prompt},),
             max_tokens=max_tokens,
             repeat=self.repeat,
-            schema=self.contract.schemas[stage],
+            schema=self.contract.schemas.get(stage),
             reasoning=self.judge.reasoning,
         )
 
         def check(reply: ChatReply) -> tuple[T, list[str]]:
             is_readable = True
             try:
-                return read_reply(reply.text, read, material)
+                return read_reply(reply.text, read, material, printed=self.contract.prints_python)
             except FormError:
                 is_readable = False
                 raise

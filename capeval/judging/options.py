@@ -10,6 +10,7 @@ from capeval.options import (
     JUDGE,
     CallOptions,
     ModelOptions,
+    columns_option,
     declares,
     option,
     python_only,
@@ -88,6 +89,7 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
     annotations : Annotations (JSON or JSONL), or 'sample'. By default those that a run names.
     run : The name of a captions file's run. By default its stem.
+    columns : A captions file's own columns: index=video_id,caption=text.
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
@@ -101,4 +103,5 @@ class JudgeOptions(JudgingOptions, ModelOptions):
         panel=INPUTS,
         metavar="NAME",
     )
+    columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions without an annotation.", panel=INPUTS)

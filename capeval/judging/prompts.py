@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,7 +19,7 @@ from capeval.files.reading import read_text
 from capeval.files.validation import validated
 from capeval.judging.options import DEFAULT_PROMPTS
 from capeval.judging.segments import VERSION
-from capeval.text import nearest
+from capeval.text import describe, nearest
 
 Stage = Literal["split", "match", "classify"]
 _DATA: dict[Stage, tuple[str, ...]] = {
@@ -27,6 +29,14 @@ _DATA: dict[Stage, tuple[str, ...]] = {
 }
 
 _EXPLAIN = "+explain"
+
+_BENCHMARK = "tuna"
+_PROMPT_FILE = Path("evaluation", "tool", "prompt.py")
+_IN_CHECKOUT: dict[Stage, str] = {
+    "split": "PROMPT_SPLIT_EVENT",
+    "match": "PROMPT_MATCH_EVENT",
+    "classify": "PROMPT_CLASSIFY_RELATION",
+}
 
 
 class _Strict(BaseModel):
@@ -49,13 +59,15 @@ class _SetFile(_Strict):
 class PromptSet:
     """Three templates; `hash` is the SHA-256 of the files in use.
 
-    With `explain`, `classify` is the template that also asks for reasons.
+    With `explain`, `classify` is the template that also asks for reasons. `published` are the
+    benchmark's own, which are answered in another form.
     """
 
     name: str
     hash: str
     templates: Mapping[Stage, str]
     explain: bool = False
+    published: bool = False
 
     @property
     def label(self) -> str:
@@ -72,8 +84,12 @@ def load_prompts(
 ) -> PromptSet:
     """Load a packaged set by its name, or any folder with a `set.toml`; raises `InputError`.
 
-    `explain` takes the set's template that also asks for reasons.
+    `tuna:CHECKOUT` is the benchmark's own set, in a checkout of its repository. `explain` takes the
+    set's template that also asks for reasons.
     """
+    kind, colon, checkout = str(name_or_folder).partition(":")
+    if kind == _BENCHMARK and colon and not Path(name_or_folder).exists():
+        return _of_checkout(Path(checkout), explain=explain)
     folder = Path(name_or_folder)
     if folder.name == str(name_or_folder) and (packaged("prompts") / folder.name).is_dir():
         # A plain name means a packaged set; a folder of that name is given as ./NAME.
@@ -110,13 +126,46 @@ def load_prompts(
         file = folder / getattr(used, stage)
         template = read_text(file)
         digest.update(b"\0" + template.encode("utf-8"))
-        for name in names:
-            if template.count(f"{{{name}}}") != 1:
-                raise InputError(f"must contain the placeholder {{{name}}} exactly once", file=file)
-        templates[stage] = template.strip()
+        templates[stage] = _checked(template, names, file)
     return PromptSet(
         name=folder.name,
         hash=digest.hexdigest(),
         templates=templates,
         explain=explain,
     )
+
+
+def _checked(template: str, names: Iterable[str], file: Path, where: str = "") -> str:
+    for name in names:
+        if template.count(f"{{{name}}}") != 1:
+            message = f"must contain the placeholder {{{name}}} exactly once"
+            raise InputError(message, file=file, where=where)
+    return template.strip()
+
+
+def _of_checkout(checkout: Path, *, explain: bool) -> PromptSet:
+    """Return the prompts of a checkout of the benchmark's repository; its code is not executed."""
+    file = checkout / _PROMPT_FILE
+    if explain:
+        message = f"has no template for --explain; omit it, or choose {DEFAULT_PROMPTS}"
+        raise InputError(message, file=file)
+    try:
+        statements = ast.parse(read_text(file)).body
+    except (SyntaxError, ValueError, RecursionError) as fault:
+        raise InputError(f"is not Python ({describe(fault)})", file=file) from None
+    found = {
+        target.id: one.value.value
+        for one in statements
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant)
+        for target in one.targets
+        if isinstance(target, ast.Name) and isinstance(one.value.value, str)
+    }
+    templates: dict[Stage, str] = {}
+    for stage, name in _IN_CHECKOUT.items():
+        if name not in found:
+            raise InputError(f"has no text {name}; is it a checkout of TUNA?", file=file)
+        # The templates are for str.format, which doubles braces that are text.
+        single = re.sub(r"\{\{|\}\}", lambda pair: pair[0][0], found[name])
+        templates[stage] = _checked(single, _DATA[stage], file, name)
+    digest = hashlib.sha256("\0".join(templates.values()).encode("utf-8"))
+    return PromptSet(_BENCHMARK, digest.hexdigest(), templates, published=True)

@@ -9,9 +9,12 @@ request's cache key.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
@@ -35,6 +38,8 @@ QUOTED: Final = "the reply only quotes what it was given; answer yourself"
 
 _FENCED = re.compile(r"```(?:json|python)?\s(.*?)```", re.DOTALL)
 _SPACE = re.compile(r"\s+")
+# Python's parser needs memory and depth; a judge writes a tenth of this.
+_LONGEST_PRINTED = 40_000
 _QUOTES = str.maketrans("“”„«»‘’", '"' * 5 + "'" * 2)
 
 
@@ -42,13 +47,16 @@ def read_reply(
     text: str,
     read: Callable[[Any, list[str]], T],
     material: Sequence[str] = (),
+    *,
+    printed: bool = False,
 ) -> tuple[T, list[str]]:
     """Return what `read` makes of a reply's one value, and its notes.
 
-    `material` are the judged texts: an answer that occurs in one is a quotation. Raises
-    `FormError`, and the `ReplyError` of `read`.
+    `material` are the judged texts: an answer that occurs in one is a quotation. With
+    `printed`, a list as Python prints it counts as JSON. Raises `FormError`, and the `ReplyError`
+    of `read`.
     """
-    value, source = _value_of(text.strip())
+    value, source = _value_of(text.strip(), printed=printed)
     notes: list[str] = []
     result = read(value, notes)
     if _is_quoted(value, source, material):
@@ -56,13 +64,13 @@ def read_reply(
     return result, notes
 
 
-def _value_of(text: str) -> tuple[Any, str]:
+def _value_of(text: str, *, printed: bool) -> tuple[Any, str]:
     """Return the value of a reply, and the text that it was read from."""
     if not text:
         raise FormError(EMPTY)
     try:
         # First as it is: marks of reasoning within an answer are words of the caption.
-        return _parsed(text), text
+        return _parsed(text, printed=printed), text
     except FormError:
         rest = after_thinking(text)
         if rest is None:
@@ -71,17 +79,30 @@ def _value_of(text: str) -> tuple[Any, str]:
         bare = (fenced[1] if fenced else rest).strip()
         if bare == text:
             raise
-    return _parsed(bare), bare
+    return _parsed(bare, printed=printed), bare
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str, *, printed: bool) -> Any:
     try:
         value, end = _JSON.raw_decode(text)
     except (ValueError, RecursionError):
+        if printed:
+            return _printed(text)
         raise FormError(NO_VALUE) from None
     if text[end:].strip():
         raise FormError(TEXT_AFTER)
     return value
+
+
+def _printed(text: str) -> Any:
+    """Return a value as Python prints it, and nothing else: no comment, and no key twice."""
+    unusable = (ValueError, SyntaxError, MemoryError, RecursionError)
+    with suppress(*unusable), warnings.catch_warnings(action="ignore"):
+        if len(text) <= _LONGEST_PRINTED:
+            value = ast.literal_eval(text)
+            if _SPACE.sub("", repr(value)) == _SPACE.sub("", text):
+                return value
+    raise FormError(NO_VALUE)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import dumps
+from capeval.files.tuna_benchmark import QUESTIONS, benchmark_folder, is_benchmark, table_of
 from capeval.mcq.layouts import (
     HARNESS,
     OWN,
@@ -48,6 +49,8 @@ def load_questions(path: Path | str, on_notice: Notices = lambda _: None) -> tup
     one of `LAYOUTS`; UsageError if there is no such layout.
     """
     name, file = split_format(path, LAYOUTS)
+    if name is None:
+        file = question_file(file)
     if name is not None and name not in LAYOUTS:
         raise UsageError(
             f"no layout of questions is called {shown(name)}; there are {', '.join(LAYOUTS)}"
@@ -69,6 +72,14 @@ def load_questions(path: Path | str, on_notice: Notices = lambda _: None) -> tup
     if not questions:
         raise InputError("has no questions", file=file)
     return tuple(questions)
+
+
+def question_file(path: Path) -> Path:
+    """Return the file of TUNA-MCQ for its name, downloaded if need be, or for its folder."""
+    folder = path
+    if str(path) == QUESTIONS and not path.exists():
+        folder = benchmark_folder(QUESTIONS)
+    return table_of(folder, QUESTIONS) if is_benchmark(folder) else path
 
 
 def _recognised(source: Source) -> Layout:

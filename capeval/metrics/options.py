@@ -10,6 +10,7 @@ from capeval.options import (
     JUDGE,
     OUTPUT,
     ModelOptions,
+    columns_option,
     declares,
     option,
     python_only,
@@ -36,6 +37,7 @@ class MetricsOptions(ModelOptions):
     annotations : Annotations (JSON or JSONL), or 'sample'. By default those that a run names.
     candidates : Captions of videos without annotations.
     references : Reference captions, for --candidates.
+    columns : A captions file's own columns: index=video_id,caption=text.
     system : Who wrote the candidates. By default the file's stem, or the model that its lines name.
     qa : VDCscore: the questions on each video with their answers, as published, or JSON lines of
         index and questions.
@@ -69,6 +71,7 @@ class MetricsOptions(ModelOptions):
         metavar="FILE",
     )
     system: str | None = option(None, panel=INPUTS, metavar="NAME")
+    columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions of other videos.", panel=INPUTS)
     qa: str | Path | Mapping[str, Sequence[Mapping[str, Any]]] | None = option(
         None,

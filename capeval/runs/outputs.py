@@ -81,9 +81,9 @@ def is_debug_log(path: Path) -> bool:
         return False
 
 
-def write_output(path: Path, text: str) -> None:
+def write_output(path: Path, text: str | bytes) -> None:
     """Write a file that `check_output` has accepted, completely or not at all."""
-    if str(path) == "/dev/stdout":
+    if str(path) == "/dev/stdout" and isinstance(text, str):
         sys.stdout.write(printable_json(text) if text.startswith(("{", "[")) else text)
     elif str(path) not in _PLAIN:
         write_atomic(path, text)

@@ -10,10 +10,18 @@ from pathlib import Path
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.annotations import annotations_hash, load_annotations, split_format
+from capeval.files.caption_layouts import read_captions
 from capeval.files.captions import captions_hash, captions_in_memory, known_captions, load_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import Stamp, stamp_of
+from capeval.files.tuna_benchmark import (
+    ANNOTATIONS,
+    VIDEOS,
+    benchmark_folder,
+    is_benchmark,
+    videos_of,
+)
 from capeval.runs.folder import RunFolder
 from capeval.schema import Annotation, Caption
 
@@ -35,6 +43,8 @@ class Source:
     annotations_path: str
     origin: str | None = None
     """The captions file, if it is not the run's own."""
+    notices: tuple[str, ...] = ()
+    """How the captions file was read, if another program wrote it."""
 
     @property
     def is_sample(self) -> bool:
@@ -87,19 +97,27 @@ def _are_alike(one: Sequence[Caption], other: Sequence[Caption]) -> bool:
 
 
 def annotations_file(path: str | Path) -> Path:
-    """Return the file of annotations: the sample's by its name, without the prefix of a format."""
+    """Return the file or folder of annotations, without the prefix of a format.
+
+    `sample` means the bundled ones and `tuna` TUNA-1K, which may have to be downloaded.
+    """
     file = split_format(path)[1]
-    is_sample = str(path) == SAMPLE and not file.is_file()
-    return sample_folder() / "annotations.json" if is_sample else file
+    if file.exists():
+        return file
+    if str(path) == SAMPLE:
+        return sample_folder() / "annotations.json"
+    return benchmark_folder(ANNOTATIONS) if str(path) == ANNOTATIONS else file
 
 
 def annotations_of(path: str | Path) -> tuple[Annotation, ...]:
-    """Load annotations from a path; `sample` means the bundled ones."""
+    """Load annotations from a path, or from what `annotations_file` says of a name."""
     file = annotations_file(path)
     source = file if split_format(path)[0] is None else path
     try:
         stamp = stamp_of(file)
     except (OSError, ValueError):
+        return load_annotations(source)
+    if file.is_dir():  # its own stamp does not change with the files in it
         return load_annotations(source)
     return _unchanged(source, Path.cwd(), stamp)
 
@@ -117,16 +135,18 @@ def from_file(
     runs: Path,
     name: str | None = None,
     ignore_unknown: bool = False,
+    columns: Mapping[str, str] | None = None,
 ) -> Source:
-    """Return the captions of a file as the run `name`, or of the file's stem."""
+    """Return the captions of a file, in any layout, as the run `name`, or of the file's stem."""
     if annotations_path is None:
         raise UsageError(f"{path}: name its annotations with --annotations")
     annotations = annotations_of(annotations_path)
-    captions = known_captions(
-        load_captions(path), annotations, file=path, ignore_unknown=ignore_unknown
-    )
+    found = read_captions(path, annotations, columns)
+    captions = known_captions(found.captions, annotations, file=path, ignore_unknown=ignore_unknown)
     run = RunFolder(runs / run_name(name or path.stem))
-    source = Source(run.name, run, annotations, captions, str(annotations_path), str(path))
+    source = Source(
+        run.name, run, annotations, captions, str(annotations_path), str(path), found.notices
+    )
     source.check()
     return source
 
@@ -215,8 +235,13 @@ def from_memory(
     return Source(name or "captions", run, loaded, known, path, "memory")
 
 
-def default_videos(annotations_path: str) -> Path:
-    """Return the default video folder: `videos` next to the annotations, or their own folder."""
-    file = Path(annotations_path)
-    folder = sample_folder() if annotations_path == SAMPLE and not file.is_file() else file.parent
+def default_videos(annotations_path: str, *, needed: bool = False) -> Path:
+    """Return the default video folder: `videos` next to the annotations, or their own folder.
+
+    With `needed`, TUNA-1K's archive of videos is downloaded and unpacked if they are not there.
+    """
+    file = annotations_file(annotations_path)
+    if file.is_dir() and is_benchmark(file):
+        return videos_of(file) if needed else file / VIDEOS
+    folder = file if file.is_dir() else file.parent
     return folder / "videos" if (folder / "videos").is_dir() else folder

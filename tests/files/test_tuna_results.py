@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from capeval.errors import InputError
-from capeval.files.tuna_results import load_tuna_results
+from capeval.files.element_table import element_rows, table_bytes
+from capeval.files.ratings import LabelTable, load_human
+from capeval.files.tuna_results import load_tuna_results, tuna_result
 from capeval.schema import Annotation, Scored, Unscored
 
 FILE = Path("result.json")
@@ -201,3 +203,25 @@ def test_elements_alike_take_their_own_labels(
     FILE.write_text(json.dumps([result]))
     (judgment,) = load_tuna_results(FILE, [annotation])
     assert judgment.relations == ((read,) if read else ())
+
+
+def test_what_is_written_is_what_was_read() -> None:
+    (judged,) = loaded(GOOD)
+    assert isinstance(judged, Scored)
+
+    assert tuna_result(ANNOTATION, GOOD["candidate_caption"], judged) == GOOD
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_table_of_elements_is_a_file_of_labels(suffix: str) -> None:
+    (judged,) = loaded(GOOD)
+    assert isinstance(judged, Scored)
+    file = Path(f"labels{suffix}")
+
+    file.write_bytes(table_bytes(element_rows("=m", [(ANNOTATION, judged)]), suffix))
+
+    found = load_human(file)
+    assert isinstance(found, LabelTable)
+    assert [*found.labels] == [label for labels in LABELS for label in labels]
+    assert [*found.elements] == ["1.1", "1.2", "1.3", "2.1", "2.2"]
+    assert {*found.keys} == {("TUNA_0001", "=m")}

@@ -1,0 +1,256 @@
+"""Captions files in any layout: capeval's, a table's, or another program's.
+
+What another program wrote is recognised by its fields and joined to the annotated videos:
+
+- VLMEvalKit's predictions have `video` and `prediction`; their `index` is the number of a row.
+- lmms-eval's logs have `doc_id` and replies in `filtered_resps` or `resps`, nested or (since 0.7)
+  flat; version 0.2 wrote one object with a list `logs`.
+- TUNA's converter of predictions writes `{row number: caption}` where its evaluation expects
+  `{index: caption}`, and NaN for a missing caption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from capeval.errors import InputError, UsageError
+from capeval.files.captions import are_lines, load_captions
+from capeval.files.ratings import check_all_found
+from capeval.files.reading import json_lines, parse_json, read_bytes, read_text
+from capeval.files.tables import is_binary_table, is_missing, read_table
+from capeval.files.validation import validated_records
+from capeval.files.videos import SUFFIXES
+from capeval.schema import Annotation, Caption
+from capeval.text import Loss, counted, listed, shown
+
+COLUMNS = ("index", "caption", "model")
+"""What `--columns` can name in files of captions; the model is optional."""
+
+# What these programs write in place of a caption. A caption that only quotes it is one.
+_FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
+# The most that a cell of a workbook can have; programs cut longer text without a word.
+_LONGEST_CELL = 32_767
+_MOST_KEYS = 12
+_OWN = {"index", "caption"}
+
+
+@dataclass(frozen=True)
+class CaptionsFile:
+    """The captions of a file, and what a user should know about how it was read."""
+
+    captions: tuple[Caption, ...]
+    notices: tuple[str, ...] = ()
+
+
+def read_captions(
+    path: Path | str,
+    annotations: Sequence[Annotation],
+    columns: Mapping[str, str] | None = None,
+) -> CaptionsFile:
+    """Return the captions of a file, in its order.
+
+    Parameters
+    ----------
+    annotations : the videos to which captions of other programs are joined; may be none
+    columns : the file's own names for `COLUMNS`
+
+    Raises
+    ------
+    InputError
+        No layout fits, a record is malformed, or captions cannot be joined to videos.
+    """
+    path = Path(path)
+    is_workbook = is_binary_table(path)
+    if not is_workbook and read_bytes(path)[:1] == b"\x80":
+        raise InputError(
+            "is a pickle, which can run any program when it is read; save the predictions as "
+            "xlsx, tsv or json",
+            file=path,
+        )
+    if columns is None and not is_workbook and read_text(path).lstrip()[0] in "{[":
+        records = _json_records(path)
+        if records is None:
+            return CaptionsFile(load_captions(path))
+    else:
+        records = _table_records(path, columns)
+    layout, rows = _recognised(path, records, _Known(annotations))
+    given = [row for row in rows if not _is_missing(row[1]["caption"])]
+    if not given:
+        raise InputError("has no caption", file=path)
+    captions = validated_records(Caption, given, file=path)
+    notices = [f"{path}: {layout}"] if layout else []
+    if len(given) < len(rows):
+        left = counted(len(rows) - len(given), "video")
+        notices.append(f"{path}: {left} without a caption; counted as not captioned")
+    if is_workbook and (long := [c.index for c in captions if len(c.caption) == _LONGEST_CELL]):
+        what = f"exactly {_LONGEST_CELL:,} characters, the most that a cell of a workbook can have"
+        notices.append(Loss(f"{path}: the caption of {listed(long)} has {what}; it may be cut"))
+    return CaptionsFile(captions, tuple(notices))
+
+
+Records = Sequence[tuple[str, dict[str, Any]]]
+"""The place and the fields of each record."""
+
+
+def _is_missing(caption: Any) -> bool:
+    return caption is None or (isinstance(caption, str) and caption.startswith(_FAILED))
+
+
+def _table_records(path: Path, columns: Mapping[str, str] | None) -> Records:
+    """Return the rows of a table; an empty cell, which any missing caption leaves, is None."""
+    table = read_table(path)
+    if unknown := [name for name in columns or () if name not in COLUMNS]:
+        what = f"--columns: {shown(unknown[0])} is not a column of captions"
+        raise UsageError(f"{what}; name {', '.join(COLUMNS)}, as in index=COLUMN")
+    check_all_found(columns or {}, {path: table.columns})
+    names = {name: name for name in table.columns}
+    if columns is not None or (table.find("index") and table.find("caption")):
+        names = table.choose(COLUMNS[:2], COLUMNS[2:], columns or {})
+    rows = [
+        (place, {name: None if is_missing(row[own]) else row[own] for name, own in names.items()})
+        for place, row in table.records()
+    ]
+    for _, row in rows:
+        if type(row.get("index")) is int:
+            row["index"] = str(row["index"])
+    return rows
+
+
+def _json_records(path: Path) -> Records | None:
+    """Return the records of JSON of another program; None if they are capeval's own captions."""
+    text = read_text(path)
+    if are_lines(text):
+        first = next(value for _, value in json_lines(text, file=path, nan=True))
+        if first.keys() >= _OWN:
+            return None
+        records = [(f"line {n}", value) for n, value in json_lines(text, file=path, nan=True)]
+    else:
+        whole = parse_json(text, file=path, nan=True)
+        if isinstance(whole, dict) and "caption" not in whole:
+            if all(value is None or isinstance(value, str) for value in whole.values()):
+                pairs = enumerate(whole.items(), start=1)
+                return [(f"entry {n}", {"index": k, "caption": v}) for n, (k, v) in pairs]
+            logs = whole.get("logs")
+            whole = logs if isinstance(logs, list) else [whole]
+        values = whole if isinstance(whole, list) else [whole]
+        records = [(f"entry {n}", value) for n, value in enumerate(values, start=1)]
+    if not records or any(not isinstance(value, dict) for _, value in records):
+        return None
+    return None if records[0][1].keys() >= _OWN else records
+
+
+class _Known:
+    """The annotated videos, in order, under all names that other programs may have for them."""
+
+    def __init__(self, annotations: Sequence[Annotation]) -> None:
+        self._order = {one.index: n for n, one in enumerate(annotations)}
+        names: dict[str, set[str]] = {}
+        for one in annotations:
+            for name in (one.index, one.video or one.index):
+                names.setdefault(_stem(name), set()).add(one.index)
+        # A name of several videos means none of them.
+        self._names = {name: found.pop() for name, found in names.items() if len(found) == 1}
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def find(self, name: Any) -> str | None:
+        """Return the index of the video that a name or a path means."""
+        return name if name in self._order else self._names.get(_stem(str(name)))
+
+    def in_order(self, numbers: Sequence[Any]) -> list[str] | None:
+        """Return the index for each row number, from 0, if they count all annotated videos."""
+        found = {str(number): index for index, number in self._order.items()}
+        texts = [*map(str, numbers)]
+        return [found[text] for text in texts] if {*texts} == found.keys() else None
+
+
+def _stem(name: str) -> str:
+    path = PurePosixPath(name)
+    return path.stem if path.suffix.lower() in SUFFIXES else path.name
+
+
+def _recognised(path: Path, records: Records, known: _Known) -> tuple[str, Records]:
+    """Return the layout's name, and the place, index and caption of each record."""
+    keys = records[0][1].keys()
+    if keys >= _OWN:
+        return _own(path, records, known)
+    if {"video", "prediction"} <= keys:
+        names = [row.get("video") for _, row in records]
+        texts = [row.get("prediction") for _, row in records]
+        found = [known.find(name) or name for name in names]
+        return "VLMEvalKit's predictions, joined by video", _joined(records, found, texts)
+    if "doc_id" in keys and {"resps", "filtered_resps"} & keys:
+        return _of_lmms_eval(path, records, known)
+    raise InputError(
+        f"has no captions in a known layout; it has {listed(map(shown, keys), _MOST_KEYS)}; name "
+        "the columns of the video and the caption with --columns index=NAME,caption=NAME",
+        file=path,
+    )
+
+
+def _joined(records: Records, indexes: Sequence[Any], captions: Sequence[Any]) -> Records:
+    return [
+        (place, {"index": index, "caption": caption})
+        for (place, _), index, caption in zip(records, indexes, captions, strict=True)
+    ]
+
+
+def _own(path: Path, records: Records, known: _Known) -> tuple[str, Records]:
+    numbers = [str(row["index"]) for _, row in records]
+    if not known or not all(map(str.isdigit, numbers)) or any(map(known.find, numbers)):
+        return "", records
+    what = "names videos by their row number, as TUNA's converter of predictions does"
+    found = known.in_order(numbers)
+    if found is None:
+        raise InputError(
+            f"{what}; its {counted(len(numbers), 'row')} cannot be joined to "
+            f"{counted(len(known), 'annotated video')}, and the benchmark's own evaluation "
+            "skips them all; give the predictions from which it was converted",
+            file=path,
+        )
+    texts = [row["caption"] for _, row in records]
+    return f"{what}; joined in the order of the annotations", _joined(records, found, texts)
+
+
+def _of_lmms_eval(path: Path, records: Records, known: _Known) -> tuple[str, Records]:
+    replies = [_first(row.get("filtered_resps", row.get("resps"))) for _, row in records]
+    fields = [_texts(row) for _, row in records]
+    matched = {
+        name: [known.find(texts[name]) if name in texts else None for texts in fields]
+        for name in fields[0]
+    }
+    best = max(matched, key=lambda name: len({*matched[name]} - {None}), default=None)
+    if best is not None and any(matched[best]):
+        named = [one or texts.get(best) for one, texts in zip(matched[best], fields, strict=True)]
+        return f"lmms-eval's log, joined by {best}", _joined(records, named, replies)
+    found = known.in_order([row.get("doc_id") for _, row in records])
+    if found is None:
+        raise InputError(
+            f"no field of lmms-eval's log names the annotated videos ({listed(fields[0])}), and "
+            f"its doc_id does not count all {len(known):,} of them from 0",
+            file=path,
+        )
+    how = "joined by doc_id in the order of the annotations"
+    return f"lmms-eval's log, {how}", _joined(records, found, replies)
+
+
+def _first(replies: Any) -> Any:
+    """Return the first reply of a nested list."""
+    while isinstance(replies, list):
+        replies = replies[0] if replies else None
+    return replies
+
+
+def _texts(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields with text, and those of nested objects: the document, or a metric."""
+    found: dict[str, str] = {}
+    for name, value in row.items():
+        inner = value if isinstance(value, dict) else {"": value}
+        for part, text in inner.items():
+            if isinstance(text, str):
+                found[f"{name}.{part}".rstrip(".")] = text
+    return found

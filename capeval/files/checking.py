@@ -1,0 +1,183 @@
+"""Check a set of annotations: every problem, what may be a mistake, and the set's statistics.
+
+The statistics are those of the TUNA paper's table 5. Records are read one by one: memory grows with
+the number of videos by their indexes alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from capeval.errors import InputError, VideoError
+from capeval.files.annotations import annotation_records_of
+from capeval.files.label_matching import normalised
+from capeval.schema import Annotation
+from capeval.text import complaints, shown
+
+# An element that begins so does not say whom it is about (the paper's appendix A.2.3).
+_PRONOUN = re.compile(r"(he|she|it|they|his|her|its|their|this|these|those)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem or a warning, and its place; event and element are numbered from 1."""
+
+    message: str
+    place: str = ""
+    index: str | None = None
+    event: int | None = None
+    element: int | None = None
+
+    def __str__(self) -> str:
+        at = [self.place] if self.place else []
+        at += [f"index {shown(self.index)}"] if self.index is not None else []
+        numbers = (("event", self.event), ("element", self.element))
+        at += [f"{name} {number}" for name, number in numbers if number is not None]
+        return ": ".join([*at, self.message])
+
+
+@dataclass
+class Totals:
+    """Sums over some videos; `seconds` is of the `timed` ones, whose length is known."""
+
+    videos: int = 0
+    timed: int = 0
+    seconds: float = 0.0
+    events: int = 0
+    elements: int = 0
+    tokens: int = 0
+
+    @classmethod
+    def of(cls, one: Annotation, seconds: float | None) -> Self:
+        """Return those of a video; its tokens are the words and punctuation marks of its events."""
+        tokens = sum(len(re.findall(r"\w+|[^\w\s]", event.event)) for event in one.events)
+        events, elements = len(one.events), one.element_count
+        return cls(1, seconds is not None, seconds or 0.0, events, elements, tokens)
+
+    def __iadd__(self, other: Self) -> Self:
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        return self
+
+    def means(self) -> dict[str, float | None]:
+        """Return the mean of each measure per video, and of the elements per event."""
+
+        def per(total: float, count: int) -> float | None:
+            return total / count if count else None
+
+        return {
+            "seconds": per(self.seconds, self.timed),
+            "events": per(self.events, self.videos),
+            "elements": per(self.elements, self.videos),
+            "elements_per_event": per(self.elements, self.events),
+            "tokens": per(self.tokens, self.videos),
+        }
+
+
+@dataclass
+class SetCheck:
+    """What `check` found: statistics are of the videos without a problem.
+
+    `weights` counts the elements by type and weight.
+    """
+
+    file: Path
+    problems: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+    total: Totals = field(default_factory=Totals)
+    characteristics: dict[str, Totals] = field(default_factory=lambda: defaultdict(Totals))
+    domains: dict[str, Totals] = field(default_factory=lambda: defaultdict(Totals))
+    weights: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+
+SecondsOf = Callable[[Annotation], float | None]
+"""Returns the length of a video, or None if it is not to be read; `VideoError` if it cannot be."""
+
+
+def check_annotations(path: Path | str, seconds_of: SecondsOf = lambda _: None) -> SetCheck:
+    """Check all annotations of a path that `load_annotations` takes.
+
+    InputError if the file itself cannot be read.
+    """
+    faults: list[InputError] = []
+    file, records = annotation_records_of(path, on_fault=faults.append)
+    found = SetCheck(file)
+    seen: dict[str, str] = {}
+    for place, value in records:
+        one = _validated(place, value, seen, found.problems)
+        if one is None:
+            continue
+        found.warnings += _doubts(place, one)
+        seconds = None
+        try:
+            seconds = seconds_of(one)
+        except VideoError as fault:
+            found.warnings.append(Finding(f"video: {fault}", place, one.index))
+        size = Totals.of(one, seconds)
+        found.total += size
+        for name in one.visual_characteristic:
+            found.characteristics[name] += size
+        if one.domain is not None:
+            found.domains[one.domain] += size
+        found.weights.update((part.type, part.weight) for part in one.elements.values())
+    found.problems += [Finding(str(fault)) for fault in faults]
+    if not seen and not found.problems:
+        found.problems.append(Finding("has no records"))
+    if len({weight for _, weight in found.weights}) == 1 and found.total.elements > 1:
+        (weight,) = {weight for _, weight in found.weights}
+        every = f"all {found.total.elements:,} elements have the weight {weight}"
+        found.warnings.append(Finding(f"{every}: main and minor content count alike"))
+    return found
+
+
+def _validated(
+    place: str, value: Any, seen: MutableMapping[str, str], problems: list[Finding]
+) -> Annotation | None:
+    """Return a valid annotation of a new index; else add all of its problems."""
+    index = value.get("index") if isinstance(value, dict) else None
+    index = index if isinstance(index, str) else None
+    one = None
+    if not isinstance(value, dict):
+        problems.append(Finding(f"must be a JSON object, not {shown(value)}", place))
+        return None
+    try:
+        one = Annotation.model_validate(value)
+    except ValidationError as faults:
+        problems += [_problem(place, index, *fault) for fault in complaints(faults)]
+    if index is not None and seen.setdefault(index, place) != place:
+        problems.append(Finding(f"is duplicated (see {seen[index]})", place, index))
+        return None
+    return one
+
+
+def _problem(place: str, index: str | None, at: Sequence[int | str], message: str) -> Finding:
+    """Return a problem of pydantic's with the numbers of its event and element, from 1."""
+    numbers = []
+    rest = [*at]
+    for name in ("events", "visual_elements"):
+        if len(rest) > 1 and rest[0] == name:
+            numbers.append(int(rest[1]) + 1)
+            rest = rest[2:]
+    event, element = (*numbers, None, None)[:2]
+    field = ".".join(str(part + 1) if isinstance(part, int) else part for part in rest)
+    return Finding(f"{field}: {message}" if field else message, place, index, event, element)
+
+
+def _doubts(place: str, one: Annotation) -> Iterator[Finding]:
+    """Yield what is valid but may be a mistake."""
+    first: dict[str, str] = {}
+    for number, element in one.elements.items():
+        event, within = map(int, number.split("."))
+        same = first.setdefault(normalised(element.content), number)
+        if same != number:
+            yield Finding(f"repeats element {same}", place, one.index, event, within)
+        if found := _PRONOUN.match(element.content):
+            message = f"begins with {shown(found[0])}; name who or what is meant"
+            yield Finding(message, place, one.index, event, within)

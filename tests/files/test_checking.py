@@ -1,0 +1,135 @@
+"""Every problem of a set in one pass, what may be a mistake, and the statistics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.errors import InputError, VideoError
+from capeval.files.annotations import load_annotations
+from capeval.files.checking import check_annotations
+from capeval.schema import Annotation
+from tests.files.making import record
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def element(content: str = "A dog runs.", **fields: object) -> dict[str, object]:
+    return {"content": content, "type": "action", "weight": 3} | fields
+
+
+def video(index: str, *events: list[dict[str, object]], **fields: Any) -> dict[str, Any]:
+    parts = [{"event": "A dog runs, fast.", "visual_elements": list(one)} for one in events]
+    return record(index, events=parts, **fields)
+
+
+def written(folder: Path, *records: object) -> Path:
+    file = folder / "set.jsonl"
+    file.write_text("\n".join(r if isinstance(r, str) else json.dumps(r) for r in records))
+    return file
+
+
+def test_all_problems_are_found_in_one_pass(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        video("a", [element(weight=4), element("x", type="sound")], []),
+        '{"index": "b", "events": [',
+        ["no object"],
+        video("c", [element()]),
+        video("c", [element()]),
+        video("", [element("", weight=1)], visual_characteristic="Fast"),
+        {"events": "none"},
+    )
+
+    found = check_annotations(file)
+
+    lines = sorted(map(str, found.problems))
+    expected = [
+        'line 1: index "a": event 1: element 1: weight: ',
+        'line 1: index "a": event 1: element 2: type: ',
+        'line 1: index "a": event 2: visual_elements: needs at least 1',
+        "line 3: must be a JSON object",
+        'line 5: index "c": is duplicated (see line 4)',
+        'line 6: index "": event 1: element 1: content: ',
+        'line 6: index "": index: ',
+        'line 6: index "": visual_characteristic.1: ',
+        "line 7: events: ",
+        "line 7: index: ",
+        f"{file}: line 2: broken JSON",
+    ]
+    assert len(lines) == len(expected)
+    for line, start in zip(lines, sorted(expected), strict=True):
+        assert line.startswith(start)
+        assert "\n" not in line
+    assert found.total.videos == 1
+    with pytest.raises(InputError):
+        load_annotations(file)
+
+
+def test_doubts_are_warnings(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        video("a", [element(), element("He sits.")], [element("A  DOG runs"), element("A hen.")]),
+        video("b", [element("Heather sits."), element("This one stands.", weight=1)]),
+    )
+
+    found = check_annotations(file)
+
+    assert not found.problems
+    assert [(w.index, w.event, w.element, w.message) for w in found.warnings] == [
+        ("a", 1, 2, 'begins with "He"; name who or what is meant'),
+        ("a", 2, 1, "repeats element 1.1"),
+        ("b", 1, 2, 'begins with "This"; name who or what is meant'),
+    ]
+
+
+def test_equal_weights_and_unreadable_videos_are_named(tmp_path: Path) -> None:
+    file = written(tmp_path, *(video(name, [element()]) for name in ("a", "b", "c")))
+
+    def seconds(one: Annotation) -> float | None:
+        if one.index == "b":
+            raise VideoError("has no frames", file=Path("b.mp4"))
+        return 8.0 if one.index == "a" else 4.0
+
+    found = check_annotations(file, seconds)
+
+    assert [str(warning) for warning in found.warnings] == [
+        'line 2: index "b": video: b.mp4: has no frames',
+        "all 3 elements have the weight 3: main and minor content count alike",
+    ]
+    assert found.total.means()["seconds"] == 6.0
+
+
+def test_statistics_are_those_of_the_papers_table(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        video("a", [element()], [element("x", type="camera", weight=1)], domain="Film"),
+        video("b", [element()] * 4, visual_characteristic="High-Dynamic,Multi-Scene"),
+    )
+
+    found = check_annotations(file)
+
+    # "A dog runs, fast." has four words and two marks.
+    assert found.total.means() == {
+        "seconds": None,
+        "events": 1.5,
+        "elements": 3.0,
+        "elements_per_event": 2.0,
+        "tokens": 9.0,
+    }
+    assert found.domains["Film"].means()["tokens"] == 12.0
+    assert {name: one.elements for name, one in found.characteristics.items()} == {
+        "High-Dynamic": 4,
+        "Multi-Scene": 4,
+    }
+    assert found.weights == {("action", 3): 5, ("camera", 1): 1}
+
+
+def test_the_bundled_set_passes() -> None:
+    found = check_annotations(ROOT / "annotations" / "sample" / "annotations.json")
+
+    assert not found.problems
+    assert [str(one) for one in found.warnings] == []
