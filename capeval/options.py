@@ -92,9 +92,9 @@ def python_only(default: T, text: str = "", **details: Any) -> T:
 
 def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
     """Declare the mapping of capeval's names of columns to those of the user's files."""
-    note = "In Python a dict of the files' columns by capeval's names."
     kind: Any = list[str] | None
-    return option(None, text, note=note, kind=kind, metavar="NAME=COLUMN", commas=True, **details)
+    note = "In Python a dict by capeval's names."
+    return option(None, text, note=note, kind=kind, metavar="NAMES", commas=True, **details)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(required,))

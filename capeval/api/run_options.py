@@ -40,7 +40,7 @@ judge_option = partial(
 annotations_option = partial(
     option,
     None,
-    "Annotations, or 'sample' for the bundled ones. By default those that a run names.",
+    "Annotations: a file, 'tuna' or 'sample'. By default those that a run names.",
     metavar="FILE",
 )
 ignore_unknown_option = partial(

@@ -86,7 +86,7 @@ class GenerateOptions(CaptionerOptions):
 
     Parameters
     ----------
-    annotations : By default those of the bundled sample.
+    annotations : A file, 'tuna' or 'sample', which is the default.
     prompts : A prompt set or a file. By default the annotations' questions, else tuna-cap-v1.
     videos : Their folder. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.

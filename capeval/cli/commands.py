@@ -16,7 +16,10 @@ _COMMANDS = {
         "judge_command:judge",
         "Judge captions event by event and score them: precision, recall and F1.",
     ),
-    "check": ("check_command:check", "Check a set of annotations, and show its statistics."),
+    "check": (
+        "check_command:check",
+        "Check a set of annotations: every problem, what may be a mistake, and statistics.",
+    ),
     "probe": (
         "probe_command:probe",
         "Check how far a judge can be trusted, without human labels.",

@@ -70,7 +70,7 @@ def read_captions(
             "xlsx, tsv or json",
             file=path,
         )
-    if columns is None and not is_workbook and read_text(path).lstrip()[0] in "{[":
+    if not columns and not is_workbook and read_text(path).lstrip()[0] in "{[":
         records = _json_records(path)
         if records is None:
             return CaptionsFile(load_captions(path))
@@ -107,7 +107,7 @@ def _table_records(path: Path, columns: Mapping[str, str] | None) -> Records:
         raise UsageError(f"{what}; name {', '.join(COLUMNS)}, as in index=COLUMN")
     check_all_found(columns or {}, {path: table.columns})
     names = {name: name for name in table.columns}
-    if columns is not None or (table.find("index") and table.find("caption")):
+    if columns or (table.find("index") and table.find("caption")):
         names = table.choose(COLUMNS[:2], COLUMNS[2:], columns or {})
     rows = [
         (place, {name: None if is_missing(row[own]) else row[own] for name, own in names.items()})

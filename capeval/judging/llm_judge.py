@@ -10,7 +10,7 @@ from capeval.judging.contracts import EventToClassify, Labels, Reasons
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.published_contract import contract_of
-from capeval.judging.segments import segments, word_count
+from capeval.judging.segments import segments, words
 from capeval.llm.asker import Asker
 from capeval.llm.replies import FormError, read_reply
 from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
@@ -151,7 +151,7 @@ class _Stages:
             self.contract.max_tokens("match", len(events)),
             material=(*events, *references),
         )
-        repaired = repair_order(matches, [word_count(event) for event in events])
+        repaired = repair_order(matches, [len(words(event)) for event in events])
         for number, (before, after) in enumerate(zip(matches, repaired, strict=True), start=1):
             if before != after:
                 self.notes.append(

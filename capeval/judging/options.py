@@ -44,7 +44,7 @@ class JudgingOptions(CallOptions):
         model.
     base_url : An OpenAI-compatible server, such as http://localhost:8000/v1. By default
         OPENAI_BASE_URL.
-    prompts : A prompt set, or a folder with one.
+    prompts : A prompt set, a folder with one, or tuna:CHECKOUT.
     explain : Ask for reasons, which `inspect` shows. Counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
         counts as another judge. By default the least, where it is known.
@@ -87,9 +87,9 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     Parameters
     ----------
     captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
-    annotations : Annotations (JSON or JSONL), or 'sample'. By default those that a run names.
+    annotations : Annotations: a file, 'tuna' or 'sample'. By default those that a run names.
     run : The name of a captions file's run. By default its stem.
-    columns : A captions file's own columns: index=video_id,caption=text.
+    columns : The columns of captions: index=video_id,caption=text.
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)

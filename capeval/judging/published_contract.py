@@ -6,7 +6,6 @@ tuples (candidate, reference or None), and for JSON that repeats each element wi
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
@@ -16,7 +15,7 @@ from capeval.errors import ReplyError
 from capeval.files.label_matching import match_labels, normalised, read_relation
 from capeval.judging.contracts import Contract, EventToClassify, Labels, Match, Reasons, matched
 from capeval.judging.prompts import PromptSet, Stage
-from capeval.judging.segments import repeats_note
+from capeval.judging.segments import repeats_note, words
 from capeval.llm.replies import ReplyForm, in_form
 from capeval.llm.types import ReplySchema
 from capeval.schema import Relation
@@ -69,7 +68,7 @@ class PublishedContract(Contract):
         """Return the events without exact repeats; their words must be the caption's, in order."""
         written = [event for one in in_form(list[str], value) if (event := storable(one).strip())]
         events = [*{normalised(event): event for event in reversed(written)}.values()][::-1]
-        own, found = _words(caption), _words(" ".join(events))
+        own, found = words(caption), words(" ".join(events))
         if not events:
             raise ReplyError("the reply has no events, but the caption has words")
         blocks = SequenceMatcher(None, own, found, autojunk=False).get_matching_blocks()
@@ -105,10 +104,6 @@ class PublishedContract(Contract):
             ]
             found.append(match_labels(part.elements, labels, name, notes))
         return found, [("",) * len(part.elements) for part in parts]
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", text.casefold())
 
 
 def contract_of(prompts: PromptSet) -> Contract:

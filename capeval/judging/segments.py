@@ -179,13 +179,13 @@ def _without_fragments(text: str, cuts: list[int]) -> list[int]:
     return [*kept[:-1], len(text)] if text else []
 
 
-def word_count(text: str) -> int:
-    """Return the number of words of a text.
+def words(text: str) -> list[str]:
+    """Return the words of a text in order, without case.
 
-    >>> word_count("The man's red car -- stops.")
-    5
+    >>> words("The man's red car -- stops.")
+    ['the', "man's", 'red', 'car', 'stops']
     """
-    return len(_WORD.findall(text))
+    return _WORD.findall(text.casefold())
 
 
 def repeats_note(repeated: int) -> str:

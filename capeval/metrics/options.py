@@ -34,10 +34,10 @@ class MetricsOptions(ModelOptions):
     captions : Runs under runs/, or captions files of annotated videos, which become runs. By
         default every run; if there is none, the bundled sample.
     metric : Metrics. By default the controls, unigram-f1 and length.
-    annotations : Annotations (JSON or JSONL), or 'sample'. By default those that a run names.
+    annotations : Annotations: a file, 'tuna' or 'sample'. By default those that a run names.
     candidates : Captions of videos without annotations.
     references : Reference captions, for --candidates.
-    columns : A captions file's own columns: index=video_id,caption=text.
+    columns : The columns of captions: index=video_id,caption=text.
     system : Who wrote the candidates. By default the file's stem, or the model that its lines name.
     qa : VDCscore: the questions on each video with their answers, as published, or JSON lines of
         index and questions.

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from capeval.errors import ReplyError
@@ -178,6 +178,7 @@ VALUES = st.recursive(
 @given(VALUES, VALUES, st.text(max_size=9))
 def test_a_second_answer_is_asked_again(first: Any, second: Any, between: str) -> None:
     assert value(json.dumps(first)) == first
+    assume("think>" not in between)  # what is before it would be reasoning
     with pytest.raises(ReplyError):
         value(f"{json.dumps(first)}\n{between}\n{json.dumps(second)}")
 

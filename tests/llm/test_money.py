@@ -56,7 +56,7 @@ def test_the_users_own_price_comes_first(tmp_path: Path) -> None:
         ('[prices."m"]\ninput = true\noutput = 1\n', "prices.m.input"),
         ('[prices]\n"m" = 3\n', "prices.m"),
         ("prices = 3\n", "prices"),
-        ('[judges."m"]\ncontext = 3\n', "judges"),
+        ('[judge."m"]\ncontext = 3\n', "judge"),
         ("[prices\n", "not valid TOML"),
     ],
 )

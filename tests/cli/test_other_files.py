@@ -1,0 +1,87 @@
+"""Captions that other programs wrote are judged, and verdicts are written for other programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+
+from tests.typed import typed
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "annotations" / "sample" / "captions" / "thorough.jsonl"
+CAPTIONS = {
+    line["index"]: line["caption"] for line in map(json.loads, SAMPLE.read_text().splitlines())
+}
+JUDGE = ("--annotations", "sample", "--judge", "lexical")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    book = Workbook()
+    book.active.append(["index", "video", "question", "prediction"])
+    for n, (index, caption) in enumerate(CAPTIONS.items()):
+        text = caption if n else "Failed to obtain answer via API. "
+        book.active.append([n, index, "Describe.", text])
+    book.save("predictions.xlsx")
+    return tmp_path
+
+
+def test_predictions_of_vlmevalkit_are_judged(folder: Path) -> None:
+    done = typed(folder, "judge", "predictions.xlsx", *JUDGE, "--json")
+
+    assert done.code == 0
+    assert "predictions.xlsx: VLMEvalKit's predictions, joined by video" in done.lines
+    assert any("1 video without a caption" in line for line in done.lines)
+    counts = done.json["predictions"]["counts"] if "predictions" in done.json else {}
+    assert (counts["annotated"], counts["captioned"], counts["scored"]) == (10, 9, 9)
+
+
+def test_own_columns_are_named(folder: Path) -> None:
+    lines = [json.dumps({"clip": index, "text": text}) for index, text in CAPTIONS.items()]
+    (folder / "mine.jsonl").write_text("\n".join(lines))
+
+    refused = typed(folder, "judge", "mine.jsonl", *JUDGE)
+    done = typed(folder, "judge", "mine.jsonl", *JUDGE, "--columns", "index=clip,caption=text")
+    measured = typed(
+        folder, "metrics", "mine.jsonl", *JUDGE[:2], "--columns", "index=clip,caption=text"
+    )
+
+    assert (refused.code, len(refused.lines)) == (2, 1)
+    assert '"clip", "text"' in refused.err
+    assert "--columns index=NAME,caption=NAME" in refused.err
+    assert (done.code, measured.code) == (0, 0)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_table_of_verdicts_is_read_as_labels(folder: Path, suffix: str) -> None:
+    assert typed(folder, "judge", SAMPLE, *JUDGE, "--run", "mine").code == 0
+
+    written = typed(folder, "score", "mine", "--out", f"labels{suffix}", "--json")
+    human = typed(folder, "score", "mine", "--labels", f"labels{suffix}", "--json")
+
+    assert (written.code, human.code) == (0, 0)
+    f1 = human.json["calibrated"]["overall"]["all"]["f1"]["value"]
+    assert f1 == pytest.approx(written.json["overall"]["all"]["f1"]["value"], abs=1e-12)
+
+
+def test_results_in_the_benchmarks_layout_have_the_same_scores(folder: Path) -> None:
+    assert typed(folder, "judge", SAMPLE, *JUDGE, "--run", "mine").code == 0
+
+    written = typed(folder, "score", "mine", "--out", "r.json", "--layout", "tuna", "--json")
+    read = typed(folder, "score", "r.json", "--annotations", "sample", "--json")
+
+    assert (written.code, read.code) == (0, 0)
+    for key in ("overall", "by", "videos"):
+        assert read.json[key] == written.json[key]
+
+
+def test_a_layout_needs_a_file(folder: Path) -> None:
+    done = typed(folder, "score", "none", "--layout", "tuna")
+    assert (done.code, done.lines) == (
+        2,
+        ["capeval: --layout is that of --out; name a file with --out"],
+    )
