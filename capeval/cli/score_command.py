@@ -36,7 +36,7 @@ def score(
     from capeval.reporting.score_tables import print_scores, unscored_lines
 
     if check is not None:
-        if declared.pop("out") is not None:
+        if {declared.pop("out"), declared.pop("layout")} != {None}:
             raise UsageError("--check writes nothing; omit --out")
         checked = scoring.check_scores(**declared, file=check)
         output.show(differences_json(checked), lambda: print_differences(checked, output.console))

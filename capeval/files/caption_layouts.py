@@ -129,12 +129,11 @@ def _json_records(path: Path) -> Records | None:
         records = [(f"line {n}", value) for n, value in json_lines(text, file=path, nan=True)]
     else:
         whole = parse_json(text, file=path, nan=True)
-        if isinstance(whole, dict) and "caption" not in whole:
-            if all(value is None or isinstance(value, str) for value in whole.values()):
-                pairs = enumerate(whole.items(), start=1)
-                return [(f"entry {n}", {"index": k, "caption": v}) for n, (k, v) in pairs]
-            logs = whole.get("logs")
-            whole = logs if isinstance(logs, list) else [whole]
+        if isinstance(whole, dict) and isinstance(whole.get("logs"), list):
+            whole = whole["logs"]
+        if isinstance(whole, dict) and not whole.keys() & {"caption", "doc_id"}:
+            pairs = enumerate(whole.items(), start=1)
+            return [(f"entry {n}", {"index": k, "caption": v}) for n, (k, v) in pairs]
         values = whole if isinstance(whole, list) else [whole]
         records = [(f"entry {n}", value) for n, value in enumerate(values, start=1)]
     if not records or any(not isinstance(value, dict) for _, value in records):

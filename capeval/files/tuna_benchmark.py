@@ -91,7 +91,7 @@ def annotation_records(path: Path, on_fault: OnFault | None = None) -> Iterator[
 
     `on_fault` is that of `json_records`.
     """
-    if not path.is_dir():
+    if not is_benchmark(path):
         yield from json_records(path, on_fault)
         return
     table = read_table(table_of(path, ANNOTATIONS))

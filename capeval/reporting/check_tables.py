@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from capeval.files.checking import Finding, SetCheck, Totals
+from capeval.reporting.numbers import tenths
 from capeval.reporting.table import COUNT, PERCENT, Kind, Page, Table, columns
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
@@ -16,7 +17,7 @@ from capeval.text import counted
 
 # Of warnings; problems are always printed, all of them.
 _MOST = 15
-_MEAN = Kind(lambda value: f"{value:.1f}")
+_MEAN = Kind(tenths)
 _MEASURES = {
     "seconds": "Seconds",
     "events": "Events",

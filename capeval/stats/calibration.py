@@ -31,6 +31,9 @@ _FEWEST_FOR_SLOPE = 3
 _ROUNDING = 1e-18
 """A variance of scores below this is rounding errors alone."""
 
+_NO_COVARIANCE = 1e-15
+"""The same of a covariance, whose sign is then an accident."""
+
 Ends = tuple[float, float] | None
 """The 95% interval of a mean; None if there is none."""
 
@@ -95,7 +98,8 @@ def calibrate(
         mean = float(y.mean()) if n else None
         return Calibration(None, None, None, mean, None, None, None, n, videos, _too_few(n))
     mean, s_ff, s_yy = float(y.mean()), float(f.var()), float(y.var())
-    steep = float(np.mean((f - f.mean()) * (y - mean))) / s_ff if s_ff > _ROUNDING else 0.0
+    covariance = float(np.mean((f - f.mean()) * (y - mean)))
+    steep = covariance / s_ff if s_ff > _ROUNDING and abs(covariance) > _NO_COVARIANCE else 0.0
     slope = min(max(steep, 0.0), 1.0)
     left = float(np.var(y - slope * f))
     apart = float(scores.mean() - f.mean())

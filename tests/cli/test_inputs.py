@@ -123,7 +123,7 @@ def test_bad_captions_end_in_one_line(case: str, capsys: pytest.CaptureFixture[s
 
 
 def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("bad").write_text('{"v": null}')
+    Path("bad").write_text('{"v": 5}')
     arguments = ("judge", "good.jsonl", "bad", "--annotations", "good.json", "--judge", "lexical")
     assert complaint(capsys, *arguments).startswith('bad: entry 1: index "v": caption')
 
