@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from capeval.api.mcq_diagnostic_options import McqTemporalOptions
+from capeval.errors import UsageError
 from capeval.mcq.find_run import RESPONSES, find_grades
 from capeval.mcq.grades import read_graded_run
 from capeval.mcq.temporal import ROLES, TemporalResult, temporal_result
@@ -25,6 +26,8 @@ def mcq_temporal(o: McqTemporalOptions) -> TemporalResult:
     """
     given = {role: getattr(o, role) for role in ROLES if getattr(o, role) is not None}
     files = {role: find_grades(run, Path(o.runs)) for role, run in given.items()}
+    if len({*files.values()}) < len(files):
+        raise UsageError("the same run is named for two roles; each shows the model other frames")
     if o.out is not None:
         check_output(Path(o.out), _read_for([*files.values()]))
     result = temporal_result(

@@ -141,6 +141,9 @@ def judged_runs(
         return meant
     for several in (own, sample):
         found = [one for one in several if _system_of(one.names, systems) in systems]
+        aside = [one.run.name for one in judged if one not in found]
+        if found and several is own and sample and aside:
+            on_notice(f"runs whose captions nobody rated are left out: {listed(aside)}")
         if found:
             return found
     names = [name for one in judged for name in one.names]

@@ -70,21 +70,32 @@ def read_captions(
             "xlsx, tsv or json",
             file=path,
         )
+    known, notices = _Known(annotations), list[str]()
     if not columns and not is_workbook and read_text(path).lstrip()[0] in "{[":
         records = _json_records(path)
-        if records is None:
-            return CaptionsFile(load_captions(path))
     else:
         records = _table_records(path, columns)
-    layout, rows = _recognised(path, records, _Known(annotations))
-    given = [row for row in rows if not _is_missing(row[1]["caption"])]
-    if not given:
-        raise InputError("has no caption", file=path)
-    captions = validated_records(Caption, given, file=path)
-    notices = [f"{path}: {layout}"] if layout else []
-    if len(given) < len(rows):
-        left = counted(len(rows) - len(given), "video")
-        notices.append(f"{path}: {left} without a caption; counted as not captioned")
+    if records is None:
+        captions = load_captions(path)
+    else:
+        layout, rows = _recognised(path, records, known)
+        given = [row for row in rows if not _is_missing(row[1]["caption"])]
+        if not given:
+            raise InputError("has no caption", file=path)
+        captions = validated_records(Caption, given, file=path)
+        notices += [f"{path}: {layout}"] if layout else []
+        if len(given) < len(rows):
+            left = counted(len(rows) - len(given), "video")
+            notices.append(f"{path}: {left} without a caption; counted as not captioned")
+    found = {caption.index: known.find(caption.index) for caption in captions}
+    named = {name: index for name, index in found.items() if index not in (None, name)}
+    if named:
+        notices.append(f"{path}: {counted(len(named), 'index', 'indexes')} joined as file names")
+        captions = tuple(
+            c.model_copy(update={"index": named.get(c.index, c.index)}) for c in captions
+        )
+    if len(captions) > 2 and len({c.caption for c in captions}) == 1:
+        notices.append(Loss(f"{path}: all {len(captions):,} captions are the same text"))
     if is_workbook and (long := [c.index for c in captions if len(c.caption) == _LONGEST_CELL]):
         what = f"exactly {_LONGEST_CELL:,} characters, the most that a cell of a workbook can have"
         notices.append(Loss(f"{path}: the caption of {listed(long)} has {what}; it may be cut"))
@@ -177,6 +188,8 @@ def _recognised(path: Path, records: Records, known: _Known) -> tuple[str, Recor
     keys = records[0][1].keys()
     if keys >= _OWN:
         return _own(path, records, known)
+    if {"video", "caption"} <= keys:
+        return "", [(place, {**row, "index": row.get("video")}) for place, row in records]
     if {"video", "prediction"} <= keys:
         names = [row.get("video") for _, row in records]
         texts = [row.get("prediction") for _, row in records]
@@ -229,8 +242,8 @@ def _of_lmms_eval(path: Path, records: Records, known: _Known) -> tuple[str, Rec
     found = known.in_order([row.get("doc_id") for _, row in records])
     if found is None:
         raise InputError(
-            f"no field of lmms-eval's log names the annotated videos ({listed(fields[0])}), and "
-            f"its doc_id does not count all {len(known):,} of them from 0",
+            f"lmms-eval's log has no field with the names of the annotated videos, and its doc_id "
+            f"is not each number from 0 to {len(known) - 1}; log the video's name with each sample",
             file=path,
         )
     how = "joined by doc_id in the order of the annotations"

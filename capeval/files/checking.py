@@ -172,6 +172,8 @@ def _problem(place: str, index: str | None, at: Sequence[int | str], message: st
 
 def _doubts(place: str, one: Annotation) -> Iterator[Finding]:
     """Yield what is valid but may be a mistake."""
+    if {"Low-Dynamic", "High-Dynamic"} <= {*one.visual_characteristic}:
+        yield Finding("is both Low-Dynamic and High-Dynamic", place, one.index)
     first: dict[str, str] = {}
     for number, element in one.elements.items():
         event, within = map(int, number.split("."))

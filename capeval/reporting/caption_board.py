@@ -25,8 +25,9 @@ from capeval.reporting.leaderboards import (
     read_published,
     read_runs,
     remarks_of,
+    standing,
 )
-from capeval.reporting.numbers import interval, percent, share, thousands
+from capeval.reporting.numbers import interval, percent, share
 from capeval.reporting.score_tables import (
     BASELINE_NOTE,
     CHARACTERISTIC_PLACES,
@@ -229,7 +230,7 @@ def _caption_section(members: Sequence[_Judged]) -> Section:
         signatures=["|".join(f"{key}:{value}" for key, value in members[0].signature.items())],
     )
     best = rows[0]
-    highest = f", the highest of {thousands(len(rows))} runs" if len(rows) > 1 else ""
+    highest = standing(rows)
     over = over_videos(best.scored or 0, best.annotated or 0, best.captioned or 0)
     headline = (
         f"{one_line(best.name)}: F1 {interval(best.overall.f1)} {over}{highest}, judged by {judge}"

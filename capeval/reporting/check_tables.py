@@ -53,8 +53,8 @@ def statistics(found: SetCheck) -> Page:
     sizes = Table(
         "",
         columns("Group", ("Videos", COUNT), *((name, _MEAN) for name in _MEASURES.values())),
-        note="Means per video; tokens are words and punctuation marks of the events. Seconds: with "
-        "--videos.",
+        note="Means per video; tokens are words and punctuation marks of the events."
+        + ("" if found.total.timed else " Seconds: with --videos."),
     )
     for name, group in _groups(found).items():
         sizes.rows.append([name, group.videos, *group.means().values()])

@@ -22,7 +22,7 @@ from capeval.files.jsonl import dumps
 from capeval.files.reading import read_text, reading
 from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.numbers import thousands, whole_percent
-from capeval.reporting.score_tables import VIEWS, ScoreRow, View
+from capeval.reporting.score_tables import VIEWS, ScoreRow, View, highest_of
 from capeval.reporting.table import Page, Table, with_more
 from capeval.reporting.terminal import natural_widths, one_screen, print_pages
 from capeval.text import counted
@@ -258,6 +258,12 @@ def read_published(name: Literal["captions", "questions"]) -> dict[str, Any]:
 def fraction(printed: float | None) -> float | None:
     """Return a printed percentage as the decimal it is: 58.5 is 0.585, not 0.5850000000000001."""
     return None if printed is None else round(printed / 100, 6)
+
+
+def standing(rows: Sequence[Entry]) -> str:
+    """Return how the first of some rows stands among those with a rank, to follow its value."""
+    ranks = [row.rank for row in rows if row.rank is not None]
+    return highest_of(len(ranks), ranks.count(ranks[0]) - 1) if len(ranks) > 1 else ""
 
 
 def remarks_of(rows: Sequence[Entry], published: Mapping[str, Any]) -> dict[int, str]:

@@ -28,6 +28,7 @@ from capeval.reporting.leaderboards import (
     read_published,
     read_runs,
     remarks_of,
+    standing,
 )
 from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import NOTHING, hundredths, percent, thousands
@@ -136,8 +137,7 @@ def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
         notes=[missing] if by and not groups else [],
         warnings=not_ranked("questions", unranked),
     )
-    count = sum(row.rank is not None for row in rows)
-    highest = f", the highest of {thousands(count)} runs" if count > 1 else ""
+    highest = standing(rows)
     best = rows[0].overall
     value = f"{percent(best.value)}%{_ACCURACY.after(best)}" if best else NOTHING
     lowered = way_name(way)[:1].lower() + way_name(way)[1:] if way else ""
@@ -168,7 +168,7 @@ def _question_row(run: GradedRun, way: str, repeated: bool) -> QuestionRow:
         cells={name: _of_group(group) for name, group in run.by.get(way, {}).items()},
         frames=(" and ".join(labels) if len(labels) < 3 else "several") or None,
         scored=sum(one.correct is not None for one in run.items),
-        asked=len(run.items),
+        asked=len(run.items) + run.counts.missing,
         model=run.model,
         path=run.path,
         group="diagnostic" if less else "",

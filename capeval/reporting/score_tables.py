@@ -216,7 +216,9 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
     if not best.counts.scored:
         return f"{one_line(name)}: none of {counted(best.counts.captioned, 'caption')} was scored."
     runs = f"{thousands(len(results))} runs"
-    several = f", the highest of {runs}" if len(results) > 1 else ""
+    shown = percent(best.overall.all.f1.value)
+    alike = sum(percent(scores.overall.all.f1.value) == shown for scores in results.values()) - 1
+    several = highest_of(len(results), alike) if len(results) > 1 else ""
     why = ""
     if unlikeness({name: scores.signature for name, scores in results.items()}):
         why = "they were measured in different ways"
@@ -233,6 +235,16 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
     over = over_videos(counts.scored, counts.annotated, counts.captioned) + empty_captions(counts)
     line = f"{one_line(name)}: {value} {over}{several}, judged by {judge}."
     return f"{line} {calibrated_sentence(best.calibrated)}" if best.calibrated else line
+
+
+def highest_of(runs: int, alike: int) -> str:
+    """Return that a value is the highest of some runs, of which others have it too.
+
+    >>> highest_of(3, 0), highest_of(12, 1)
+    (', the highest of 3 runs', ', the highest of 12 runs (shared with 1 other)')
+    """
+    shared = f" (shared with {counted(alike, 'other')})" if alike else ""
+    return f", the highest of {thousands(runs)} runs{shared}"
 
 
 def over_videos(scored: int, annotated: int, captioned: int) -> str:

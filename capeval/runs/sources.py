@@ -24,6 +24,7 @@ from capeval.files.tuna_benchmark import (
 )
 from capeval.runs.folder import RunFolder
 from capeval.schema import Annotation, Caption
+from capeval.text import counted, listed
 
 SAMPLE = "sample"
 """The bundled annotations, wherever a path of annotations is expected."""
@@ -144,9 +145,8 @@ def from_file(
     found = read_captions(path, annotations, columns)
     captions = known_captions(found.captions, annotations, file=path, ignore_unknown=ignore_unknown)
     run = RunFolder(runs / run_name(name or path.stem))
-    source = Source(
-        run.name, run, annotations, captions, str(annotations_path), str(path), found.notices
-    )
+    notices = (*found.notices, *_skipped(path, found.captions, captions))
+    source = Source(run.name, run, annotations, captions, str(annotations_path), str(path), notices)
     source.check()
     return source
 
@@ -166,13 +166,23 @@ def from_run(
     if path is None:
         raise UsageError(f"{run.path}: name its annotations with --annotations")
     annotations = annotations_of(path)
+    read = run.read_captions()
     captions = known_captions(
-        run.read_captions(),
+        read,
         annotations,
         file=run.captions if run.caption_files in ([], [run.captions]) else run.path,
         ignore_unknown=ignore_unknown,
     )
-    return Source(run.name, run, annotations, captions, str(path))
+    skipped = _skipped(run.path, read, captions)
+    return Source(run.name, run, annotations, captions, str(path), notices=skipped)
+
+
+def _skipped(place: Path, read: Sequence[Caption], known: Sequence[Caption]) -> tuple[str, ...]:
+    """Return a notice of the captions that --ignore-unknown leaves out."""
+    kept = {one.index for one in known}
+    left = [one.index for one in read if one.index not in kept]
+    what = f"{counted(len(left), 'caption')} of videos without an annotation left out"
+    return (f"{place}: {what}: {listed(left)}",) if left else ()
 
 
 def run_around(path: Path) -> RunFolder | None:

@@ -100,6 +100,18 @@ RECOGNISED = {
         '{"0": "A sits.", "1": NaN, "2": "C jumps."}',
         {"a": "A sits.", "c": "C jumps."},
     ),
+    "capeval's own, with file names": (
+        "c.jsonl",
+        lines(
+            {"index": "clips/b.mp4", "caption": "B runs."}, {"index": "a.mkv", "caption": "A sits."}
+        ),
+        {"b": "B runs.", "a": "A sits."},
+    ),
+    "video for index": (
+        "c.jsonl",
+        lines({"video": "b.mp4", "caption": "B runs."}, {"video": "a", "caption": None}),
+        {"b": "B runs."},
+    ),
     "CSV with capeval's names": ("c.csv", "Index,Caption\nb,=1+1\na,\n", {"b": "=1+1"}),
 }
 
@@ -112,7 +124,7 @@ def test_layouts_are_recognised(case: str, tmp_path: Path) -> None:
     found = read_captions(tmp_path / name, videos("a", "b", "c"))
 
     assert {one.index: one.caption for one in found.captions} == expected
-    if not case.startswith("CSV"):
+    if case.startswith(("VLM", "lmms", "TUNA")):
         assert case.split(maxsplit=1)[0].strip(",") in found.notices[0]
 
 
@@ -160,6 +172,14 @@ def test_columns_are_named_by_the_user(tmp_path: Path, name: str, text: str) -> 
     assert [(one.index, one.caption) for one in found.captions] == [("1", "One runs.")]
 
 
+def test_one_text_for_all_videos_is_suspicious(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("index,caption\na,Describe.\nb,Describe.\nc,Describe.\n")
+
+    found = read_captions(tmp_path / "c.csv", videos("a", "b", "c"))
+
+    assert found.notices == (f"{tmp_path}/c.csv: all 3 captions are the same text",)
+
+
 REFUSED = {
     "pickle": ("p.pkl", b"\x80\x04.", None, "is a pickle"),
     "other fields": (
@@ -175,7 +195,7 @@ REFUSED = {
         "s.jsonl",
         lines(nested(0, "x"), nested(5, "y")).encode(),
         None,
-        "names the annotated videos",
+        "names of the annotated videos",
     ),
     "two rows of one video": (
         "p.json",

@@ -38,6 +38,11 @@ def summary_lines(found: Correlations) -> list[str]:
             *_left_out(table),
         ]
     lines = [_headline(best, leading)]
+    others = [r for r in leading if r.statistic != "acc_eq"]
+    if best.statistic == "acc_eq" and others:
+        # Pairs of equal ratings and equal scores agree, even where everything is equal.
+        human = of_human(best.human, best.rater)
+        lines = [f"No metric is correlated with the {human}: {others[0].reason}."]
     if table:
         lines += [f"  elements of {one_line(table.given)}: {agreement}", *_left_out(table)]
     for grouping, what in _WHAT.items():
