@@ -9,6 +9,7 @@ from pathlib import Path
 
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
+from capeval.files.element_table import SUFFIXES, load_element_table
 from capeval.files.judgments import caption_hash, load_judgments, reference_hash
 from capeval.files.reading import first_line
 from capeval.files.tuna_results import load_tuna_results
@@ -50,7 +51,10 @@ def stored_judgments(
         most that a video has where that is not known
     """
     path = find_judgments(path)
-    if _is_list(path):
+    if path.suffix.lower() in SUFFIXES:
+        judgments: Sequence[Judgment] = load_element_table(path, annotations)
+        captioned = len(judgments)
+    elif _is_list(path):
         judgments = load_tuna_results(path, annotations, ignore_unknown=ignore_unknown)
         captioned = len(judgments)
     else:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from capeval.errors import InputError
-from capeval.files.element_table import element_rows, table_bytes
-from capeval.files.ratings import LabelTable, load_human
+from capeval.files.element_table import element_rows, load_element_table, table_bytes
+from capeval.files.ratings import load_human
 from capeval.files.tuna_results import load_tuna_results, tuna_result
 from capeval.schema import Annotation, Scored, Unscored
 
@@ -213,15 +213,33 @@ def test_what_is_written_is_what_was_read() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_table_of_elements_is_a_file_of_labels(suffix: str) -> None:
+def test_a_table_of_elements_has_the_verdicts(suffix: str) -> None:
     (judged,) = loaded(GOOD)
     assert isinstance(judged, Scored)
-    file = Path(f"labels{suffix}")
+    file = Path(f"verdicts{suffix}")
 
     file.write_bytes(table_bytes(element_rows("=m", [(ANNOTATION, judged)]), suffix))
 
-    found = load_human(file)
-    assert isinstance(found, LabelTable)
-    assert [*found.labels] == [label for labels in LABELS for label in labels]
-    assert [*found.elements] == ["1.1", "1.2", "1.3", "2.1", "2.2"]
-    assert {*found.keys} == {("TUNA_0001", "=m")}
+    (read,) = load_element_table(file, [ANNOTATION])
+    assert read.relations == judged.relations
+    assert (read.candidate_events, read.matches) == (("A car.", "It rains."), (1, 2))
+    assert read.provenance.judge == judged.provenance.judge
+    with pytest.raises(InputError, match="video_id"):
+        load_human(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("lack", "maybe", "relation: must be"),
+        (",2.2,", ",2.3,", "other elements"),
+        ("TUNA_0001", "x", "unknown to the annotations"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(old: str, new: str, message: str) -> None:
+    (judged,) = loaded(GOOD)
+    assert isinstance(judged, Scored)
+    text = table_bytes(element_rows("m", [(ANNOTATION, judged)]), ".csv").decode()
+    Path("v.csv").write_text(text.replace(old, new))
+    with pytest.raises(InputError, match=message):
+        load_element_table(Path("v.csv"), [ANNOTATION])
