@@ -11,7 +11,7 @@ What another program wrote is recognised by its fields and joined to the annotat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -31,8 +31,8 @@ COLUMNS = ("index", "caption", "model")
 
 # What these programs write in place of a caption. A caption that only quotes it is one.
 _FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
-# The most that a cell of a workbook can have; programs cut longer text without a word.
-_LONGEST_CELL = 32_767
+# A cell of a workbook has at most 32,767 characters, and loses blanks at its ends where it is read.
+_LONGEST_CELL = 32_700
 _MOST_KEYS = 12
 _OWN = {"index", "caption"}
 
@@ -72,21 +72,23 @@ def read_captions(
         )
     known, notices = _Known(annotations), list[str]()
     if not columns and not is_workbook and read_text(path).lstrip()[0] in "{[":
-        records = _json_records(path)
+        layout, rows = _of_json(path, known)
     else:
-        records = _table_records(path, columns)
-    if records is None:
+        layout, rows = _recognised(path, _table_records(path, columns), known)
+    if rows is None:
         captions = load_captions(path)
+        given = [one for one in captions if not _is_missing(one.caption)]
+        missing, captions = len(captions) - len(given), tuple(given)
     else:
-        layout, rows = _recognised(path, records, known)
-        given = [row for row in rows if not _is_missing(row[1]["caption"])]
-        if not given:
+        left = [row for row in rows if not _is_missing(row[1]["caption"])]
+        if not left:
             raise InputError("has no caption", file=path)
-        captions = validated_records(Caption, given, file=path)
-        notices += [f"{path}: {layout}"] if layout else []
-        if len(given) < len(rows):
-            left = counted(len(rows) - len(given), "video")
-            notices.append(f"{path}: {left} without a caption; counted as not captioned")
+        missing, captions = len(rows) - len(left), validated_records(Caption, left, file=path)
+    if layout:
+        notices.append(f"{path}: {layout}")
+    if missing:
+        what = f"{counted(missing, 'video')} without a caption; counted as not captioned"
+        notices.append(f"{path}: {what}")
     found = {caption.index: known.find(caption.index) for caption in captions}
     named = {name: index for name, index in found.items() if index not in (None, name)}
     if named:
@@ -96,9 +98,9 @@ def read_captions(
         )
     if len(captions) > 2 and len({c.caption for c in captions}) == 1:
         notices.append(Loss(f"{path}: all {len(captions):,} captions are the same text"))
-    if is_workbook and (long := [c.index for c in captions if len(c.caption) == _LONGEST_CELL]):
-        what = f"exactly {_LONGEST_CELL:,} characters, the most that a cell of a workbook can have"
-        notices.append(Loss(f"{path}: the caption of {listed(long)} has {what}; it may be cut"))
+    if is_workbook and (long := [c.index for c in captions if len(c.caption) >= _LONGEST_CELL]):
+        what = "as long as a cell of a workbook can be, and may be cut"
+        notices.append(Loss(f"{path}: the caption of {listed(long)} is {what}"))
     return CaptionsFile(captions, tuple(notices))
 
 
@@ -112,14 +114,17 @@ def _is_missing(caption: Any) -> bool:
 
 def _table_records(path: Path, columns: Mapping[str, str] | None) -> Records:
     """Return the rows of a table; an empty cell, which any missing caption leaves, is None."""
-    table = read_table(path)
+    table = read_table(path, nan=True)
     if unknown := [name for name in columns or () if name not in COLUMNS]:
         what = f"--columns: {shown(unknown[0])} is not a column of captions"
         raise UsageError(f"{what}; name {', '.join(COLUMNS)}, as in index=COLUMN")
     check_all_found(columns or {}, {path: table.columns})
     names = {name: name for name in table.columns}
-    if columns or (table.find("index") and table.find("caption")):
-        names = table.choose(COLUMNS[:2], COLUMNS[2:], columns or {})
+    names |= {name: own for name in COLUMNS if (own := table.find(name, columns)) is not None}
+    if columns:
+        table.choose(COLUMNS[:2], mapped=columns)
+        # What the user has not named says nothing about whose captions these are.
+        names.pop("prediction", None)
     rows = [
         (place, {name: None if is_missing(row[own]) else row[own] for name, own in names.items()})
         for place, row in table.records()
@@ -130,26 +135,46 @@ def _table_records(path: Path, columns: Mapping[str, str] | None) -> Records:
     return rows
 
 
-def _json_records(path: Path) -> Records | None:
-    """Return the records of JSON of another program; None if they are capeval's own captions."""
+def _of_json(path: Path, known: _Known) -> tuple[str, Records | None]:
+    """Return the layout of JSON and its records; None if they are capeval's own captions."""
     text = read_text(path)
     if are_lines(text):
         first = next(value for _, value in json_lines(text, file=path, nan=True))
         if first.keys() >= _OWN:
-            return None
+            return "", None
         records = [(f"line {n}", value) for n, value in json_lines(text, file=path, nan=True)]
     else:
         whole = parse_json(text, file=path, nan=True)
         if isinstance(whole, dict) and isinstance(whole.get("logs"), list):
             whole = whole["logs"]
         if isinstance(whole, dict) and not whole.keys() & {"caption", "doc_id"}:
-            pairs = enumerate(whole.items(), start=1)
-            return [(f"entry {n}", {"index": k, "caption": v}) for n, (k, v) in pairs]
+            return _of_mapping(path, whole, known)
         values = whole if isinstance(whole, list) else [whole]
         records = [(f"entry {n}", value) for n, value in enumerate(values, start=1)]
     if not records or any(not isinstance(value, dict) for _, value in records):
-        return None
-    return None if records[0][1].keys() >= _OWN else records
+        return "", None
+    return ("", None) if records[0][1].keys() >= _OWN else _recognised(path, records, known)
+
+
+def _of_mapping(path: Path, texts: Mapping[str, Any], known: _Known) -> tuple[str, Records]:
+    """Return the captions of `{index: caption}`, or of what TUNA's converter makes of it."""
+    pairs = enumerate(texts.items(), start=1)
+    records = [(f"entry {n}", {"index": name, "caption": text}) for n, (name, text) in pairs]
+    numbers = {str(number) for number in range(len(texts))}
+    named = sum(known.find(name) is not None for name in texts)
+    if not known or texts.keys() != numbers or named == len(texts):
+        return "", records
+    what = "names videos by their row number, as TUNA's converter of predictions does"
+    if named or len(known) != len(texts):
+        raise InputError(
+            f"{what}; its {counted(len(texts), 'row')} cannot be joined to "
+            f"{counted(len(known), 'annotated video')}, and the benchmark's own evaluation "
+            "skips what it does not know; give the predictions from which it was converted",
+            file=path,
+        )
+    for (_, record), index in zip(records, known.in_order(range(len(texts))) or (), strict=True):
+        record["index"] = index
+    return f"{what}; joined in the order of the annotations", records
 
 
 class _Known:
@@ -157,44 +182,61 @@ class _Known:
 
     def __init__(self, annotations: Sequence[Annotation]) -> None:
         self._order = {one.index: n for n, one in enumerate(annotations)}
-        names: dict[str, set[str]] = {}
+        # By the last part of a name: the whole names, with their folders, and the index of each.
+        self._by_stem: dict[str, set[tuple[tuple[str, ...], str]]] = {}
         for one in annotations:
             for name in (one.index, one.video or one.index):
-                names.setdefault(_stem(name), set()).add(one.index)
-        # A name of several videos means none of them.
-        self._names = {name: found.pop() for name, found in names.items() if len(found) == 1}
+                parts = _parts(name)
+                self._by_stem.setdefault(parts[-1], set()).add((parts, one.index))
 
     def __len__(self) -> int:
         return len(self._order)
 
     def find(self, name: Any) -> str | None:
-        """Return the index of the video that a name or a path means."""
-        return name if name in self._order else self._names.get(_stem(str(name)))
+        """Return the index of the one video that a name or a path means.
 
-    def in_order(self, numbers: Sequence[Any]) -> list[str] | None:
+        Where both have folders, these must agree as far as both name them.
+        """
+        if name in self._order:
+            return str(name)
+        asked = _parts(str(name))
+        there = self._by_stem.get(asked[-1], set())
+        exact = {index for parts, index in there if parts == asked}
+        near = {index for parts, index in there if all(map(str.__eq__, parts[::-1], asked[::-1]))}
+        found = exact or near
+        return found.pop() if len(found) == 1 else None
+
+    def in_order(self, numbers: Iterable[Any]) -> list[str] | None:
         """Return the index for each row number, from 0, if they count all annotated videos."""
         found = {str(number): index for index, number in self._order.items()}
         texts = [*map(str, numbers)]
         return [found[text] for text in texts] if {*texts} == found.keys() else None
 
 
-def _stem(name: str) -> str:
-    path = PurePosixPath(name)
-    return path.stem if path.suffix.lower() in SUFFIXES else path.name
+def _parts(name: str) -> tuple[str, ...]:
+    """Return the folders and the name of a path, without the suffix of a video."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    path = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
+    return tuple(part for part in path.parts if part not in ("/", "..")) or (name,)
 
 
 def _recognised(path: Path, records: Records, known: _Known) -> tuple[str, Records]:
     """Return the layout's name, and the place, index and caption of each record."""
     keys = records[0][1].keys()
-    if keys >= _OWN:
-        return _own(path, records, known)
-    if {"video", "caption"} <= keys:
-        return "", [(place, {**row, "index": row.get("video")}) for place, row in records]
     if {"video", "prediction"} <= keys:
         names = [row.get("video") for _, row in records]
         texts = [row.get("prediction") for _, row in records]
+        # In a table, an empty prediction cannot be told from a missing one.
+        texts = [None if isinstance(text, str) and not text.strip() else text for text in texts]
         found = [known.find(name) or name for name in names]
         return "VLMEvalKit's predictions, joined by video", _joined(records, found, texts)
+    by_index = "index" in keys and (
+        "video" not in keys or any(known.find(row.get("index")) for _, row in records)
+    )
+    if "caption" in keys and by_index:
+        return "", records
+    if {"video", "caption"} <= keys:
+        return "", [(place, {**row, "index": row.get("video")}) for place, row in records]
     if "doc_id" in keys and {"resps", "filtered_resps"} & keys:
         return _of_lmms_eval(path, records, known)
     raise InputError(
@@ -209,23 +251,6 @@ def _joined(records: Records, indexes: Sequence[Any], captions: Sequence[Any]) -
         (place, {"index": index, "caption": caption})
         for (place, _), index, caption in zip(records, indexes, captions, strict=True)
     ]
-
-
-def _own(path: Path, records: Records, known: _Known) -> tuple[str, Records]:
-    numbers = [str(row["index"]) for _, row in records]
-    if not known or not all(map(str.isdigit, numbers)) or any(map(known.find, numbers)):
-        return "", records
-    what = "names videos by their row number, as TUNA's converter of predictions does"
-    found = known.in_order(numbers)
-    if found is None:
-        raise InputError(
-            f"{what}; its {counted(len(numbers), 'row')} cannot be joined to "
-            f"{counted(len(known), 'annotated video')}, and the benchmark's own evaluation "
-            "skips them all; give the predictions from which it was converted",
-            file=path,
-        )
-    texts = [row["caption"] for _, row in records]
-    return f"{what}; joined in the order of the annotations", _joined(records, found, texts)
 
 
 def _of_lmms_eval(path: Path, records: Records, known: _Known) -> tuple[str, Records]:

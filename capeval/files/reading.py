@@ -118,41 +118,46 @@ def json_lines(text: str, *, file: Path, nan: bool = False) -> Iterator[tuple[in
 OnFault = Callable[[InputError], None]
 
 
-def json_records(path: Path, on_fault: OnFault | None = None) -> Iterator[tuple[str, Any]]:
+def json_records(
+    path: Path, on_fault: OnFault | None = None, *, nan: bool = False
+) -> Iterator[tuple[str, Any]]:
     """Yield `(place, value)` for every record of a JSON list or of JSON lines; one is needed.
 
     JSON lines are read one by one, so that memory does not grow with the file. `on_fault` receives
-    the errors of lines that are not JSON, instead of the first being raised.
+    the errors of later lines that are not JSON, instead of the first being raised; `nan` is that of
+    `parse_json`.
     """
     start = first_line(path)
     if start[0] != "[" and not _is_wide(path):
-        yield from _streamed(path, on_fault)
+        yield from _streamed(path, on_fault, nan)
         return
     text = read_text(path)
     if text.lstrip()[0] == "[":
-        values = parse_json(text, file=path)
+        values = parse_json(text, file=path, nan=nan)
         if not values:
             raise InputError("has no records", file=path)
         for position, value in enumerate(values, start=1):
             yield f"entry {position}", value
     else:
-        for number, value in json_lines(text, file=path):
+        for number, value in json_lines(text, file=path, nan=nan):
             yield f"line {number}", value
 
 
-def _streamed(path: Path, on_fault: OnFault | None) -> Iterator[tuple[str, Any]]:
+def _streamed(path: Path, on_fault: OnFault | None, nan: bool) -> Iterator[tuple[str, Any]]:
+    is_json = False
     with reading(), path.open("rb") as file:
         for number, data in enumerate(file, start=1):
             line = data.removeprefix(codecs.BOM_UTF8) if number == 1 else data
             if not line.strip():
                 continue
             try:
-                value = parse_json(_text_of(line, path, number), file=path, line=number)
+                value = parse_json(_text_of(line, path, number), file=path, line=number, nan=nan)
             except InputError as fault:
-                if on_fault is None:
+                if on_fault is None or not is_json:
                     raise
                 on_fault(fault)
                 continue
+            is_json = True
             yield f"line {number}", value
 
 

@@ -198,8 +198,10 @@ def is_binary_table(path: Path) -> bool:
     return False
 
 
-def read_table(path: Path | str) -> Table:
+def read_table(path: Path | str, *, nan: bool = False) -> Table:
     """Read a table, whose kind its content decides; of a workbook the first visible sheet.
+
+    NaN in JSON, which is no JSON, is refused, or None if `nan`.
 
     Raises
     ------
@@ -215,13 +217,14 @@ def read_table(path: Path | str) -> Table:
     if data.startswith(_PARQUET):
         return _of_parquet(path, data)
     text = read_text(path)
-    return _of_json(path) if text.lstrip()[0] in "{[" else _of_csv(path, text)
+    return _of_json(path, nan=nan) if text.lstrip()[0] in "{[" else _of_csv(path, text)
 
 
 def _of_csv(path: Path, text: str) -> Table:
     header = re.sub('"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     # Kept as it is: a line break inside quotes belongs to its cell.
     lines = io.StringIO(text, newline="")
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     reader = csv.reader(lines, delimiter=max(",;\t", key=header.count), strict=True)
     rows: list[list[str]] = []
     places: list[str] = []
@@ -278,7 +281,9 @@ def _text(value: Any) -> str:
         return str(value).upper()
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value).strip()
+    from openpyxl.utils.escape import unescape as unescape_control
+
+    return str(unescape_control(str(value))).strip()
 
 
 def _of_rows(
@@ -307,8 +312,8 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         raise InputError(f"has two columns {shown(twice[0])}; rename one", file=path)
 
 
-def _of_json(path: Path) -> Table:
-    records = list(json_records(path))
+def _of_json(path: Path, *, nan: bool) -> Table:
+    records = list(json_records(path, nan=nan))
     names: dict[str, None] = {}
     for place, record in records:
         if not isinstance(record, dict):

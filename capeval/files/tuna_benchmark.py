@@ -8,12 +8,15 @@ library stores them, and JSON in text are read. Without `index`, `video` is the 
 from __future__ import annotations
 
 import json
-import tempfile
+import shutil
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from filelock import FileLock
 
 from capeval.errors import InputError, MissingExtra
 from capeval.files.reading import OnFault, json_records, reading
@@ -75,15 +78,13 @@ def is_benchmark(folder: Path) -> bool:
     return any((folder / part).is_dir() for part in _PARTS.values())
 
 
-def table_of(folder: Path, name: str) -> Path:
-    """Return the parquet file of `tuna` or `tuna-mcq` in a folder with the benchmark's files."""
-    part = _PARTS[name]
+def tables_of(folder: Path, name: str) -> list[Path]:
+    """Return the parquet files of `ANNOTATIONS` or `QUESTIONS` in a folder with the benchmark's."""
     with reading():
-        files = sorted((folder / part).glob("*.parquet"))
-    if len(files) != 1:
-        message = f"has {len(files)} files {part}/*.parquet; one is needed"
-        raise InputError(message, file=folder)
-    return files[0]
+        files = sorted((folder / _PARTS[name]).glob("*.parquet"))
+    if not files:
+        raise InputError(f"has no {_PARTS[name]}/*.parquet", file=folder)
+    return files
 
 
 def annotation_records(path: Path, on_fault: OnFault | None = None) -> Iterator[tuple[str, Any]]:
@@ -94,18 +95,17 @@ def annotation_records(path: Path, on_fault: OnFault | None = None) -> Iterator[
     if not is_benchmark(path):
         yield from json_records(path, on_fault)
         return
-    table = read_table(table_of(path, ANNOTATIONS))
-    if "events" not in table.columns or "video" not in table.columns:
-        has = listed(map(shown, table.columns), 12)
-        raise table.error(f"needs the columns video and events, and has {has}")
-    rows = [(place, dict(row), _nested(row["events"])) for place, row in table.records()]
-    missing = [str(row["video"]) for _, row, events in rows if not events]
-    if missing:
-        raise table.error(f"no events are given for {listed(missing)}", column="events")
-    for place, row, events in rows:
-        name = row["video"]
-        index = row["index"] if isinstance(row.get("index"), str) else name
-        yield place, {**row, "index": index, "events": events}
+    for table in map(read_table, tables_of(path, ANNOTATIONS)):
+        if "events" not in table.columns or "video" not in table.columns:
+            has = listed(map(shown, table.columns), 12)
+            raise table.error(f"needs the columns video and events, and has {has}")
+        rows = [(place, dict(row), _nested(row["events"])) for place, row in table.records()]
+        if missing := [str(row["video"]) for _, row, events in rows if not events]:
+            raise table.error(f"no events are given for {listed(missing)}", column="events")
+        for place, row, events in rows:
+            name = row["video"]
+            index = row["index"] if isinstance(row.get("index"), str) else name
+            yield place, {**row, "index": index, "events": events}
 
 
 def _nested(value: Any) -> Any:
@@ -142,8 +142,12 @@ def videos_of(folder: Path) -> Path:
         archive = _downloaded(_ARCHIVE) / _ARCHIVE
     if not archive.is_file():
         raise InputError(f"has neither {VIDEOS}/ nor {_ARCHIVE}", file=folder)
-    with reading(), tempfile.TemporaryDirectory(dir=folder, prefix=f".{VIDEOS}-") as place:
-        unpacked = Path(place) / "all"
+    unpacked = folder / f".{VIDEOS}.unpacking"
+    # Another process may need the videos too, and a killed one leaves a part of them.
+    with reading(), FileLock(folder / f".{VIDEOS}.lock"):
+        if videos.is_dir():
+            return videos
+        shutil.rmtree(unpacked, ignore_errors=True)
         try:
             with zipfile.ZipFile(archive) as opened:
                 for name in opened.namelist():
@@ -152,8 +156,16 @@ def videos_of(folder: Path) -> Path:
                         what = f"has a file outside of its folder ({shown(name)})"
                         raise InputError(f"{what}; nothing was unpacked", file=archive)
                 opened.extractall(unpacked)
-        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as fault:
+            (unpacked / VIDEOS if (unpacked / VIDEOS).is_dir() else unpacked).rename(videos)
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            NotImplementedError,
+            RuntimeError,
+        ) as fault:
             message = f"is damaged ({describe(fault)}); download it again"
             raise InputError(message, file=archive) from None
-        (unpacked / VIDEOS if (unpacked / VIDEOS).is_dir() else unpacked).rename(videos)
+        finally:
+            shutil.rmtree(unpacked, ignore_errors=True)
     return videos

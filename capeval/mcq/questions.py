@@ -11,7 +11,7 @@ from typing import TypeVar
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import dumps
-from capeval.files.tuna_benchmark import QUESTIONS, benchmark_folder, is_benchmark, table_of
+from capeval.files.tuna_benchmark import QUESTIONS, benchmark_folder, is_benchmark, tables_of
 from capeval.mcq.layouts import (
     HARNESS,
     OWN,
@@ -79,7 +79,7 @@ def question_file(path: Path) -> Path:
     folder = path
     if str(path) == QUESTIONS and not path.exists():
         folder = benchmark_folder(QUESTIONS)
-    return table_of(folder, QUESTIONS) if is_benchmark(folder) else path
+    return tables_of(folder, QUESTIONS)[0] if is_benchmark(folder) else path
 
 
 def _recognised(source: Source) -> Layout:

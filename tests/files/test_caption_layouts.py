@@ -57,7 +57,7 @@ RECOGNISED = {
     "VLMEvalKit json, empty reply": (
         "p.json",
         json.dumps(predictions(("a", ""), ("b", "B runs."))),
-        {"a": "", "b": "B runs."},
+        {"b": "B runs."},
     ),
     "lmms-eval, nested, video in a metric": (
         "s.jsonl",
@@ -139,7 +139,7 @@ def test_notices_say_how_captions_are_joined_and_what_is_missing(tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize(("length", "is_named"), [(32_766, False), (32_767, True)])
+@pytest.mark.parametrize(("length", "is_named"), [(32_600, False), (32_767, True)])
 def test_a_workbook_may_have_cut_a_caption(tmp_path: Path, length: int, is_named: bool) -> None:
     book = Workbook()
     for row in (["index", "video", "prediction"], [0, "a", "x" * length], [1, "b", "y"]):
@@ -180,7 +180,69 @@ def test_one_text_for_all_videos_is_suspicious(tmp_path: Path) -> None:
     assert found.notices == (f"{tmp_path}/c.csv: all 3 captions are the same text",)
 
 
+FOLDERS = [
+    one.model_copy(update={"index": index, "video": f"{index}/video.mp4"})
+    for one, index in zip(annotated("x", "y"), ("0002", "0001"), strict=True)
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(predictions(("0001/video.mp4", "First."), ("0002/video", "Second."))),
+        lines(
+            nested(0, "First.", doc={"video": "0001/video.mp4"}),
+            nested(1, "Second.", doc={"video": "0002/video.mp4"}),
+        ),
+        "index,video,caption\n0,0001/video.mp4,First.\n1,0002/video.mp4,Second.\n",
+        json.dumps({"./0001/video.mp4": "First.", "data/0002/video.mp4": "Second."}),
+    ],
+)
+def test_folders_tell_videos_of_one_name_apart(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "c"
+    file.write_text(text)
+    found = read_captions(file, FOLDERS)
+    assert {one.index: one.caption for one in found.captions} == {
+        "0001": "First.",
+        "0002": "Second.",
+    }
+
+
+def test_another_folder_is_another_video(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(json.dumps(predictions(("sports/a", "x"))))
+    (known,) = annotated("film/a")
+    (one,) = read_captions(tmp_path / "p.json", [known]).captions
+    assert one.index == "sports/a"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("c.jsonl", lines({"index": "a", "caption": FAILED}, {"index": "b", "caption": "B."})),
+        ("c.csv", f"index,caption\na,{FAILED}\nb,B.\n"),
+        ("c.json", json.dumps({"a": FAILED, "b": "B."})),
+    ],
+)
+def test_a_failed_call_is_no_caption_in_any_layout(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    found = read_captions(tmp_path / name, videos("a", "b"))
+    assert [one.index for one in found.captions] == ["b"]
+    assert "1 video without a caption" in found.notices[0]
+
+
+def test_references_beside_predictions_are_not_judged(tmp_path: Path) -> None:
+    (tmp_path / "p.tsv").write_text("index\tvideo\tcaption\tprediction\n0\ta\tRight.\tWrong.\n")
+    (one,) = read_captions(tmp_path / "p.tsv", videos("a", "b")).captions
+    assert one.caption == "Wrong."
+
+
 REFUSED = {
+    "some numbers are indexes": (
+        "s.json",
+        b'{"0": "x", "1": "y"}',
+        None,
+        "2 rows cannot be joined",
+    ),
     "pickle": ("p.pkl", b"\x80\x04.", None, "is a pickle"),
     "other fields": (
         "c.jsonl",
@@ -224,7 +286,7 @@ def test_what_cannot_be_joined_is_refused(case: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(data)
 
     with pytest.raises(CapevalError, match=message) as error:
-        read_captions(tmp_path / name, videos("a", "b", "c"), mapped)
+        read_captions(tmp_path / name, videos(*("12" if "some" in case else "abc")), mapped)
 
     assert "\n" not in str(error.value)
     assert name in str(error.value) or mapped

@@ -109,6 +109,25 @@ def test_the_archive_is_unpacked_once(tmp_path: Path) -> None:
     assert videos_of(folder) == folder / "video"
 
 
+def test_what_a_killed_process_unpacked_is_removed(tmp_path: Path) -> None:
+    folder = published(tmp_path)
+    (folder / ".video.unpacking" / "video").mkdir(parents=True)
+    (folder / ".video.unpacking" / "video" / "half.mp4").write_bytes(b"fi")
+
+    assert [one.name for one in videos_of(folder).iterdir()] == ["TUNA_0001.mp4"]
+    assert not (folder / ".video.unpacking").exists()
+
+
+def test_shards_of_the_annotations_are_joined(tmp_path: Path) -> None:
+    folder = published(tmp_path)
+    (first,) = (folder / "tuna_cap").iterdir()
+    row = parquet.read_table(first).to_pylist()[0] | {"video": "TUNA_0002"}
+    second = first.with_name("test-00001-of-00002.parquet")
+    parquet.write_table(pa.Table.from_pylist([row]), second)
+
+    assert [one.index for one in load_annotations(folder)] == ["TUNA_0001", "TUNA_0002"]
+
+
 @pytest.mark.parametrize("name", ["../out.mp4", "/tmp/out.mp4", "video/../../out.mp4", "..\\o.mp4"])
 def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path, name: str) -> None:
     folder = published(tmp_path / "bench")
@@ -118,7 +137,7 @@ def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path, name: s
     with pytest.raises(InputError, match="outside of its folder"):
         videos_of(folder)
 
-    assert sorted(tmp_path.rglob("*")) == before
+    assert sorted({*tmp_path.rglob("*")} - {folder / ".video.lock"}) == before
 
 
 def test_a_damaged_archive_leaves_nothing(tmp_path: Path) -> None:
@@ -129,7 +148,7 @@ def test_a_damaged_archive_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is damaged"):
         videos_of(folder)
 
-    assert not [*folder.glob(".video*"), *folder.glob("video")]
+    assert not [*folder.glob(".video.u*"), *folder.glob("video")]
 
 
 # ---- The hub -----------------------------------------------------------------------------------
