@@ -11,7 +11,7 @@ from capeval.options import takes
 from capeval.reporting.gate_results import gate_results
 from capeval.runs.comparing import compare_judged
 from capeval.runs.judged_run import files_behind, load_judged_runs
-from capeval.runs.outputs import check_output, write_output
+from capeval.runs.outputs import check_json, check_output, write_output
 from capeval.scoring.comparison import RESAMPLES
 from capeval.scoring.comparison_result import Comparison, Matrix
 from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
@@ -40,6 +40,7 @@ def compare(o: CompareOptions) -> Comparison | Matrix:
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
     if o.out is not None:
+        check_json(Path(o.out))
         check_output(Path(o.out), files_behind(loaded.values()))
     resamples = RESAMPLES if o.resamples is None else o.resamples
     found = compare_judged(loaded, resamples=resamples, seed=o.seed, anyway=o.allow_mismatch)

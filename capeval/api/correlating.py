@@ -15,7 +15,7 @@ from capeval.correlation.video_level import Settings
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
 from capeval.options import takes
-from capeval.runs.outputs import check_output, write_output
+from capeval.runs.outputs import check_json, check_output, write_output
 from capeval.runs.resolve import find_metric
 from capeval.runs.sources import files_read
 from capeval.schema import Annotation
@@ -81,6 +81,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
         all_runs = not named and not o.metric_columns
         annotations = known if isinstance(known, str) else None
         read = files_read([path for _, path in named], annotations, folder if all_runs else None)
+        check_json(Path(o.out))
         check_output(Path(o.out), [o.human, *read])
     found = correlate_files(request, settings, o.progress)
     if o.out is not None:

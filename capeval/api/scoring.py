@@ -6,16 +6,17 @@ from pathlib import Path
 
 from capeval.api.run_options import CheckOptions, ScoreOptions, check_has_human
 from capeval.errors import InputError, UsageError
-from capeval.files.element_table import element_rows, table_bytes
+from capeval.files.element_table import SUFFIXES, element_rows, table_bytes
 from capeval.files.jsonl import dumps
 from capeval.files.tuna_results import tuna_result
 from capeval.options import takes
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
-from capeval.runs.outputs import check_output, write_output
+from capeval.runs.outputs import check_json, check_output, write_output
 from capeval.runs.resolve import find_metric
 from capeval.runs.stored_scores import Checked, read_scores
 from capeval.runs.stored_scores import check_scores as check_stored
 from capeval.scoring import Scores, Signature
+from capeval.text import counted
 from capeval.trust.labels import store_labels, with_labels
 
 
@@ -40,6 +41,7 @@ def score_run(o: ScoreOptions) -> JudgedRun:
     )
     if o.out is not None:
         inputs = [*files_behind([judged]), *([find_metric(o.labels, runs)] if o.labels else [])]
+        check_json(Path(o.out), *(SUFFIXES if o.layout is None else ()))
         check_output(Path(o.out), inputs, own="scores.json")
     if o.labels is not None:
         judged = with_labels(
@@ -53,12 +55,18 @@ def score_run(o: ScoreOptions) -> JudgedRun:
             o.on_notice(line)
     if o.out is not None:
         write_output(Path(o.out), _exported(judged, Path(o.out).suffix.lower(), o.layout))
+        videos = counted(len(judged.scored), "video")
+        o.on_notice(f"{o.out}: the {'scores' if _has_scores(o) else 'verdicts'} of {videos}")
     return judged
+
+
+def _has_scores(o: ScoreOptions) -> bool:
+    return o.layout is None and Path(str(o.out)).suffix.lower() not in SUFFIXES
 
 
 def _exported(judged: JudgedRun, suffix: str, layout: str | None) -> str | bytes:
     """Return the content of --out: the scores, or the verdicts that they are of."""
-    if layout is None and suffix not in (".csv", ".parquet"):
+    if layout is None and suffix not in SUFFIXES:
         return dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n"
     pairs = [(judged.annotated[index], one) for index, one in judged.scored.items()]
     if not pairs:

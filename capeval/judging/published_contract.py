@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Any
 
 from capeval.errors import ReplyError
 from capeval.files.label_matching import match_labels, normalised, read_relation
 from capeval.judging.contracts import Contract, EventToClassify, Labels, Match, Reasons, matched
 from capeval.judging.prompts import PromptSet, Stage
-from capeval.judging.segments import repeats_note, words
+from capeval.judging.segments import repeats_note, segments, words
 from capeval.llm.replies import ReplyForm, in_form
 from capeval.llm.types import ReplySchema
 from capeval.schema import Relation
 from capeval.text import listed, shown, storable
 
-# A judge may resolve a pronoun, and drop a phrase such as "In the video,"; more is another caption.
-_MOST_CHANGED = 0.05
+# A judge may resolve a pronoun in an event, and drop a phrase such as "In the video,".
+_MOST_ADDED, _MOST_LOST = 0.2, 0.05
 
 
 class _Element(ReplyForm):
@@ -65,20 +64,31 @@ class PublishedContract(Contract):
         return repr([{"candidate_event": p.text, "visual_elements": [*p.elements]} for p in parts])
 
     def read_split(self, value: Any, caption: str, notes: list[str]) -> list[str]:
-        """Return the events without exact repeats; their words must be the caption's, in order."""
+        """Return the events without exact repeats; they must be the caption's words in its order.
+
+        Words are counted, which takes no time even for a caption in a loop; events that are copied
+        exactly must follow one another.
+        """
         written = [event for one in in_form(list[str], value) if (event := storable(one).strip())]
         events = [*{normalised(event): event for event in reversed(written)}.values()][::-1]
-        own, found = words(caption), words(" ".join(events))
         if not events:
             raise ReplyError("the reply has no events, but the caption has words")
-        blocks = SequenceMatcher(None, own, found, autojunk=False).get_matching_blocks()
-        if len(found) - sum(block.size for block in blocks) > _MOST_CHANGED * len(found) + 1:
-            foreign = [*(Counter(found) - Counter(own))]
-            what = f" ({listed(foreign, 10)})" if foreign else ""
-            raise ReplyError(f"the events have other words than the caption, or its order{what}")
-        left_out = [word for word in own if word not in {*found}]
-        if len(left_out) > _MOST_CHANGED * len(own) + 1:
-            raise ReplyError(f"the events leave out {listed(left_out, 10)}")
+        left = Counter(words(caption))
+        for event in events:
+            added = Counter(words(event)) - left
+            left -= Counter(words(event))
+            if added.total() > max(1, _MOST_ADDED * len(words(event))):
+                what = f"{shown(event)} has words that the caption has not"
+                raise ReplyError(f"{what} ({listed(added, 10)}); copy the caption's words")
+        distinct = {normalised(part): words(part) for part in segments(caption)}
+        unique = Counter(word for part in distinct.values() for word in part)
+        lost = unique - Counter(word for event in events for word in words(event))
+        if lost.total() > _MOST_LOST * unique.total() + 1:
+            raise ReplyError(f"the events leave out {listed(lost, 10)}")
+        whole, at = normalised(caption), 0
+        for event in map(normalised, events):
+            if event in whole and (at := whole.find(event, at)) < 0:
+                raise ReplyError(f"the caption has {shown(event)} earlier; keep its order")
         if len(written) > len(events):
             notes.append(repeats_note(len(written) - len(events)))
         return events

@@ -12,10 +12,13 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tokenize
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
+from io import StringIO
+from itertools import pairwise
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Strict, TypeAdapter, ValidationError
@@ -95,13 +98,14 @@ def _parsed(text: str, *, printed: bool) -> Any:
 
 
 def _printed(text: str) -> Any:
-    """Return a value as Python prints it, and nothing else: no comment, and no key twice."""
-    unusable = (ValueError, SyntaxError, MemoryError, RecursionError)
+    """Return a value as Python writes it; a comment or two strings side by side are no value."""
+    unusable = (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError)
     with suppress(*unusable), warnings.catch_warnings(action="ignore"):
         if len(text) <= _LONGEST_PRINTED:
-            value = ast.literal_eval(text)
-            if _SPACE.sub("", repr(value)) == _SPACE.sub("", text):
-                return value
+            tokens = [one.type for one in tokenize.generate_tokens(StringIO(text).readline)]
+            strings = (tokenize.STRING, tokenize.STRING)
+            if tokenize.COMMENT not in tokens and strings not in pairwise(tokens):
+                return ast.literal_eval(text)
     raise FormError(NO_VALUE)
 
 

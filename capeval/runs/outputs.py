@@ -14,6 +14,7 @@ from capeval.files.jsonl import printable_json, write_atomic
 
 _DEBUG_LOG = re.compile(rb'\{"time": *"[^"]*", *"event": *"start"')
 # Written to in place: replacing a device with a file would break other programs.
+_OTHER_KINDS = (".csv", ".tsv", ".xlsx", ".parquet", ".md", ".tex", ".txt", ".html", ".pdf")
 _PLAIN = ("/dev/stdout", "/dev/null")
 # The files of runs, of shards too, the configuration and the cache: another run's may be there, or
 # be taken for one later. Some file systems ignore case.
@@ -23,6 +24,13 @@ _OWN = re.compile(
     r"|\.lock(\..*)?|capeval\.toml|replies\.sqlite(-\w+)?",
     re.IGNORECASE,
 )
+
+
+def check_json(path: Path, *others: str) -> None:
+    """Refuse a name for JSON that looks like another kind of file, unless it is one of `others`."""
+    if path.suffix.lower() in _OTHER_KINDS and path.suffix.lower() not in others:
+        kinds = ", ".join((".json", *others))
+        raise UsageError(f"--out: {path}: the result is written as {kinds}; choose such a name")
 
 
 def check_output(
