@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from capeval.captioners.backends import BACKENDS
-from capeval.captioners.options import ImageKind
+from capeval.captioners.images import ImageKind
 from capeval.config import read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.validation import validated

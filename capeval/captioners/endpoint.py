@@ -167,10 +167,7 @@ async def open_endpoint(
             if offline and served != entry.name:
                 on_notice(f"{asker.base_url} is not asked whether it serves {served}")
         is_own = options.base_url or entry.has_own_address
-        form = ImageForm(
-            options.images or (entry.images if is_own else "jpeg"),
-            max_side=options.max_side or entry.max_side,
-        )
+        form = ImageForm(entry.images if is_own else "jpeg", max_side=entry.max_side)
         captioner = EndpointCaptioner(
             asker=asker,
             name=entry.name,

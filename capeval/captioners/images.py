@@ -7,14 +7,15 @@ import io
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.captioners.options import ImageKind
 from capeval.errors import MissingExtra
 from capeval.runs.concurrency import Recent
+
+ImageKind = Literal["jpeg", "png", "video"]
 
 KEPT_BY_DEFAULT = 32
 """Frames of a list of JPEGs that vLLM (since 0.19) keeps where a request does not say how many."""

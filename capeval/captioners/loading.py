@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -36,7 +35,6 @@ from capeval.local_models.checkpoint import (
     quantisation,
 )
 from capeval.local_models.devices import Placement, check_spread, place
-from capeval.text import shown
 
 _ATTENTION = "sdpa"
 _DEFAULT_SYSTEM = "You are a helpful assistant."
@@ -82,10 +80,8 @@ def load_model(
         # An error is then one line.
         transformers.logging.disable_progress_bar()
     model = entry.hub or entry.name
-    if options.revision and Path(model).is_dir():
-        raise UsageError(f"revision {options.revision}: {shown(model)} is a folder, not on the hub")
     with one_line_errors(model):
-        source = find_checkpoint(model, options.revision or entry.revision)
+        source = find_checkpoint(model, entry.revision)
         is_llava_video = llava_video.ARCHITECTURE in (source.published.get("architectures") or ())
         parts = (_llava_video if is_llava_video else _native)(source, entry, options)
         placement, loading = _placed(source, parts, entry, options)
@@ -217,7 +213,7 @@ def _placed(
         entry.name,
         size,
         device=options.device or "auto",
-        dtype=options.dtype or entry.options.get("dtype") or parts.dtype,
+        dtype=entry.options.get("dtype") or parts.dtype,
         serve=entry.serve,
     )
     loading: dict[str, Any] = {

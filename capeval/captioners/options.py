@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from capeval.runs.engine import Progress
     from capeval.video import FrameReader
 
-ImageKind = Literal["jpeg", "png", "video"]
-Precision = Literal["auto", "bfloat16", "float16", "float32"]
-
 
 @declares
 class CaptionerOptions(ModelOptions):
@@ -36,10 +33,6 @@ class CaptionerOptions(ModelOptions):
     base_url : An OpenAI-compatible server, such as http://localhost:8000/v1.
     max_new_tokens : The longest reply. By default 1024 for most.
     temperature : Above 0, replies are sampled. By default 0.
-    revision : A commit, tag or branch of the model on the hub. By default the catalogue's, else the
-        newest.
-    dtype : Precision in this process: auto, bfloat16, float16 or float32. By default auto, which is
-        bfloat16 and on a CPU float32.
     batch_size : Videos at a time on a GPU.
     device : cuda, cuda:1, mps or cpu. By default the best.
     frames : 32 (evenly spread), 2fps, auto (2fps below 16 s, else 1fps), or as published:
@@ -47,10 +40,6 @@ class CaptionerOptions(ModelOptions):
     decoder : pyav, or decord, as in the papers.
     seed : The seed of sampling in this process.
     allow_damaged : Use what can be decoded of damaged videos.
-    images : How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM).
-        By default the catalogue's, jpeg for most.
-    max_side : Shrink frames for an endpoint to this many pixels. By default the catalogue's, where
-        it has one.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     """
@@ -62,8 +51,6 @@ class CaptionerOptions(ModelOptions):
     base_url: str | None = option(None, panel=MODEL, metavar="URL")
     max_new_tokens: int | None = option(None, panel=MODEL, metavar="N", min=1)
     temperature: float | None = option(None, panel=MODEL, metavar="T", min=0, max=5)
-    revision: str | None = python_only(None)
-    dtype: Precision | None = python_only(None)
     batch_size: int | Literal["auto"] = option("auto", panel=MODEL, metavar="N", min=1, max=4096)
     device: str | None = option(None, panel=MODEL, metavar="NAME")
     frames: "str | int | FrameReader | None" = option(
@@ -72,8 +59,6 @@ class CaptionerOptions(ModelOptions):
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
     seed: int = option(0, panel=MODEL, metavar="N", min=0)
     allow_damaged: bool = option(False, panel=FRAMES)
-    images: ImageKind | None = python_only(None)
-    max_side: int | None = python_only(None, min=16)
     max_concurrency: int = option(32, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(300.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)

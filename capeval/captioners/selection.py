@@ -24,7 +24,6 @@ from capeval.captioners.protocol import OpenCaptioner
 from capeval.config import CONFIG
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.meter import Meter
-from capeval.options import options_of
 from capeval.plugins import blaming
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import RunFolder
@@ -84,7 +83,11 @@ async def open_captioner(
     """
     entry = choose_model(options)
     if entry is not None and not isinstance(options.model, str | None):
-        _refuse(entry.name, options, *_OF_IMAGES, *_OF_MODELS)
+        if given := _given(options, *_OF_MODELS):
+            raise UsageError(
+                f"the captioner {shown(entry.name)} does not take {_flag(next(iter(given)))}; set "
+                "it on the object"
+            )
         yield OpenCaptioner(as_captioner(options.model), entry, Meter())
     elif entry is not None and is_plugin(entry.reached):
         captioner = await load_plugin(entry.reached, entry.name, _arguments(entry, options))
@@ -99,9 +102,7 @@ async def open_captioner(
                 on_notice(one_line(f"{entry.name} could not be closed: {error}"))
     else:
         more = {}
-        if entry is not None and entry.reached != "endpoint":
-            _refuse(entry.name, options, *_OF_IMAGES)
-        else:
+        if entry is None or entry.reached == "endpoint":
             more = {"dry_run": dry_run}
             for name in _given(options, *_IN_PROCESS):
                 instead = "--max-concurrency" if name == "batch_size" else "the server's own option"
@@ -111,8 +112,7 @@ async def open_captioner(
             yield opened
 
 
-_OF_IMAGES = ("images", "max_side")
-_IN_PROCESS = ("device", "batch_size", "revision", "dtype")
+_IN_PROCESS = ("device", "batch_size")
 _OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
 
 
@@ -125,16 +125,8 @@ def _given(options: CaptionerOptions, *names: str) -> dict[str, Any]:
 _DEFAULTS = CaptionerOptions()
 
 
-def _refuse(called: str, options: CaptionerOptions, *names: str) -> None:
-    """Raise `UsageError` for options that a captioner would ignore."""
-    for name in _given(options, *names):
-        why = ", which is for endpoints" if name in _OF_IMAGES else "; set it on the object"
-        raise UsageError(f"the captioner {shown(called)} does not take {_flag(name)}{why}")
-
-
 def _flag(name: str) -> str:
-    is_typed = name in options_of(CaptionerOptions)
-    return f"--{name.replace('_', '-')}" if is_typed else name
+    return f"--{name.replace('_', '-')}"
 
 
 def _arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
@@ -142,7 +134,7 @@ def _arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
     stated = entry.model_fields_set
     fields = ("hub", "revision", "system", "max_new_tokens")
     arguments = {name: getattr(entry, name) for name in fields if name in stated}
-    arguments |= _given(options, *_OF_MODELS, *_OF_IMAGES)
+    arguments |= _given(options, *_OF_MODELS)
     given = {name: value for name, value in arguments.items() if value is not None}
     return {**given, **entry.options}
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from capeval.schema import Annotation, Caption
 
 DEFAULT_PROMPTS = "tuna-cap-v1"
-Precision = Literal["auto", "bfloat16", "float16", "float32"]
 MODELS_OWN = "default"
 """The reasoning effort that sends nothing."""
 
@@ -51,11 +50,6 @@ class JudgingOptions(CallOptions):
     repeats : Judge each caption N times; the majority counts. By default as often as before, or
         once.
     device : Where nli runs: cuda, cuda:1, mps or cpu. By default the best.
-    dtype : The precision of nli: auto, bfloat16, float16 or float32. By default that of
-        `[judges.nli]` in capeval.toml, or auto, which is bfloat16 where the device has instructions
-        for it, else float32. Each counts as another judge.
-    revision : A commit, tag or branch of the model of nli on the hub. By default that of
-        `[judges.nli]` in capeval.toml, or the newest.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     on_notice : Called with one line for each notice, such as that a judge is retired soon.
@@ -72,8 +66,6 @@ class JudgingOptions(CallOptions):
         Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ) = option(None, panel=JUDGE, metavar="EFFORT")
     device: str | None = option(None, panel=JUDGE, metavar="NAME")
-    dtype: Precision | None = python_only(None)
-    revision: str | None = python_only(None)
     repeats: int | None = option(None, panel=JUDGE, metavar="N", min=1, max=100)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,7 +18,7 @@ from capeval.files.judgments import short_hash
 from capeval.files.validation import validated
 from capeval.judging.default_judge import default_judge, ending, entry_for
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions, Precision
+from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.prompts import PromptSet, load_prompts
 from capeval.judging.protocol import PreparedJudge
 from capeval.judging.registry import (
@@ -34,7 +34,6 @@ from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.judge_models import JudgeModel
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
-from capeval.options import options_of
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.text import nearest, shown
@@ -95,24 +94,23 @@ async def open_judge(
         reasons = (reason,)
     is_chat = judge is None or (isinstance(judge, str) and not is_registered(judge))
     for names, fits, kind in (
-        (OF_WEIGHTS, runs_model(judge), f"judges whose model runs in this process, such as {NLI}"),
+        (("device",), runs_model(judge), f"judges whose model runs in this process, such as {NLI}"),
         (_OF_CHAT, is_chat, "chat models"),
     ):
         for name in names:
             if not fits and getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
-                label = name.replace("_", "-")
-                label = f"--{label}" if name in options_of(JudgeOptions) else label
                 which = shown(judge) if isinstance(judge, str) else type(judge).__name__
-                raise UsageError(f"{label} is for {kind}; the judge {which} is not one")
+                raise UsageError(
+                    f"--{name.replace('_', '-')} is for {kind}; the judge {which} is not one"
+                )
     if judge is None or (is_chat and isinstance(judge, str)):
         async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
             yield opened
         return
     weights: dict[str, Any] = {}
     if runs_model(judge):
-        configured = _nli_settings().model_dump()
-        weights = {name: getattr(options, name) or configured.get(name) for name in OF_WEIGHTS}
-        weights["on_notice"] = on_notice
+        weights = _nli_settings().model_dump()
+        weights |= {"device": options.device, "on_notice": on_notice}
     # It may load a model for minutes: Ctrl-C works meanwhile.
     prepared = (
         await in_thread(partial(load_judge, judge, **weights))
@@ -131,7 +129,7 @@ class _NLISettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dtype: Precision | None = None
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] | None = None
     revision: str | None = None
 
 
@@ -143,8 +141,6 @@ def _nli_settings() -> _NLISettings:
 
 
 _OF_CHAT = ("reasoning", "base_url", "prompts", "explain")
-OF_WEIGHTS = ("device", "dtype", "revision")
-"""The options of a judge whose model runs in this process."""
 
 
 def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--base-url") -> None:

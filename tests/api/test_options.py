@@ -30,7 +30,6 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
         {"batch_size": "big"},
         "batch_size must be a valid integer or be 'auto', not 'big'",
     ),
-    ("generate", {"images": "gif"}, "images must be 'jpeg', 'png' or 'video', not 'gif'"),
     ("report", {"judged_runs": ["old"], "on_notice": "x"}, "on_notice must be callable, not 'x'"),
 ]
 

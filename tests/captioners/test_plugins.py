@@ -89,7 +89,6 @@ def test_an_entry_of_the_catalogue_names_the_captioner_and_its_options(
         ("class Own:\n def __init__(self): raise OSError('no weights')", {}, "OSError: no weights"),
         ("class Own:\n def __init__(self, hub): pass", {}, "cannot be started: TypeError"),
         (PLUGIN, {"batch_size": 4}, "unexpected keyword argument 'batch_size'"),
-        (PLUGIN, {"images": "png"}, "unexpected keyword argument 'images'"),
         ("def Own():\n raise SystemExit(0)", {}, r"it called sys.exit\(0\)"),
         ("class Own:\n concurrency = 'all'\n caption = print", {}, "cannot be started: ValueError"),
         (
@@ -225,8 +224,6 @@ def test_whatever_a_captioner_raises_leaves_its_video_ungenerated(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"images": "png"}, 'the captioner "own" does not take images, which is for endpoints'),
-        ({"max_side": 64}, "max_side, which is for endpoints"),
         ({"device": "cpu"}, 'the captioner "own" does not take --device; set it on the object'),
         ({"batch_size": 4}, "--batch-size; set it on the object"),
     ],

@@ -441,13 +441,20 @@ FAMILIES = tuple(_MAKERS)
 
 
 def load(
-    hub: str | Path, name: str = "m", *, preset: str | None = None, **options: Any
+    hub: str | Path,
+    name: str = "m",
+    *,
+    preset: str | None = None,
+    dtype: str | None = None,
+    revision: str | None = None,
+    **options: Any,
 ) -> LoadedModel:
     """Load a model by the real path, on the processor unless `options` say otherwise."""
     entry = ModelEntry(
         name=name,
         reached="transformers",
         hub=str(hub),
-        options={} if preset is None else {"preset": preset},
+        revision=revision,
+        options={k: v for k, v in {"preset": preset, "dtype": dtype}.items() if v},
     )
     return load_model(entry, CaptionerOptions(**{"device": "cpu", **options}))
