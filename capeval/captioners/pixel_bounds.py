@@ -17,7 +17,7 @@ from capeval.errors import UsageError
 _SQUARE = 28 * 28
 _OMNI = "qwen2_5_omni_thinker"
 _FAMILIES = ("qwen2_vl", "qwen2_5_vl", _OMNI)
-# The processor uses this share of the tokens that it is told of.
+# The processor uses this share of the tokens that it is given.
 _USED = 0.9
 _VIDEO_TOKENS = 128_000
 # Tokens of the context that are left for a prompt; a longer one may need fewer frames.

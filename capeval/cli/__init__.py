@@ -1,4 +1,4 @@
-"""What people type; one file per command."""
+"""What users type; one file per command."""
 
 from capeval.cli.app import main
 

@@ -32,8 +32,8 @@ class ChatRequest:
 
     `messages` are `{"role", "content"}`, the content text or a list of parts; `max_tokens` counts
     the visible reply; `repeat` is sent as `seed`, `reasoning` as `reasoning_effort`, and `media` as
-    `media_io_kwargs`, which tells vLLM how to read a video. `required` are parameters that must not
-    be left off, and why.
+    `media_io_kwargs`, by which vLLM reads a video. `required` are parameters that must not be left
+    off, and why.
     """
 
     model: str

@@ -40,7 +40,7 @@ class Sums:
     ----------
     size : (samples,), the number of captions
     stretch : (samples,), what tau-c multiplies the mean sign by, that of all without a video too
-    score : (samples,), concordant less discordant pairs
+    score : (samples,), concordant minus discordant pairs
     untied_x, untied_y : (samples,), pairs that a side does not tie
     agreeing : (samples,), pairs that both sides order alike, or both tie
     ranks, scores : (samples, 3), the sums of xy, xx and yy of centred ranks and scores
@@ -394,7 +394,7 @@ def _products(x: Floats, y: Floats) -> Floats:
 
 
 def _stretch(x: Floats, y: Floats) -> Floats:
-    """Return n - 1 of n, times the smaller number of different scores of that number less 1."""
+    """Return n - 1 of n, times the smaller number of different scores of that number minus 1."""
     size = x.shape[-1]
     ordered = (np.sort(side, axis=-1) for side in (x, y))
     counts = (1.0 + np.count_nonzero(np.diff(side, axis=-1), axis=-1) for side in ordered)

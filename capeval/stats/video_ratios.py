@@ -16,8 +16,8 @@ from capeval.stats.resampling import percentiles, resample_counts
 from capeval.stats.values import Floats, Interval, Mask, Missing
 
 MANY_VIDEOS = 3_000
-"""With more videos, intervals of shares and of their changes have the ends of `ratio_ends` alone:
-they are as good, and 10,000 resamples would take seconds."""
+"""With more videos, intervals of shares have the ends of `share_ends` alone: they are as good, and
+10,000 resamples would take seconds."""
 
 # Values of resamples that differ by less are one value.
 _SLACK = 1e-12

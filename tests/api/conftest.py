@@ -1,4 +1,4 @@
-"""The library as people import it."""
+"""The library as users import it."""
 
 from __future__ import annotations
 

@@ -212,10 +212,10 @@ def test_labels_are_held_against_every_judged_run(tmp_path: Path) -> None:
         ("judge:f1", "recall"),
         ("judge:precision", "precision"),
     }
-    # By hand: recall of people 6/6, 3/6, 5/6, 2/6; of the judge 6, 3, 5, 2 and 3, 4, 3, 0 sixths.
-    people, judge = np.array([6, 3, 5, 2] * 2), np.array([6, 3, 5, 2, 3, 4, 3, 0])
+    # By hand, in sixths: human recall is 6, 3, 5, 2; the judge's is 6, 3, 5, 2 and 3, 4, 3, 0.
+    human, judge = np.array([6, 3, 5, 2] * 2), np.array([6, 3, 5, 2, 3, 4, 3, 0])
     of = value(result, metric="judge:recall", statistic="pearson", grouping="pooled")
-    assert of["value"] == pytest.approx(stats.pearsonr(judge, people).statistic, abs=1e-10)
+    assert of["value"] == pytest.approx(stats.pearsonr(judge, human).statistic, abs=1e-10)
     table = next(t for t in result["elements"]["tables"] if t["by"] == "all")
     # By hand, element by element.
     assert table["labels"] == ["entailment", "lack", "contradiction"]

@@ -43,13 +43,13 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, notices: bool
         patch.setattr(sys, "argv", ["capeval", *arguments])
         with pytest.raises(SystemExit) as end:
             main()
-    told = capsys.readouterr().err
-    assert end.value.code == 2, told
+    printed = capsys.readouterr().err
+    assert end.value.code == 2, printed
     assert files() == before
-    assert notices or told.count("\n") == 1, told
-    told = told.splitlines(keepends=True)[-1]
-    assert told.startswith("capeval: ")
-    return told.removeprefix("capeval: ").rstrip("\n")
+    assert notices or printed.count("\n") == 1, printed
+    printed = printed.splitlines(keepends=True)[-1]
+    assert printed.startswith("capeval: ")
+    return printed.removeprefix("capeval: ").rstrip("\n")
 
 
 ANNOTATIONS: dict[str, tuple[bytes, str]] = {
@@ -201,10 +201,10 @@ def test_unexpected_fault_is_ours_and_exits_1(
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"capeval: internal error (a bug in capeval): {described}")
-    assert told.endswith("report it with the log that --debug FILE writes of the same command\n")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"capeval: internal error (a bug in capeval): {described}")
+    assert printed.endswith("report it with the log that --debug FILE writes of the same command\n")
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_a_pipe_is_refused_and_not_waited_for(
     assert typed(Path(), *arguments).code == 0
     Path(pipe).unlink(missing_ok=True)
     os.mkfifo(pipe)
-    told = complaint(capsys, *command.split(), notices=True)
-    assert f"{pipe}: is not a regular file" in told
+    printed = complaint(capsys, *command.split(), notices=True)
+    assert f"{pipe}: is not a regular file" in printed
 
 
 @pytest.mark.parametrize(
@@ -235,5 +235,5 @@ def test_a_pipe_is_refused_and_not_waited_for(
 )
 def test_a_link_to_nothing_says_so(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("link").symlink_to("gone")
-    told = complaint(capsys, *command.split(), notices=True)
-    assert "link: is a link to gone, which does not exist" in told
+    printed = complaint(capsys, *command.split(), notices=True)
+    assert "link: is a link to gone, which does not exist" in printed

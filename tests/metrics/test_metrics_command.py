@@ -426,10 +426,10 @@ def test_a_correlation_leaves_out_captions_that_changed_after_they_were_measured
     captions.write_text(text.replace('"caption": "', '"caption": "Other. ', 1), "utf-8")
     human = ROOT / "annotations" / "sample" / "human.csv"
     run = ("correlate", "--human", human)
-    told = "sample_01 of sample-terse (another caption of this video was measured; run"
+    printed = "sample_01 of sample-terse (another caption of this video was measured; run"
     for metric in ((), ("--metric", "length=runs/sample-terse/metrics.jsonl")):
         done = typed(tmp_path, *run, *metric)
         assert done.code == 2
-        assert told in done.err
+        assert printed in done.err
     typed(tmp_path, "metrics", "sample-terse", "--metric", "length")
     assert typed(tmp_path, *run).code == 0

@@ -77,7 +77,7 @@ def test_first_line_is_a_sentence_to_paste_and_the_rest_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "printed"),
     [
         (
             {"value": -0.05, "low": -0.08, "high": 0.01, "p": 0.2},
@@ -87,8 +87,8 @@ def test_first_line_is_a_sentence_to_paste_and_the_rest_is_short() -> None:
         ({"value": 0.0001, "p": 0.9}, "B has the same F1 as A ("),
     ],
 )
-def test_headline_does_not_overstate(more: Any, told: str) -> None:
-    assert told in comparison_headline(comparison(**more))
+def test_headline_does_not_overstate(more: Any, printed: str) -> None:
+    assert printed in comparison_headline(comparison(**more))
 
 
 def test_headline_of_several_runs_names_the_best_and_the_next() -> None:
@@ -150,7 +150,7 @@ def of_few_videos(found: Comparison) -> Comparison:
 @pytest.mark.parametrize("form", ["table", "markdown", "latex"])
 def test_a_table_without_some_interval_says_why(form: Format) -> None:
     # In LaTeX not as a comment: who reads the paper must see it.
-    def told(found: Comparison) -> int:
+    def printed(found: Comparison) -> int:
         lines = shown(found, form=form).replace("{[}--]", "[–]").replace("\\", "").splitlines()
         return sum(
             "[–]: no interval, fewer than 8 videos" in line
@@ -158,8 +158,8 @@ def test_a_table_without_some_interval_says_why(form: Format) -> None:
             if not line.startswith("%")
         )
 
-    assert told(comparison()) == 0
-    assert told(of_few_videos(comparison())) == 1
+    assert printed(comparison()) == 0
+    assert printed(of_few_videos(comparison())) == 1
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "latex"])
@@ -215,8 +215,8 @@ def test_tables_of_a_paper_are_laid_out_for_its_text() -> None:
 @pytest.mark.parametrize("found", [example(), wordy(comparison()), matrix("low", "high", "same")])
 def test_tables_of_a_paper_fit_its_text(tmp_path: Path, found: Comparison | Matrix) -> None:
     body = shown(found, form="latex", power=not isinstance(found, Matrix))
-    told = typeset(tmp_path, body)
-    assert "Overfull \\hbox" not in told
+    printed = typeset(tmp_path, body)
+    assert "Overfull \\hbox" not in printed
 
 
 def test_what_is_not_comparable_is_marked_in_every_table() -> None:

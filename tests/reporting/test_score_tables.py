@@ -1,4 +1,4 @@
-"""What people see, held against golden files.
+"""What users see, compared with golden files.
 
 `CAPEVAL_GOLDEN=1 pytest tests/reporting` writes them anew; look at the difference.
 """

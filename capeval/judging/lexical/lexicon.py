@@ -45,8 +45,8 @@ def _colours() -> dict[str, int]:
 
 
 def _actors() -> dict[str, int]:
-    people = (("male", 1), ("female", 2), ("either", 3))
-    found = {word: bits for section, bits in people for word in _words(section)}
+    genders = (("male", 1), ("female", 2), ("either", 3))
+    found = {word: bits for section, bits in genders for word in _words(section)}
     found |= {word: 1 << place for place, word in enumerate(_words("other actors"), 2)}
     # Animals and ships may be called "he" or "she".
     others = sum(bits for bits in found.values() if bits > 3)

@@ -55,7 +55,7 @@ class Scale:
 
 
 def px(coordinate: float) -> str:
-    """Return a coordinate with at most one decimal, which no eye tells from more.
+    """Return a coordinate with at most one decimal, more than which cannot be seen.
 
     >>> px(12.345), px(12.0)
     ('12.3', '12')

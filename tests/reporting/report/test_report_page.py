@@ -1,4 +1,4 @@
-"""What stands in the file of a report, whoever reads it."""
+"""The content of the file of a report."""
 
 from __future__ import annotations
 
