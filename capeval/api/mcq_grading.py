@@ -275,6 +275,7 @@ async def open_grading(
         max_cost=o.max_cost,
         on_notice=on_notice,
         timeout=o.timeout,
+        service_tier=o.service_tier,
         max_concurrency=o.max_concurrency,
     ) as asker:
         yield GradingSession(o, asker, on_notice)

@@ -62,6 +62,7 @@ async def open_chat(
         cache=o.cache,
         max_cost=o.max_cost,
         timeout=o.timeout,
+        service_tier=o.service_tier,
         max_concurrency=o.max_concurrency,
     )
     model, reason = o.judge, ""

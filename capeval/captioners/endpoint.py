@@ -156,6 +156,7 @@ async def open_endpoint(
         on_notice=on_notice,
         key_help=key_help,
         timeout=options.timeout,
+        service_tier=options.service_tier,
         patience=max(300.0, 2 * options.timeout),
         max_concurrency=options.max_concurrency,
     ) as asker:

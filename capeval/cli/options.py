@@ -43,7 +43,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
             str,
             typer.Option(
                 metavar="SHARE",
-                help="Accepted failures: a number, or a share such as 1%. By default 0.",
+                help="Accept so many failures: 3, or 1%.",
                 show_default=False,
                 rich_help_panel=LIMITS,
             ),

@@ -199,6 +199,7 @@ async def open_chat_model(
         max_cost=options.max_cost,
         on_notice=on_notice,
         timeout=options.timeout,
+        service_tier=options.service_tier,
         # For a second attempt after one that took all its time.
         patience=max(300.0, 2 * options.timeout),
         max_concurrency=options.max_concurrency,

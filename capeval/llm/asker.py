@@ -167,7 +167,7 @@ class Asker:
                     self._preflights[model, effort] = refusal
                 else:
                     self._preflights[model, effort] = None
-                    self.meter.paid(model, reply.usage)
+                    self.meter.paid(model, reply)
         if (refused := self._preflights[model, effort]) is not None:
             raise refused
 
@@ -203,6 +203,7 @@ async def open_asker(
     offline: bool = False,
     cache: str | Path | None = None,
     max_cost: float | None = None,
+    service_tier: str | None = None,
     on_notice: Callable[[str], None],
     **settings: Any,
 ) -> AsyncIterator[Asker]:
@@ -211,13 +212,15 @@ async def open_asker(
     `client` replaces the connection, and `offline` leaves it out; `settings` are those of
     `OpenAIChatClient`. Raises `InputError` where the user's prices are not right.
     """
-    meter = Meter(prices=read_prices(CONFIG), cap=max_cost)
+    meter = Meter(prices=read_prices(CONFIG), cap=max_cost, tier=service_tier)
     replies = ReplyCache(cache, on_notice=on_notice)
     try:
         if client is not None or offline:
             yield Asker(client, replies, base_url=base_url, meter=meter)
             return
-        async with OpenAIChatClient(base_url, key, on_notice=on_notice, **settings) as endpoint:
+        async with OpenAIChatClient(
+            base_url, key, service_tier=service_tier, on_notice=on_notice, **settings
+        ) as endpoint:
             yield Asker(
                 endpoint, replies, base_url=base_url, meter=meter, preflight=endpoint.preflight
             )

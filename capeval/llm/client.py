@@ -45,6 +45,9 @@ FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
 # Seconds: an endpoint that recovers is used again within this time.
 LONGEST_WAIT = 30.0
+# Seconds for one call and for all its attempts in a slow tier of service, which OpenAI advises to
+# give 15 minutes.
+SLOW_TIMEOUT, SLOW_PATIENCE = 900.0, 3600.0
 
 PREFLIGHT_ATTEMPTS = 3
 PREFLIGHT = (
@@ -65,7 +68,8 @@ class OpenAIChatClient:
     unintended address; `key_help` is the advice if the endpoint requires a key.
     `timeout` limits one attempt, in seconds; no attempt begins `patience` after the first.
     `attempts` counts failures other than throttling, which is waited out for as long as patience
-    lasts. `on_notice` is called with one line for each finding about the endpoint.
+    lasts. A `service_tier` such as "flex" answers slowly, and gets more time. `on_notice` is called
+    with one line for each finding about the endpoint.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class OpenAIChatClient:
         max_concurrency: int = 64,
         attempts: int = 6,
         patience: float = 300.0,
+        service_tier: str | None = None,
         on_notice: Callable[[str], None] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -88,7 +93,10 @@ class OpenAIChatClient:
         # A token can be in the place of the user (https://TOKEN@host).
         login, query = self._endpoint.login or (), self._endpoint.query
         remember_secrets((self._key, *login, *query.values()))
+        if service_tier is not None:
+            timeout, patience = max(timeout, SLOW_TIMEOUT), max(patience, SLOW_PATIENCE)
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
+        self._tier = service_tier
         self._notify = on_notice or (lambda _: None)
         # By model and effort: what a model takes may depend on how much it reasons.
         self._plans: dict[tuple[str, str | None], RequestPlan] = {}
@@ -197,7 +205,8 @@ class OpenAIChatClient:
 
         def is_over(state: RetryCallState) -> bool:
             nonlocal failures
-            failures += not getattr(failure_of(state), "throttled", False)
+            failure = failure_of(state)
+            failures += not (isinstance(failure, CallFailed) and failure.is_busy)
             return failures >= attempts or seconds_spent(state) >= patience
 
         return AsyncRetrying(
@@ -266,7 +275,7 @@ class OpenAIChatClient:
             for name, why in request.required.items():
                 if name in plan.refused:
                     raise RequestRefused(f"{request.model} does not take {name}: {why}")
-            body = body_of(request, plan)
+            body = body_of(request, plan, self._tier)
             # Captions can contain an unpaired surrogate, which no endpoint can read.
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             try:

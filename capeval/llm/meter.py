@@ -19,14 +19,18 @@ TOKENS_PER_IMAGE = 1000
 class Meter:
     """Counts tokens and US dollars of real calls, and calls that the cache answered.
 
-    `prices` are the user's own. With a `cap` in US dollars, no call is admitted that would pass
-    it, by the mean cost of the calls before.
+    `prices` are the user's own; `tier` is the service tier that is asked for. With a `cap` in US
+    dollars, no call is admitted that would pass it, by the mean cost of the calls before.
     """
 
     def __init__(
-        self, *, prices: Mapping[str, Price] | None = None, cap: float | None = None
+        self,
+        *,
+        prices: Mapping[str, Price] | None = None,
+        cap: float | None = None,
+        tier: str | None = None,
     ) -> None:
-        self.cap = cap
+        self.cap, self.tier = cap, tier
         self.spent = 0.0
         self.usage = Usage()
         self.cached_calls = 0
@@ -44,11 +48,11 @@ class Meter:
 
     def unused(self) -> Meter:
         """Return a meter with the same prices that has counted nothing."""
-        return Meter(prices=self._prices, cap=self.cap)
+        return Meter(prices=self._prices, cap=self.cap, tier=self.tier)
 
     def price(self, model: str) -> Price | None:
-        """Return the price of a model, or None where it is not known."""
-        return price_of(model, self._prices)
+        """Return the expected price of a model, or None where it is not known."""
+        return price_of(model, self._prices, self.tier)
 
     @asynccontextmanager
     async def admit(self, request: ChatRequest) -> AsyncIterator[Callable[[ChatReply], None]]:
@@ -70,7 +74,7 @@ class Meter:
                         "output_tokens": usage.output_tokens or len(reply.text) // 4 + 1,
                     }
                 )
-            self.paid(request.model, reply.usage, billed=usage)
+            self.paid(request.model, reply, billed=usage)
 
         try:
             yield paid
@@ -110,12 +114,15 @@ class Meter:
         """Count a call that the cache answered."""
         self.cached_calls += usage.calls or 1
 
-    def paid(self, model: str, usage: Usage, *, billed: Usage | None = None) -> None:
-        """Count a real call; `billed` are its tokens where the endpoint reported none."""
-        self.usage = self.usage + usage
-        price = self.price(model)
+    def paid(self, model: str, reply: ChatReply, *, billed: Usage | None = None) -> None:
+        """Count a real call, billed by the tier that the reply names.
+
+        `billed` are its tokens where the endpoint reported none.
+        """
+        self.usage = self.usage + reply.usage
+        price = price_of(model, self._prices, reply.tier)
         if price is not None:
-            self.spent += price.cost(billed or usage)
+            self.spent += price.cost(billed or reply.usage)
 
 
 def _input_tokens(request: ChatRequest) -> int:

@@ -74,7 +74,8 @@ class ChatRequest:
 class ChatReply:
     """What a model answered.
 
-    `model` is the snapshot as the endpoint names it; `finish_reason` is "refusal" where the
+    `model` is the snapshot as the endpoint names it, `tier` the service tier that it billed;
+    `finish_reason` is "refusal" where the
     endpoint put the text into its refusal field; `left_off` names the parameters of the request
     that the endpoint does not take.
     """
@@ -86,6 +87,7 @@ class ChatReply:
     usage: Usage
     cached: bool = False
     left_off: tuple[str, ...] = ()
+    tier: str | None = None
 
 
 def described(request: ChatRequest) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from capeval.errors import (
     EndpointDown,
@@ -109,6 +110,33 @@ async def test_an_overloaded_endpoint_gets_fewer_calls(
     async with LoopbackServer(acts=[failure(status)]) as server, client_of(server.url) as client:
         await client.complete(ask_for())
         assert client.limiter.limit == limit
+
+
+NO_MACHINE = {"error": {"code": "resource_unavailable", "message": "No resources for flex."}}
+
+
+async def test_a_slow_tier_is_asked_until_a_machine_is_free(
+    client_of: Clients, ask_for: Requests, naps: Naps
+) -> None:
+    acts: list[Any] = [web.json_response(NO_MACHINE, status=429) for _ in range(8)]
+    answer = completion("fine") | {"service_tier": "flex"}
+    server = LoopbackServer(acts=[*acts, answer])
+    async with server, client_of(server.url, service_tier="flex", timeout=1.0) as client:
+        reply = await client.complete(ask_for())
+        assert client.limiter.limit == 64
+    assert (reply.text, reply.tier) == ("fine", "flex")
+    assert [request["service_tier"] for request in server.requests] == ["flex"] * 9
+    assert len(naps.seconds) == 8
+
+
+async def test_a_tier_that_a_model_does_not_have_stops_the_run(
+    client_of: Clients, ask_for: Requests
+) -> None:
+    error = {"message": "Invalid service_tier argument", "param": "service_tier"}
+    server = LoopbackServer(lambda _: web.json_response({"error": error}, status=400))
+    async with server, client_of(server.url, service_tier="flex") as client:
+        with pytest.raises(EndpointRefused, match="service_tier"):
+            await client.preflight("m")
 
 
 async def test_after_twenty_lost_calls_in_a_row_the_endpoint_is_down(
