@@ -40,8 +40,8 @@ def compare(o: CompareOptions) -> Comparison | Matrix:
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
     if o.out is not None:
-        check_json(Path(o.out))
         check_output(Path(o.out), files_behind(loaded.values()))
+        check_json(Path(o.out))
     resamples = RESAMPLES if o.resamples is None else o.resamples
     found = compare_judged(loaded, resamples=resamples, seed=o.seed, anyway=o.allow_mismatch)
     outcomes = apply_gates(found, gates, coverage)

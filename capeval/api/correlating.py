@@ -81,8 +81,8 @@ def correlate(o: CorrelateOptions) -> Correlations:
         all_runs = not named and not o.metric_columns
         annotations = known if isinstance(known, str) else None
         read = files_read([path for _, path in named], annotations, folder if all_runs else None)
-        check_json(Path(o.out))
         check_output(Path(o.out), [o.human, *read])
+        check_json(Path(o.out))
     found = correlate_files(request, settings, o.progress)
     if o.out is not None:
         write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")

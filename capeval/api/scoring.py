@@ -41,8 +41,8 @@ def score_run(o: ScoreOptions) -> JudgedRun:
     )
     if o.out is not None:
         inputs = [*files_behind([judged]), *([find_metric(o.labels, runs)] if o.labels else [])]
-        check_json(Path(o.out), *(SUFFIXES if o.layout is None else ()))
         check_output(Path(o.out), inputs, own="scores.json")
+        check_json(Path(o.out), *(SUFFIXES if o.layout is None else ()))
     if o.labels is not None:
         judged = with_labels(
             judged,

@@ -114,7 +114,8 @@ def test_run_knows_its_annotations_and_a_judge_its_run_from_within() -> None:
 
 def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> None:
     done = score("mine", "--out", "deep/scores.json")
-    assert (done.code, done.err) == (0, UNFINISHED)
+    assert done.code == 0
+    assert done.lines == ["deep/scores.json: the scores of 2 videos", *UNFINISHED.splitlines()]
     assert done.out.startswith("mine: F1 ")
     assert " over 2 of 3 videos (scored 2/3), judged by " in done.out.splitlines()[0]
     assert "mine: captioned 3/3, scored 2/3" in done.out
