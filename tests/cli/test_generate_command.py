@@ -16,7 +16,7 @@ from capeval.captioners.catalogue import read_catalogue
 from capeval.cli import main
 from capeval.files.packaged import sample_folder
 from tests.cli_runs import environment, process
-from tests.server import LoopbackServer, completion, failure, refusing, unauthorized
+from tests.server import LoopbackServer, completion, failure
 from tests.typed import Said, typed
 
 INDEXES = [f"sample_{n:02}" for n in range(1, 11)]
@@ -87,20 +87,6 @@ async def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
     assert (found["run"], found["asked"], found["captioned"], found["new"]) == ("m", 2, 2, 2)
     assert found["usage"]["output_tokens"] == 80
     assert set(frames_of(server)) <= set(range(8, 21))
-
-
-async def test_settings_are_not_mixed_in_one_run(tmp_path: Path) -> None:
-    async with LoopbackServer(describe) as server:
-        base = ("generate", "--model", "m", "--base-url", server.url, "--limit", "1")
-        await here(tmp_path, *base, "--frames", "4")
-        before = (tmp_path / "runs" / "m" / "captions.jsonl").read_bytes()
-        made = await here(tmp_path, *base, "--frames", "8")
-        other = await here(tmp_path, *base, "--frames", "8", "--run", "m8")
-    assert (made.code, other.code) == (2, 0)
-    said = made.err.splitlines()[-1]
-    assert said.startswith("capeval: runs/m: was generated with other settings")
-    assert 'frames "4" (now "8")' in said
-    assert (tmp_path / "runs" / "m" / "captions.jsonl").read_bytes() == before
 
 
 async def test_shards_at_once_make_what_one_process_makes(tmp_path: Path) -> None:
@@ -197,13 +183,6 @@ def test_a_mistake_is_one_line(
     assert not list(tmp_path.glob("runs/*/captions.jsonl"))
 
 
-async def test_a_refused_key_is_one_line(tmp_path: Path) -> None:
-    async with LoopbackServer(lambda _: unauthorized()) as server:
-        made = await here(tmp_path, "generate", "--model", "m", "--base-url", server.url, "-q")
-    assert (made.code, len(made.err.splitlines())) == (2, 1)
-    assert "needs a key" in made.err
-
-
 async def test_a_server_of_other_models_says_which(tmp_path: Path) -> None:
     async with LoopbackServer(describe, models=["other-vlm", "third"]) as server:
         known = await here(tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url)
@@ -241,16 +220,6 @@ async def test_an_endpoint_gets_the_temperature_and_the_prompt_that_are_typed(
     assert body["messages"][-1]["content"][-1] == {"type": "text", "text": "Say <what> happens."}
     # The first clip of the sample: 7 s.
     assert frames_of(server)[-1] == 14
-
-
-async def test_an_endpoint_without_temperature_is_negotiated_with(tmp_path: Path) -> None:
-    async with LoopbackServer(refusing("temperature", "seed", answer=describe)) as server:
-        made = await here(
-            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--limit", "2"
-        )
-    assert made.code == 0
-    (line, _) = lines(tmp_path / "runs" / "m" / "captions.jsonl")
-    assert line["details"]["left_off"] == ["temperature", "seed"]
 
 
 async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:

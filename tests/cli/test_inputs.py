@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -52,76 +51,6 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, notices: bool
     return told.removeprefix("capeval: ").rstrip("\n")
 
 
-ANNOTATIONS: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "bad: is empty"),
-    "broken": (b'[\n{"index": }]', "bad: line 2: broken JSON at column 11 (Expecting value)"),
-    "unknown type": (
-        GOOD.replace("action", "acton").encode(),
-        (
-            "bad: entry 1: index \"v\": events.1.visual_elements.1.type: Input should be 'camera', "
-            "'scene', 'action' or 'attribute', not \"acton\""
-        ),
-    ),
-    "weight": (
-        GOOD.replace(": 3", ": true").encode(),
-        (
-            'bad: entry 1: index "v": events.1.visual_elements.1.weight: '
-            "must be the integer 1, 2 or 3, not true"
-        ),
-    ),
-    "twice": (
-        GOOD.replace('"w"', '"v"').encode(),
-        'bad: entry 2: index "v": index: is duplicated (see entry 1)',
-    ),
-    "no events": (
-        b'{"index": "v", "events": []}',
-        'bad: line 1: index "v": events: needs at least 1, and has 0',
-    ),
-    "deep": (b"[" * 100_000, "bad: line 1: is nested too deeply"),
-}
-CAPTIONS: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "bad: is empty"),
-    "null": (
-        b'{"index": "v", "caption": null}',
-        'bad: line 1: index "v": caption: Input should be a valid string, not null',
-    ),
-    "number": (
-        b'{"v": 5}',
-        'bad: entry 1: index "v": caption: Input should be a valid string, not 5',
-    ),
-    "unknown": (
-        CAPTION.encode() + CAPTION.replace('"v"', '"vv"').encode(),
-        (
-            'bad: index "vv": index: is unknown to the annotations; '
-            "correct it, or skip such captions with --ignore-unknown"
-        ),
-    ),
-    "control characters": (
-        b'{"\\u001b[2J\\n": "A dog."}',
-        (
-            r'bad: no caption is known to the annotations (captions: "\u001b[2J\n"…; '
-            'annotations: "v"…); name the matching --annotations'
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", ANNOTATIONS)
-def test_bad_annotations_end_in_one_line(case: str, capsys: pytest.CaptureFixture[str]) -> None:
-    data, message = ANNOTATIONS[case]
-    Path("bad").write_bytes(data)
-    arguments = ("judge", "good.jsonl", "--annotations", "bad", "--judge", "lexical")
-    assert complaint(capsys, *arguments) == message
-
-
-@pytest.mark.parametrize("case", CAPTIONS)
-def test_bad_captions_end_in_one_line(case: str, capsys: pytest.CaptureFixture[str]) -> None:
-    data, message = CAPTIONS[case]
-    Path("bad").write_bytes(data)
-    arguments = ("judge", "bad", "--annotations", "good.json", "--judge", "lexical")
-    assert complaint(capsys, *arguments) == message
-
-
 def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) -> None:
     Path("bad").write_text('{"v": 5}')
     arguments = ("judge", "good.jsonl", "bad", "--annotations", "good.json", "--judge", "lexical")
@@ -165,24 +94,6 @@ def test_bad_usage_ends_in_one_line(
     arguments: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert message in complaint(capsys, *arguments.split())
-
-
-def test_real_process_tells_one_line_and_writes_nothing() -> None:
-    before = files()
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["capeval", "judge", "good.jsonl", "--annotations", "none", "--judge", "lexical", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    lines = done.stderr.splitlines()
-    assert lines[-1] == "capeval: none: does not exist"
-    assert sum(line.startswith("capeval: ") for line in lines) == 1
-    assert files() == before
 
 
 @pytest.mark.parametrize("case", ERRORS)

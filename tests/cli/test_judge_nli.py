@@ -174,24 +174,6 @@ def test_a_caption_that_fails_is_unscored_and_judged_by_the_next_run(
     assert (judged(place) / "judgments.jsonl").read_bytes() == resumed
 
 
-def test_a_checkpoint_that_cannot_be_loaded_stops_the_run_in_one_line(
-    place: Path, models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fill(place, 4)
-    own = place / "own"
-    shutil.copytree(models / "deberta", own)
-    weights = load_file(own / "model.safetensors")
-    kept = {name: value for name, value in weights.items() if "classifier" not in name}
-    save_file(kept, own / "model.safetensors", metadata={"format": "pt"})
-    assert run(monkeypatch, *JUDGING, "--judge", "nli:own") == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.splitlines()[-1] == (
-        "capeval: own: its checkpoint lacks 2 tensors, such as classifier.bias"
-    )
-    assert not list(place.glob("runs/*/nli*"))
-
-
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
@@ -236,14 +218,3 @@ def test_wrong_settings_end_in_one_line(
     assert run(monkeypatch, "judge", "sample", "--judge", "nli:models/deberta") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"capeval: {message}")
-
-
-def test_it_is_listed(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, "judges") == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "without an API." in shown
-    assert run(monkeypatch, "judges", "nli") == 0
-    assert "A model of natural-language inference" in capsys.readouterr().out
-    assert capeval.judges("nli").judges[0].kind == "installed"

@@ -108,60 +108,6 @@ def test_named_runs_are_the_only_ones_and_none_twice(typed: Typed, typed_path: s
     assert names(typed, typed_path, "here", "runs/here/judge") == ["mine", "here"]
 
 
-# What is replaced in a file of the run `bad`, and what is told of it.
-VERDICTS = "judgments.jsonl"
-REPLACED: dict[str, tuple[str, str, str, str]] = {
-    "verdict doubled": (VERDICTS, '"index": "a"', '"index": "b", "index": "a"', "is duplicated"),
-    "verdict extra": (
-        VERDICTS,
-        '"status"',
-        '"extra": 1, "status"',
-        "extra: Extra inputs are not permitted",
-    ),
-    "verdict NaN": (VERDICTS, '"usage": {}', '"usage": NaN', "NaN is not a number"),
-    "verdict cut": (VERDICTS, '{"index": "b"', '{\n{"index": "b"', "line 2: broken JSON"),
-    "verdict label": (VERDICTS, '"entailment"', '"entails"', "Input should be 'entailment'"),
-    "verdict of others": (VERDICTS, '"gpt-4o"', '"other"', "mixes verdicts of 2 judges"),
-}
-
-
-def damage(name: str) -> tuple[str, str]:
-    """Damage the run `bad` in a way; return what is told and where."""
-    judge = Path("runs/bad/judge")
-    if name in REPLACED:
-        file, old, new, told = REPLACED[name]
-        text = (judge / file).read_text()
-        assert old in text
-        (judge / file).write_text(text.replace(old, new, 1))
-        return told, str(judge / file)
-    assert name == "no annotations"
-    Path("runs/bad/manifest.json").write_text('{"annotations": {"path": "gone.json"}}')
-    return "name them with --annotations", str(judge)
-
-
-DAMAGES = [*REPLACED, "no annotations"]
-
-
-@pytest.mark.parametrize("name", DAMAGES)
-def test_what_cannot_be_shown_right_is_left_out_and_the_rest_goes_on(
-    typed: Typed, name: str
-) -> None:
-    make_run("bad", GOOD)
-    make_run("fair", FAIR)
-    told, where = damage(name)
-    code, out, err = typed()
-    assert code == 3
-    assert "fair" in out
-    assert "bad" not in out
-    (line,) = err.splitlines()
-    assert line.startswith(f"left out: {where}: ")
-    assert told in line
-    # Named, it is what was asked for.
-    code, out, err = typed("bad")
-    assert (code, out) == (2, "")
-    assert told in err
-
-
 def test_annotations_that_moved_can_be_named(typed: Typed) -> None:
     make_run("mine", GOOD)
     Path("a.json").rename("b.json")
@@ -257,17 +203,6 @@ def test_out_writes_what_would_be_printed(typed: Typed, suffix: str, form: str) 
     assert "LLaVA-OV-72B" in text
     if form != "table":
         assert typed("--published", "--format", form)[1] == text
-
-
-@pytest.mark.parametrize("out", ["runs/mine/judge/judgments.jsonl", "a.json", "other.json"])
-def test_out_never_overwrites_what_is_read(typed: Typed, out: str) -> None:
-    make_run("mine", GOOD)
-    Path("other.json").write_bytes(Path("a.json").read_bytes())
-    before = Path(out).read_bytes()
-    code, shown, err = typed("--annotations", "other.json", "--out", out)
-    assert (code, shown, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"capeval: --out: {out} ")
-    assert Path(out).read_bytes() == before
 
 
 def test_hostile_names_stay_text_in_every_format(typed: Typed) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -53,14 +52,6 @@ def test_what_is_no_metric_is_told_for_what_it_is(folder: Path, source: str) -> 
     assert (done.code, done.out) == (2, "")
     assert SOURCES[source] in done.err
     assert done.err.count("\n") == 1
-
-
-def test_a_folder_without_runs_says_what_to_do_first(folder: Path) -> None:
-    shutil.rmtree(folder / "runs")
-    done = typed(folder, *CORRELATE)
-    assert done.err.startswith(
-        "capeval: runs: contains no judged run; run `capeval judge` first (without a name it "
-    )
 
 
 @pytest.mark.parametrize(
