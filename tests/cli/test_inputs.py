@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from capeval.cli import main
 from tests.files.making import record
 from tests.hostile import ERRORS
-from tests.typed import typed
+from tests.typed import here
 
 GOOD = json.dumps([record("v"), record("w")])
 CAPTION = '{"index": "v", "caption": "A dog runs."}\n'
@@ -32,29 +30,23 @@ def files() -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
-def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, notices: bool = False) -> str:
+def complaint(*arguments: str, notices: bool = False) -> str:
     """Return the line on stderr of a command that ends with exit code 2 and writes nothing.
 
     It is the only one, unless there may be `notices` before it.
     """
     before = files()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["capeval", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-    told = capsys.readouterr().err
-    assert end.value.code == 2, told
-    assert files() == before
-    assert notices or told.count("\n") == 1, told
-    told = told.splitlines(keepends=True)[-1]
-    assert told.startswith("capeval: ")
-    return told.removeprefix("capeval: ").rstrip("\n")
+    done = here(*arguments)
+    assert (done.code, files()) == (2, before), done
+    assert notices or len(done.lines) == 1, done
+    assert done.lines[-1].startswith("capeval: ")
+    return done.lines[-1].removeprefix("capeval: ")
 
 
-def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_file_among_good_ones_stops_all() -> None:
     Path("bad").write_text('{"v": 5}')
     arguments = ("judge", "good.jsonl", "bad", "--annotations", "good.json", "--judge", "lexical")
-    assert complaint(capsys, *arguments).startswith('bad: entry 1: index "v": caption')
+    assert complaint(*arguments).startswith('bad: entry 1: index "v": caption')
 
 
 @pytest.mark.parametrize(
@@ -90,32 +82,24 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("score . --annotations good.json", "it has no verdicts"),
     ],
 )
-def test_bad_usage_ends_in_one_line(
-    arguments: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert message in complaint(capsys, *arguments.split())
+def test_bad_usage_ends_in_one_line(arguments: str, message: str) -> None:
+    assert message in complaint(*arguments.split())
 
 
 @pytest.mark.parametrize("case", ERRORS)
-def test_unexpected_fault_is_ours_and_exits_1(
-    case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unexpected_fault_is_ours_and_exits_1(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     error, described = ERRORS[case]
 
     def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr("capeval.api.scoring.score_run", fail)
-    monkeypatch.setattr(
-        sys, "argv", ["capeval", "score", "good.jsonl", "--annotations", "good.json"]
+    done = here("score", "good.jsonl", "--annotations", "good.json")
+    assert (done.code, len(done.lines)) == (1, 1)
+    assert done.err.startswith(f"capeval: internal error (a bug in capeval): {described}")
+    assert done.err.endswith(
+        "report it with the log that --debug FILE writes of the same command\n"
     )
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"capeval: internal error (a bug in capeval): {described}")
-    assert told.endswith("report it with the log that --debug FILE writes of the same command\n")
-    assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -125,14 +109,12 @@ def test_unexpected_fault_is_ours_and_exits_1(
         ("frames pipe", "pipe"),
     ],
 )
-def test_a_pipe_is_refused_and_not_waited_for(
-    command: str, pipe: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_is_refused_and_not_waited_for(command: str, pipe: str) -> None:
     arguments = ["judge", "good.jsonl", "--annotations", "good.json", "--judge", "lexical", "-q"]
-    assert typed(Path(), *arguments).code == 0
+    assert here(*arguments).code == 0
     Path(pipe).unlink(missing_ok=True)
     os.mkfifo(pipe)
-    told = complaint(capsys, *command.split(), notices=True)
+    told = complaint(*command.split(), notices=True)
     assert f"{pipe}: is not a regular file" in told
 
 
@@ -144,7 +126,7 @@ def test_a_pipe_is_refused_and_not_waited_for(
         "generate --model gpt-4o --videos link",
     ],
 )
-def test_a_link_to_nothing_says_so(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_link_to_nothing_says_so(command: str) -> None:
     Path("link").symlink_to("gone")
-    told = complaint(capsys, *command.split(), notices=True)
+    told = complaint(*command.split(), notices=True)
     assert "link: is a link to gone, which does not exist" in told

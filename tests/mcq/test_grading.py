@@ -16,9 +16,9 @@ from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.mcq.grades import Grades
 from capeval.mcq.strategies import STRATEGIES
-from tests.judged_runs import capeval as typed
 from tests.judged_runs import make_run, write_annotations
 from tests.mcq.graded_files import line, write
+from tests.typed import here
 
 FAILURE = "Failed to obtain answer via API."
 
@@ -443,7 +443,7 @@ def test_grades_name_the_model_that_replied(tmp_path: Path) -> None:
 
 
 def test_f1_of_the_same_models_captions_is_beside_each_skill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     write_annotations(tmp_path / "a.json")
@@ -462,7 +462,7 @@ def test_f1_of_the_same_models_captions_is_beside_each_skill(
     f1 = {name: of["value"] for name, of in found.captioning["f1"].items()}
     assert f1 == {name: of["f1"]["value"] for name, of in overall.items()}
     assert set(f1) == {"all", "camera", "scene", "action", "attribute"}
-    code, out, _ = typed(monkeypatch, capsys, "mcq", "grade", "r.jsonl", "--cap-run", "my-model")
+    code, out, _ = here("mcq", "grade", "r.jsonl", "--cap-run", "my-model")
     assert code == 0
     assert "TUNA-CAP F1" in out
     for skill, kind in zip(skills, ("camera", "scene", "action", "attribute"), strict=True):
