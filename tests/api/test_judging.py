@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import capeval
-from capeval.errors import BudgetReached, EndpointRefused, InputError, RunLocked, UsageError
+from capeval.errors import BudgetReached, EndpointRefused, InputError, RunLocked
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.runs.engine import Status
@@ -99,28 +99,6 @@ def test_a_busy_run_is_refused(client: ScriptedClient) -> None:
     with RunFolder(Path("runs/mine")).locked(), pytest.raises(RunLocked):
         judge(client, run="mine")
     assert client.requests == []
-
-
-@pytest.mark.parametrize(
-    ("given", "error"),
-    [
-        (({"V9": "x"}, videos()), InputError),
-        (({"V0": 3}, videos()), InputError),
-        (({"V0": "x"}, "no-such-file.json"), InputError),
-        (("no-such-run",), InputError),
-        (("captions.json",), InputError),
-    ],
-)
-def test_bad_input_is_told(given: Any, error: type[Exception], client: ScriptedClient) -> None:
-    with pytest.raises(error) as caught:
-        judge(client, *given)
-    assert "\n" not in str(caught.value)
-    assert client.requests == []
-
-
-def test_without_a_judge_there_is_no_score() -> None:
-    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
-        capeval.judge(captions(), videos())
 
 
 def test_a_refused_key_is_raised_and_what_is_done_is_kept() -> None:
