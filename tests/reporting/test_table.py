@@ -158,4 +158,6 @@ def test_a_shortened_page_says_how_many_rows_are_left_out() -> None:
     table = Table("t", columns("a"), [[str(n)] * 1 for n in range(30)], note="Read.")
     (short,) = Page([table]).shortened(25).tables
     assert (len(short.rows), short.note) == (25, "Read. 5 more rows: --full")
+    (one,) = Page([table]).shortened(29).tables
+    assert one.note == "Read. 1 more row: --full"
     assert Page([table]).shortened(30).tables == [table]
