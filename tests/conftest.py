@@ -16,6 +16,8 @@ from tests.browser import running
 
 # No test downloads a model; huggingface_hub would try each of its files for half a minute.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Tables are as wide as a test says, whatever terminal the tests are started in.
+os.environ["COLUMNS"] = "120"
 # Tests run on all cores already; more threads in each would wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.server import completion, failure, quota, rate_limited, unauthorized, unknown_model
+from tests.server import completion, failure, quota, unauthorized, unknown_model
 
-__all__ = ["MOOD_FILE", "answer", "flaky", "hostile", "is_preflight", "moody", "reply_to"]
+__all__ = ["MOOD_FILE", "answer", "flaky", "is_preflight", "moody", "reply_to"]
 
 MOOD_FILE = "CAPEVAL_TEST_MOOD"
 """Names the variable that names the JSON file of `moody`."""
@@ -40,7 +40,6 @@ _STOP = frozenset(
 )
 
 Element = tuple[str, str]
-Part = tuple[str, Sequence[Element]]
 
 
 def is_preflight(request: dict[str, Any]) -> bool:
@@ -67,40 +66,6 @@ def flaky(request: dict[str, Any]) -> dict[str, Any]:
     return _completion(request, text)
 
 
-def hostile(request: dict[str, Any]) -> dict[str, Any]:
-    """Answer each prompt wrongly at first, in a reply that says so or a call that failed."""
-    prompt = _prompt(request)
-    if is_preflight(request) or len(request["messages"]) > 1 or prompt in _failed:
-        return answer(request)
-    right = _right(request)
-    wrong = right.replace("entailment", "?").replace("contradiction", "entailment")
-    wrong = re.sub(r"\[(\d+), ?\d+\]", r"[\1, null]", wrong.replace("?", "contradiction"))
-    wrong = re.sub(r'"starts": ?\[[^]]*', '"starts":[1', wrong)
-    kind = _draw(prompt, request.get("seed")) % (len(_HOSTILE) + 2)
-    if kind < len(_HOSTILE):
-        return _completion(request, _HOSTILE[kind](wrong, prompt))
-    _failed.add(prompt)
-    reply = _completion(request, wrong)
-    if kind == len(_HOSTILE):
-        reply["choices"][0]["finish_reason"] = "error"
-        return reply
-    return {**reply, "error": {"message": "the model behind the router is gone", "code": 502}}
-
-
-_failed: set[str] = set()
-_HOSTILE: tuple[Callable[[str, str], str], ...] = (
-    lambda text, _: f'{text}\nCorrection: [{{"id":"1.1","relation":"entailment"}}]',
-    lambda text, _: f"{text}\nBut this is wrong. []",
-    lambda text, _: f"Okay.\n<think>A first guess: {text}",
-    lambda text, _: f"\u200b<scratchpad>\n{text}",
-    lambda text, _: f"{text}\n以上内容作废。",
-    lambda text, _: f"I cannot answer this. Only to show the format:\n{text}",
-    lambda text, _: text[:-1] + ', "error": "I saw no input; these are random"}',
-    lambda _, prompt: prompt,
-    lambda text, _: text + " " * 200_000,
-)
-
-
 def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
     """Answer as `answer`, but fail as the file named by `MOOD_FILE` says.
 
@@ -120,17 +85,11 @@ def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
     for status in filter(str.isdecimal, mood):
         if any(text in prompt for text in mood[status]):
             return web.Response(status=int(status), text=f"<p>Blocked: {hash(prompt)}")
-    if any(text in prompt for text in mood.get("storm", ())):
-        return failure(500, "the model crashed", headers={"retry-after-ms": "1"})
     if any(text in prompt for text in mood.get("filter", ())):
         return failure(400, "The response was filtered", code="content_filter")
     if any(text in prompt for text in mood.get("long", ())):
         said = "This model's maximum context length is 8192 tokens"
         return failure(400, said, code="context_length_exceeded")
-    if any(text in prompt for text in mood.get("throttle", ())):
-        return rate_limited(retry_after_ms="5")
-    if any(text in prompt for text in mood.get("prose", ())):
-        return _completion(request, "I would rather talk about the weather.")
     return answer(request)
 
 

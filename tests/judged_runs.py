@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from capeval.cli import main
 from capeval.files.jsonl import dumps
 from capeval.files.judgments import write_judgments
 from capeval.runs.judged_run import load_judged
 from capeval.schema import Annotation, Judgment, Provenance
 from tests.scoring.making import annotation, scored
 
-__all__ = ["BY", "VIDEOS", "capeval", "judgments", "make_run", "write_annotations"]
+__all__ = ["BY", "VIDEOS", "judgments", "make_run", "write_annotations"]
 
 VIDEOS = [
     annotation("a", "c3 s2 a3", "t1 a1 c2", visual_characteristic="Low-Dynamic", domain="Film"),
@@ -83,14 +79,3 @@ def make_run(
         at[last] = value
     (judge / "scores.json").write_text(dumps(values, indent=1) + "\n", encoding="utf-8")
     return judge
-
-
-def capeval(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
-) -> tuple[int, str, str]:
-    """Type `capeval ...` in this process; return the exit code, stdout and stderr."""
-    monkeypatch.setattr(sys, "argv", ["capeval", *arguments])
-    with pytest.raises(SystemExit) as end:
-        main()
-    out, err = capsys.readouterr()
-    return int(end.value.code or 0), out, err

@@ -6,20 +6,18 @@ import json
 import os
 import sys
 from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from capeval.cli import main
 
-__all__ = ["Said", "Typed", "typed"]
+__all__ = ["Said", "here", "typed"]
 
 
-@dataclass(frozen=True)
-class Said:
+class Said(NamedTuple):
     """How a command ended and what it said."""
 
     code: int
@@ -70,19 +68,6 @@ def _written(stream: TextIOWrapper) -> str:
     return buffer.getvalue().decode()
 
 
-class Typed:
-    """Types `capeval ...` in the folder that the test is in."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: object, columns: int = 120) -> Said:
-        with self._monkeypatch.context() as patched:
-            patched.setattr(sys, "argv", ["capeval", *map(str, arguments)])
-            patched.setenv("COLUMNS", str(columns))
-            self._capsys.readouterr()
-            with pytest.raises(SystemExit) as ended:
-                main()
-        out, err = self._capsys.readouterr()
-        code = ended.value.code
-        return Said(code if isinstance(code, int) else 0, out, err)
+def here(*arguments: object, columns: int | None = None) -> Said:
+    """Type `capeval ...` in the folder that the test is in, as wide as COLUMNS says."""
+    return typed(Path(), *arguments, columns=columns or int(os.environ["COLUMNS"]))

@@ -10,7 +10,6 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
-from capeval.runs.sources import sample_captions
 from capeval.scoring.comparison_result import Comparison, Matrix
 from tests.judged_runs import VIDEOS, make_run, write_annotations
 from tests.rating.rating_examples import exported
@@ -110,12 +109,6 @@ def test_a_sheet_is_made_and_merged(notices: list[str]) -> None:
     assert len(merged.raters[0].labels) == made.sheet.labels
     assert merged.file == Path("human.csv")
     assert merged.file.exists()
-
-
-def test_the_sample_is_rated_where_there_are_no_runs(tmp_path: Path) -> None:
-    made = capeval.rate_sheet(count=2, out="sheet", runs=tmp_path / "none")
-    assert made.videos == made.videos_found == 2
-    assert made.runs == len(sample_captions())
 
 
 def test_models_frames_and_cache() -> None:

@@ -42,12 +42,6 @@ def test_damaged_files_are_refused_in_one_line(folder: Path, case: str) -> None:
     assert "model" in _refusal(folder)
 
 
-def test_pickled_code_is_not_advertised(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    (folder / "pytorch_model.bin").write_bytes(b"garbage")
-    assert "weights_only" not in _refusal(folder)
-
-
 def test_a_part_of_the_layers_is_not_loaded(checkpoint: Checkpoint, tmp_path: Path) -> None:
     model = Path(shutil.copytree(checkpoint("llava-video"), tmp_path / "model"))
     config = json.loads((model / "config.json").read_text())

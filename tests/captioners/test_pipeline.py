@@ -264,6 +264,11 @@ async def test_a_model_that_fails_again_and_again_stops_the_run(batch_size: int,
     assert len(reader.read_names) < most + 5 * batch_size + 5
 
 
+async def test_videos_that_all_fail_for_different_reasons_do_not_stop_it() -> None:
+    captioner = FakeCaptioner(answer=lambda r: Uncaptioned(r.index, f"400: {r.index}"))
+    assert len((await run(60, captioner=captioner)).reasons) == 60
+
+
 async def test_failures_of_different_kinds_do_not_stop_it() -> None:
     kinds = [ValueError("a"), ValueError("b"), None]
     captioner = FakeCaptioner(answer=lambda r: kinds[int(r.index[1:]) % 3])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ import pytest
 
 import capeval
 from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
-from capeval.captioners.backends import BACKENDS
 from capeval.captioners.run import Generation
 from capeval.errors import InputError, UsageError
 from capeval.schema import Usage
 from tests.generating import FakeReader
 from tests.hostile import ERRORS
+from tests.plugin_packages import install as install_package
+from tests.plugin_packages import installed
 
 PLUGIN = """
     class Own:
@@ -34,21 +35,15 @@ PLUGIN = """
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Install a package of one module, `own_vlm`, with its entry points."""
-
-    def write(source: str) -> None:
-        site = tmp_path / "site"
-        meta = site / "own_vlm-1.0.dist-info"
-        meta.mkdir(parents=True)
-        (site / "own_vlm.py").write_text(textwrap.dedent(source), encoding="utf-8")
-        (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: own-vlm\nVersion: 1.0\n")
-        (meta / "entry_points.txt").write_text("[capeval.captioners]\nown-vlm = own_vlm:Own\n")
-        monkeypatch.syspath_prepend(site)
-        BACKENDS.__dict__.pop("_installed", None)
-
     monkeypatch.chdir(tmp_path)
-    yield write
-    sys.modules.pop("own_vlm", None)
-    BACKENDS.__dict__.pop("_installed", None)
+    with ExitStack() as stack:
+
+        def write(source: str) -> None:
+            points = "[capeval.captioners]\nown-vlm = own_vlm:Own\n"
+            site = install_package(tmp_path, "own_vlm", textwrap.dedent(source), points)
+            stack.enter_context(installed(site, "own_vlm"))
+
+        yield write
 
 
 def generate(model: Any = "own-vlm", **options: Any) -> Generation:
@@ -225,7 +220,6 @@ def test_whatever_a_captioner_raises_leaves_its_video_ungenerated(
     ("options", "said"),
     [
         ({"device": "cpu"}, 'the captioner "own" does not take --device; set it on the object'),
-        ({"batch_size": 4}, "--batch-size; set it on the object"),
     ],
 )
 def test_options_that_an_object_would_ignore_are_refused(

@@ -21,9 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SECRET = "sk-test-SECRET123"
 PREFLIGHT = '{\\"ok\\": true}'
 
-Endpoints = Callable[..., "Endpoint"]
-Workspaces = Callable[..., "Workspace"]
-
 
 @dataclass
 class Endpoint:

@@ -72,6 +72,7 @@ def labelled(folder: Path, labels: dict[tuple[str, str], str], *, binary: bool =
 
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
+LETTERS = ("++ +", "+0 0", "+- +", "00 +")
 
 
 def judged(folder: Path, **judgments: list[Any]) -> None:
@@ -221,6 +222,16 @@ def test_labels_are_held_against_every_judged_run(tmp_path: Path) -> None:
     assert table["labels"] == ["entailment", "lack", "contradiction"]
     assert table["confusion"] == [[11, 3, 0], [1, 5, 2], [0, 2, 0]]
     assert table["coefficients"]["accuracy"]["value"] == pytest.approx(16 / 24)
+
+
+def test_another_metric_is_compared_with_human_f1_and_recall(tmp_path: Path) -> None:
+    write_annotations(tmp_path, VIDEOS)
+    labelled(tmp_path, {(v.index, "one"): t for v, t in zip(VIDEOS, LETTERS, strict=True)})
+    rows = "".join(f"{v.index},one,{n}\n" for n, v in enumerate(VIDEOS))
+    (tmp_path / "m.csv").write_text(f"video_id,system,score\n{rows}", "utf-8")
+    typed = ("--metric", "m=m.csv", "--annotations", "annotations.json")
+    result = found(tmp_path, "--human", "human.csv", *typed)
+    assert {r["human"] for r in result["results"]} == {"f1", "recall"}
 
 
 def test_binary_labels_have_no_human_precision(tmp_path: Path) -> None:

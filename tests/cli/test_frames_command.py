@@ -41,6 +41,24 @@ def test_out_writes_each_frame_at_full_size_by_its_index(clip: Path, tmp_path: P
     assert not (tmp_path / "clip.frames.png").exists()
 
 
+def test_no_file_is_destroyed_and_policies_do_not_mix_in_one_folder(
+    clip: Path, tmp_path: Path
+) -> None:
+    before = clip.read_bytes()
+    done = run("clip.mp4", "--sheet", "clip.mp4", folder=tmp_path)
+    assert (done.code, done.err.count("\n"), clip.read_bytes()) == (2, 1, before)
+    assert [run(clip, "--frames", "2", folder=tmp_path).code for _ in range(2)] == [0, 0]
+    for frames, code in (("2", 0), ("3", 2)):
+        assert run(clip, "--frames", frames, "--out", "shown", folder=tmp_path).code == code
+    assert len(list((tmp_path / "shown").iterdir())) == 2
+
+
+def test_no_escape_of_a_file_name_is_printed(clip: Path, tmp_path: Path) -> None:
+    clip.rename(tmp_path / "e\x1b[31m.mp4")
+    done = run("e\x1b[31m.mp4", "--frames", "2", folder=tmp_path)
+    assert (done.code, "\x1b" in done.out + done.err) == (0, False)
+
+
 def test_json_is_the_record_alone(clip: Path, tmp_path: Path) -> None:
     done = run(clip, "--frames", "2fps", "--json", folder=tmp_path)
     record = json.loads(done.out)

@@ -3,41 +3,30 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capeval.cli import main
 from tests.captioners import tiny
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
-    monkeypatch.setattr(sys, "argv", ["capeval", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code
+from tests.typed import typed
 
 
 def test_the_sample_is_captioned_by_a_tiny_model_and_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
     model = tiny.make("llava-onevision", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    made = run(
-        monkeypatch, "generate", "--model", str(model), "--device", "cpu", "--frames", "4",
+    made = typed(
+        tmp_path, "generate", "--model", str(model), "--device", "cpu", "--frames", "4",
         "--max-new-tokens", "24", "--batch-size", "4", "--run", "tiny",
     )  # fmt: skip
-    assert made == 0
+    assert made.code == 0, made.err
     text = (tmp_path / "runs" / "tiny" / "captions.jsonl").read_text(encoding="utf-8")
     captions = [json.loads(line) for line in text.splitlines()]
     assert len({line["caption"] for line in captions}) == 10
     assert [len(line["frames"]["indices"]) for line in captions] == [4] * 10
-    capsys.readouterr()
-    assert run(monkeypatch, "judge", "--judge", "lexical") == 0
-    assert "tiny: captioned 10/10, scored 10/10" in capsys.readouterr().out
+    judged = typed(tmp_path, "judge", "--judge", "lexical")
+    assert "tiny: captioned 10/10, scored 10/10" in judged.out
 
 
 @pytest.fixture(scope="module")
@@ -57,24 +46,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def written(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, run_name: str, *arguments: str
-) -> list[dict[str, Any]]:
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    typed = ("generate", "--device", "cpu", "--run", run_name, "--limit", "2", *arguments)
+def written(folder: Path, run_name: str, *arguments: str) -> list[dict[str, Any]]:
+    command = ("generate", "--device", "cpu", "--run", run_name, "--limit", "2", *arguments)
     # Random weights may end a caption before it begins.
-    assert run(monkeypatch, *typed, "--max-failed", "1") == 0
+    assert typed(folder, *command, "--max-failed", "1").code == 0
     text = (folder / "runs" / run_name / "captions.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_a_folder_is_captioned_with_the_options_that_are_typed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_captioned_with_the_options_that_are_typed(folder: Path) -> None:
     (folder / "p.txt").write_text(" Say what happens. ", encoding="utf-8")
-    lines = written(
-        monkeypatch, folder, "typed", "--model", "half", "--prompts", "p.txt",
+    lines = written(folder, "typed", "--model", "half", "--prompts", "p.txt",
         "--max-new-tokens", "5", "--frames", "qwen-1fps",
     )  # fmt: skip
     assert {line["model"] for line in lines} == {"half"}
@@ -89,12 +71,10 @@ def test_a_folder_is_captioned_with_the_options_that_are_typed(
     assert lines[0]["prompt"] == prompt["sha256"]
 
 
-def test_a_temperature_draws_captions_by_the_seed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_temperature_draws_captions_by_the_seed(folder: Path) -> None:
     def captions(run_name: str, *more: str) -> list[str]:
         few = ("--model", "warm", "--frames", "2")
-        return [line["caption"] for line in written(monkeypatch, folder, run_name, *few, *more)]
+        return [line["caption"] for line in written(folder, run_name, *few, *more)]
 
     drawn = captions("drawn")
     assert captions("again") == drawn
@@ -106,45 +86,27 @@ def test_a_temperature_draws_captions_by_the_seed(
     assert (generation["generation"]["temperature"], generation["seed"]) == (0.9, 0)
 
 
-def test_an_entry_names_the_benchmarks_preset(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = written(monkeypatch, folder, "preset", "--model", "entry", "--limit", "1")[0][
-        "generation"
-    ]
+def test_an_entry_names_the_benchmarks_preset(folder: Path) -> None:
+    settings = written(folder, "preset", "--model", "entry", "--limit", "1")[0]["generation"]
     assert settings["generation"]["max_new_tokens"] == 3
     assert (settings["preset"], settings["dtype"]) == ("tuna", "float32")
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("given", "said"),
     [
         (["--model", "./nothing"], "--model ./nothing: does not exist"),
         (["--model", "./empty"], "--model ./empty: has no config.json"),
         (["--model", "ours"], "the folder of that name is ./ours"),
-        (
-            ["--model", "./ours", "--temperature", "-1"],
-            "--temperature must be greater than or equal to 0",
-        ),
-        (["--model", "./ours", "--temperature", "warm"], "--temperature must be a valid number"),
-        (["--model", "./ours", "--frames", "tuna-x"], "frames: 'tuna-x' is not one of"),
         (["--base-url", "http://127.0.0.1:9/v1", "--device", "cpu"], "--device is for models in"),
         (["--base-url", "http://127.0.0.1:9/v1", "--batch-size", "4"], "use --max-concurrency"),
     ],
 )
 def test_a_wrong_option_is_one_line_before_any_work(
-    typed: list[str],
-    said: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    given: list[str], said: str, folder: Path
 ) -> None:
-    monkeypatch.chdir(folder)
     before = sorted(folder.iterdir())
-    assert run(monkeypatch, "generate", "-q", "--run", "refused", *typed) == 2
-    shown = capsys.readouterr()
+    shown = typed(folder, "generate", "-q", "--run", "refused", *given)
+    assert (shown.code, shown.out, shown.err.count("\n")) == (2, "", 1)
     assert said in shown.err
-    assert (shown.out, shown.err.count("\n")) == ("", 1)
-    assert "Traceback" not in shown.err
-    assert not (folder / "runs" / "refused").exists()
     assert sorted(folder.iterdir()) == before

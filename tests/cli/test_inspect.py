@@ -18,7 +18,7 @@ import capeval
 from capeval.files.judgments import write_judgments
 from capeval.schema import Judgment, Provenance, Unscored, Verdict
 from tests.scoring.making import annotation, relations, scored
-from tests.typed import Typed
+from tests.typed import here as typed
 
 GOLDEN = Path(__file__).resolve().parents[1] / "reporting" / "golden"
 VIDEOS = [
@@ -62,10 +62,8 @@ def make_run(name: str, captions: dict[str, str], judgments: Sequence[Judgment])
     )
 
 
-@pytest.fixture
-def typed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Typed:
+@pytest.fixture(autouse=True)
+def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two judged runs of four videos, and labels of two human raters."""
     monkeypatch.chdir(tmp_path)
     Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
@@ -91,7 +89,6 @@ def typed(
     ]
     text = "\n".join(",".join(row) for row in rows)
     Path("human.csv").write_text(f"video_id,system,element_id,rater,label\n{text}\n")
-    return Typed(monkeypatch, capsys)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +99,7 @@ def typed(
         ("unjudged", "V3", []),
     ],
 )
-def test_card_is_the_golden_one(typed: Typed, name: str, index: str, more: list[str]) -> None:
+def test_card_is_the_golden_one(name: str, index: str, more: list[str]) -> None:
     shown = typed("inspect", "mine", index, "--full", *more, columns=80).out
     text = "".join(line.rstrip() + "\n" for line in shown.splitlines())
     golden = GOLDEN / f"inspect-{name}.txt"
@@ -111,7 +108,7 @@ def test_card_is_the_golden_one(typed: Typed, name: str, index: str, more: list[
     assert text == golden.read_text(encoding="utf-8")
 
 
-def test_first_line_is_the_score_and_the_rest_is_what_is_not_entailed(typed: Typed) -> None:
+def test_first_line_is_the_score_and_the_rest_is_what_is_not_entailed() -> None:
     shown = typed("inspect", "mine", "V1").out
     lines = shown.splitlines()
     assert lines[0] == (
@@ -131,7 +128,7 @@ def test_first_line_is_the_score_and_the_rest_is_what_is_not_entailed(typed: Typ
 
 
 @pytest.mark.parametrize("columns", [20, 80, 300])
-def test_nothing_can_act_on_a_terminal(typed: Typed, columns: int) -> None:
+def test_nothing_can_act_on_a_terminal(columns: int) -> None:
     text = typed("inspect", "mine", "V1", "--full", "--human", "human.csv", columns=columns).out
     assert all(c.isprintable() or c == "\n" for c in text)
     words = text.replace("\n", "").replace(" ", "")
@@ -141,7 +138,7 @@ def test_nothing_can_act_on_a_terminal(typed: Typed, columns: int) -> None:
     assert all(number in words for number in ("3/5=60.0", "3/8=37.5", "46.2", "100.0"))
 
 
-def test_where_human_raters_differ_from_the_judge_is_always_listed(typed: Typed) -> None:
+def test_where_human_raters_differ_from_the_judge_is_always_listed() -> None:
     shown = typed("inspect", "mine", "V1", "--human", "human.csv")
     assert "Human raters labelled 2 elements and differ from the judge on 1." in shown.out
     assert "not entailed or that human raters label otherwise" in shown.out
@@ -155,7 +152,7 @@ def test_where_human_raters_differ_from_the_judge_is_always_listed(typed: Typed)
     assert shown.err.startswith('warning: human.csv: has no label of "V2" in mine; its video_id')
 
 
-def test_covered_or_not_agrees_with_either_verdict_that_is_not_entailed(typed: Typed) -> None:
+def test_covered_or_not_agrees_with_either_verdict_that_is_not_entailed() -> None:
     rows = [f"V1,mine,1.{n},0" for n in (1, 2, 3)]
     Path("human.csv").write_text("\n".join(["video_id,system,element_id,label", *rows]) + "\n")
     shown = typed("inspect", "mine", "V1", "--human", "human.csv").out
@@ -164,7 +161,7 @@ def test_covered_or_not_agrees_with_either_verdict_that_is_not_entailed(typed: T
     assert "✓ entailed  – lacking  ✗ contradicted  – not covered  ≠ " in shown
 
 
-def test_json_is_the_card(typed: Typed) -> None:
+def test_json_is_the_card() -> None:
     card = typed("inspect", "mine", "V1", "--human", "human.csv", "--json").json
     assert card == capeval.inspect("mine", "V1", human="human.csv").to_json()
     assert (card["run"], card["caption"], card["matches"]) == ("mine", HOSTILE, [1, 1, None])
@@ -181,7 +178,7 @@ def test_json_is_the_card(typed: Typed) -> None:
     assert typed("inspect", "mine", "V4", "--json").json["status"] == "uncaptioned"
 
 
-def test_one_of_several_judges_is_chosen(typed: Typed) -> None:
+def test_one_of_several_judges_is_chosen() -> None:
     write_judgments(Path("runs/mine/zeta/judgments.jsonl"), [scored("V1", "000 0")])
     refused = typed("inspect", "mine", "V1")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
@@ -199,7 +196,7 @@ def test_one_of_several_judges_is_chosen(typed: Typed) -> None:
         (["mine"], "Missing argument 'VIDEO'"),
     ],
 )
-def test_mistakes_are_one_line(typed: Typed, arguments: list[str], complaint: str) -> None:
+def test_mistakes_are_one_line(arguments: list[str], complaint: str) -> None:
     Path("ratings.csv").write_text("video_id,system,score\nV1,mine,3\n")
     shown = typed("inspect", *arguments)
     assert (shown.code, shown.out) == (2, "")

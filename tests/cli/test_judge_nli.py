@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import capeval
-from capeval.cli import main
 from tests.judging.nli import tiny_nli
+from tests.typed import here
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +27,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def place(tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "models").symlink_to(models)
     return tmp_path
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
-    monkeypatch.setattr(sys, "argv", ["capeval", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code
 
 
 def configure(place: Path, **settings: str) -> None:
@@ -78,17 +69,14 @@ def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_sample_is_judged_without_a_key(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_sample_is_judged_without_a_key(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     configure(place, dtype="float32")
     typed = ("judge", "sample", "--judge", "nli:models/deberta")
-    assert run(monkeypatch, *typed, "--dry-run") == 0
-    assert "Expected: 0 calls, about $0.00" in capsys.readouterr().out
+    assert "Expected: 0 calls, about $0.00" in here(*typed, "--dry-run").out
     assert not (place / "runs").exists()
-    assert run(monkeypatch, *typed) == 0
-    shown = capsys.readouterr()
+    shown = here(*typed)
+    assert shown.code == 0
     assert "Judge: nli:deberta (an NLI model, float32 on " in shown.err
     assert "sample-terse: captioned 10/10, scored 10/10" in shown.out
     assert "a baseline" not in shown.out
@@ -100,17 +88,17 @@ def test_the_sample_is_judged_without_a_key(
     assert len(before) == 6
     # Other commands take the name that was typed, and the one that is printed.
     for name in ("nli:models/deberta", "nli:./deberta", "nli:deberta", "nli"):
-        assert run(monkeypatch, "score", "sample-terse", "--judge", name) == 0
-    assert run(monkeypatch, "score", "sample-terse", "--judge", "nli:models/other") == 2
+        assert here("score", "sample-terse", "--judge", name).code == 0
+    assert here("score", "sample-terse", "--judge", "nli:models/other").code == 2
     # Nothing is left to do; the weights are not even loaded.
     monkeypatch.setattr("capeval.judging.nli.cross_encoder.CrossEncoder._load", None)
-    assert run(monkeypatch, *typed) == 0
+    assert here(*typed).code == 0
     assert {path: path.read_bytes() for path in place.glob("runs/*/nli*/*s.json*")} == before
 
 
-def test_verdicts_follow_the_logits(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verdicts_follow_the_logits(place: Path) -> None:
     fill(place, 6)
-    assert run(monkeypatch, *JUDGING, "--judge", "nli:models/ruled") == 0
+    assert here(*JUDGING, "--judge", "nli:models/ruled").code == 0
     found = [line["relations"] for line in lines(judged(place) / "judgments.jsonl")]
     first = ["entailment", "contradiction", "lack"] * 2
     assert found == [[[one, "lack", "contradiction"]] for one in first]
@@ -119,9 +107,7 @@ def test_verdicts_follow_the_logits(place: Path, monkeypatch: pytest.MonkeyPatch
     assert scores.counts.scored == 6
 
 
-def test_other_weights_and_another_precision_are_judged_again(
-    place: Path, models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_weights_and_another_precision_are_judged_again(place: Path, models: Path) -> None:
     fill(place, 4)
     shutil.copytree(models / "deberta", place / "own")
     typed = (*JUDGING, "--judge", "nli:own")
@@ -129,7 +115,7 @@ def test_other_weights_and_another_precision_are_judged_again(
     def judged_by(dtype: str) -> set[tuple[str, ...]]:
         """Return by which models the verdicts of each folder were given, after another run."""
         configure(place, dtype=dtype)
-        assert run(monkeypatch, *typed) == 0
+        assert here(*typed).code == 0
         files = [lines(file) for file in place.glob("runs/mine/nli-*/judgments.jsonl")]
         every = [[line["provenance"]["models"][0] for line in file] for file in files]
         assert all(len(file) == 4 for file in every)
@@ -146,7 +132,7 @@ def test_other_weights_and_another_precision_are_judged_again(
 
 
 def test_a_caption_that_fails_is_unscored_and_judged_by_the_next_run(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from capeval.judging.nli.cross_encoder import CrossEncoder
 
@@ -160,36 +146,18 @@ def test_a_caption_that_fails_is_unscored_and_judged_by_the_next_run(
 
     typed = (*JUDGING, "--judge", "nli:models/deberta")
     monkeypatch.setattr(CrossEncoder, "logits", breaks)
-    assert run(monkeypatch, *typed) == 3
-    assert "scored 3/4" in capsys.readouterr().out
+    failed = here(*typed)
+    assert (failed.code, "scored 3/4" in failed.out) == (3, True)
     stored = lines(judged(place) / "judgments.jsonl")
     assert [line["status"] for line in stored] == ["scored", "unscored", "scored", "scored"]
     assert stored[1]["reason"].startswith("classify: the model's logits of element 1.1 are not")
     assert stored[1]["relations"] == []
-    assert run(monkeypatch, *typed) == 0
+    assert here(*typed).code == 0
     # A run that was interrupted leaves the bytes of an undisturbed one.
     resumed = (judged(place) / "judgments.jsonl").read_bytes()
     shutil.rmtree(place / "runs")
-    assert run(monkeypatch, *typed) == 0
+    assert here(*typed).code == 0
     assert (judged(place) / "judgments.jsonl").read_bytes() == resumed
-
-
-def test_a_checkpoint_that_cannot_be_loaded_stops_the_run_in_one_line(
-    place: Path, models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fill(place, 4)
-    own = place / "own"
-    shutil.copytree(models / "deberta", own)
-    weights = load_file(own / "model.safetensors")
-    kept = {name: value for name, value in weights.items() if "classifier" not in name}
-    save_file(kept, own / "model.safetensors", metadata={"format": "pt"})
-    assert run(monkeypatch, *JUDGING, "--judge", "nli:own") == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.splitlines()[-1] == (
-        "capeval: own: its checkpoint lacks 2 tensors, such as classifier.bias"
-    )
-    assert not list(place.glob("runs/*/nli*"))
 
 
 @pytest.mark.parametrize(
@@ -204,15 +172,11 @@ def test_a_checkpoint_that_cannot_be_loaded_stops_the_run_in_one_line(
     ],
 )
 def test_what_does_not_fit_ends_in_one_line(
-    place: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    typed: tuple[str, ...],
-    message: str,
+    place: Path, typed: tuple[str, ...], message: str
 ) -> None:
-    assert run(monkeypatch, "judge", "sample", *typed) == 2
-    shown = capsys.readouterr()
-    (line,) = shown.err.splitlines()
+    shown = here("judge", "sample", *typed)
+    assert shown.code == 2
+    (line,) = shown.lines
     assert line.startswith(f"capeval: {message}")
     assert not os.path.lexists(place / "runs")
 
@@ -226,24 +190,10 @@ def test_what_does_not_fit_ends_in_one_line(
     ],
 )
 def test_wrong_settings_end_in_one_line(
-    place: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    settings: dict[str, str],
-    message: str,
+    place: Path, settings: dict[str, str], message: str
 ) -> None:
     configure(place, **settings)
-    assert run(monkeypatch, "judge", "sample", "--judge", "nli:models/deberta") == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    shown = here("judge", "sample", "--judge", "nli:models/deberta")
+    assert shown.code == 2
+    (line,) = shown.lines
     assert line.startswith(f"capeval: {message}")
-
-
-def test_it_is_listed(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, "judges") == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "without an API." in shown
-    assert run(monkeypatch, "judges", "nli") == 0
-    assert "A model of natural-language inference" in capsys.readouterr().out
-    assert capeval.judges("nli").judges[0].kind == "installed"

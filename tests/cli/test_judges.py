@@ -16,14 +16,9 @@ from capeval.errors import EndpointRefused, UsageError
 from tests.cli.conftest import Workspace
 from tests.conftest import Today
 from tests.server import LoopbackServer
-from tests.typed import Typed
+from tests.typed import here as type_
 
 pytestmark = pytest.mark.usefixtures("alone")
-
-
-@pytest.fixture
-def type_(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    return Typed(monkeypatch, capsys)
 
 
 @contextmanager
@@ -50,9 +45,7 @@ def serving(**given: Any) -> Iterator[LoopbackServer]:
         loop.close()
 
 
-def test_the_list_begins_with_the_default_judge_and_fits_a_screen(
-    type_: Typed, today: Today
-) -> None:
+def test_the_list_begins_with_the_default_judge_and_fits_a_screen(today: Today) -> None:
     today.day = date(2026, 11, 22)
     said = type_("judges", columns=100)
     assert (said.code, said.err) == (0, "")
@@ -69,14 +62,14 @@ def test_the_list_begins_with_the_default_judge_and_fits_a_screen(
     assert "retired models" not in full.out
 
 
-def test_after_its_day_the_default_judge_is_said_to_be_retired(type_: Typed, today: Today) -> None:
+def test_after_its_day_the_default_judge_is_said_to_be_retired(today: Today) -> None:
     today.day = date(2027, 1, 14)
     said = type_("judges")
     assert said.out.startswith("The default judge gpt-4o-2024-08-06 was retired on 2027-01-14;")
     assert "19 retired models" in said.out
 
 
-def test_one_judge_is_shown_whole(type_: Typed) -> None:
+def test_one_judge_is_shown_whole() -> None:
     said = type_("judges", "gpt-4o")
     assert said.out.startswith("judge: gpt-4o-2024-08-06\n")
     assert "price: $2.5 in, $1.25 cached, $10 out, per million tokens\n" in said.out
@@ -92,7 +85,7 @@ def test_one_judge_is_shown_whole(type_: Typed) -> None:
     assert 'did you mean "gpt-' in missing.err
 
 
-def test_json_has_everything(type_: Typed) -> None:
+def test_json_has_everything() -> None:
     everything = type_("judges", "--json").json
     assert everything["default"] == "gpt-4o-2024-08-06"
     named = {judge["name"]: judge for judge in everything["judges"]}
@@ -101,7 +94,7 @@ def test_json_has_everything(type_: Typed) -> None:
     assert named["lexical"]["kind"] == "installed"
 
 
-def test_an_endpoints_models_are_listed_with_what_is_known(type_: Typed) -> None:
+def test_an_endpoints_models_are_listed_with_what_is_known() -> None:
     with serving(models=("odd\u001b[31m", "Qwen/Qwen3-8B", "gpt-5", "kept")) as server:
         said = type_("judges", "--base-url", server.url, "--full")
         assert said.out.startswith(f"{server.url} offers 3 models, 1 of them known.\n")
@@ -120,7 +113,7 @@ def test_an_endpoints_models_are_listed_with_what_is_known(type_: Typed) -> None
         capeval.judges(base_url=server.url)
 
 
-def test_an_endpoint_that_lists_nothing_or_refuses_is_one_line(type_: Typed) -> None:
+def test_an_endpoint_that_lists_nothing_or_refuses_is_one_line() -> None:
     with serving(models=()) as server:
         said = type_("judges", "--base-url", server.url)
         assert (said.code, said.out) == (0, f"{server.url} lists no models.\n")
@@ -132,7 +125,6 @@ def test_an_endpoint_that_lists_nothing_or_refuses_is_one_line(type_: Typed) -> 
 @pytest.mark.parametrize("quiet", [(), ("-q",)])
 def test_judge_warns_once_of_a_judge_that_ends_also_if_it_is_quiet(
     quiet: tuple[str, ...],
-    type_: Typed,
     today: Today,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -149,7 +141,7 @@ def test_judge_warns_once_of_a_judge_that_ends_also_if_it_is_quiet(
     assert type_(*given, "--dry-run", "--json").json["reasoning_tokens"] == "not estimated"
 
 
-def test_the_default_judge_is_printed_with_its_reason(type_: Typed, tmp_path: Path) -> None:
+def test_the_default_judge_is_printed_with_its_reason(tmp_path: Path) -> None:
     work = Workspace(tmp_path, "")
     work.fill(1)
     said = type_("judge", "captions.jsonl", "--annotations", "annotations.json", "--dry-run")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capeval.schema import Provenance
-from tests.judged_runs import BY, capeval, make_run, write_annotations
-
-Typed = Callable[..., tuple[int, str, str]]
+from tests.judged_runs import BY, make_run, write_annotations
+from tests.typed import Said, here
 
 GOOD = "+++ +++ | +++ | ++ +"
 FAIR = "+0- 0++ | 0+- | 00 +"
@@ -28,23 +26,22 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_annotations(Path("a.json"))
 
 
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    return lambda *arguments: capeval(monkeypatch, capsys, "leaderboard", *arguments)
+def typed(*arguments: str) -> Said:
+    return here("leaderboard", *arguments)
 
 
-def records(typed: Typed, *arguments: str) -> list[dict[str, Any]]:
-    code, out, err = typed("--json", *arguments)
-    assert (code, err) == (0, "")
-    found: list[dict[str, Any]] = json.loads(out)
+def records(*arguments: str) -> list[dict[str, Any]]:
+    said = typed("--json", *arguments)
+    assert (said.code, said.err) == (0, "")
+    found: list[dict[str, Any]] = said.json
     return found
 
 
-def names(typed: Typed, *arguments: str) -> list[str]:
-    return [record["run"] for record in records(typed, *arguments)]
+def names(*arguments: str) -> list[str]:
+    return [record["run"] for record in records(*arguments)]
 
 
-def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it(typed: Typed) -> None:
+def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it() -> None:
     make_run("poor", POOR)
     made = {"model": "Qwen/Qwen2-VL-7B-Instruct", "frames": "2fps"}
     make_run("good", GOOD, generation=made)
@@ -65,13 +62,13 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it(typed: Typ
     assert max(map(len, tables)) <= 80
 
 
-def test_runs_of_unlike_signature_stand_apart(typed: Typed) -> None:
+def test_runs_of_unlike_signature_stand_apart() -> None:
     make_run("mine", GOOD)
     make_run("older", FAIR)
     make_run("judged-by-mini", FAIR, by=BY.model_copy(update={"models": ("gpt-4o-mini",)}))
     make_run("other-prompts", FAIR, by=BY.model_copy(update={"prompts": "mine@123456"}))
     make_run("words", GOOD, by=Provenance(judge="lexical-1", prompts=None, baseline=True))
-    found = records(typed)
+    found = records()
     assert sorted(one["run"] for one in found if one["section"] == 1) == ["mine", "older"]
     assert [one["section"] for one in found] == [1, 1, 2, 3, 4]
     assert [one["baseline"] for one in found] == [False, False, False, False, True]
@@ -80,19 +77,19 @@ def test_runs_of_unlike_signature_stand_apart(typed: Typed) -> None:
     assert "Do not" in out
 
 
-def test_several_judges_of_one_run_are_each_a_row(typed: Typed) -> None:
+def test_several_judges_of_one_run_are_each_a_row() -> None:
     make_run("mine", GOOD)
     other = Path("runs/mine/again")
     other.mkdir()
     for name in ("judgments.jsonl", "scores.json"):
         (other / name).write_bytes((Path("runs/mine/judge") / name).read_bytes())
-    assert names(typed) == ["mine (runs/mine/again)", "mine (runs/mine/judge)"]
+    assert names() == ["mine (runs/mine/again)", "mine (runs/mine/judge)"]
 
 
-def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all(typed: Typed) -> None:
+def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all() -> None:
     make_run("part", "+++ +++ | +++", captioned=2)
     make_run("whole", FAIR)
-    found = [(one["run"], one["rank"], one["captioned"], one["scored"]) for one in records(typed)]
+    found = [(one["run"], one["rank"], one["captioned"], one["scored"]) for one in records()]
     assert found == [("whole", 1, 10, 10), ("part", None, 2, 2)]
     _, out, _ = typed()
     assert "part (captioned 2/10, scored 2/2)" in " ".join(out.split())
@@ -101,83 +98,29 @@ def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all(typed: Typed)
 
 
 @pytest.mark.parametrize("typed_path", ["elsewhere/mine", "elsewhere/mine/judge"])
-def test_named_runs_are_the_only_ones_and_none_twice(typed: Typed, typed_path: str) -> None:
+def test_named_runs_are_the_only_ones_and_none_twice(typed_path: str) -> None:
     make_run("here", FAIR)
     make_run("other", FAIR)
     make_run("mine", GOOD, runs=Path("elsewhere"))
-    assert names(typed, typed_path, "here", "runs/here/judge") == ["mine", "here"]
+    assert names(typed_path, "here", "runs/here/judge") == ["mine", "here"]
 
 
-# What is replaced in a file of the run `bad`, and what is told of it.
-VERDICTS = "judgments.jsonl"
-REPLACED: dict[str, tuple[str, str, str, str]] = {
-    "verdict doubled": (VERDICTS, '"index": "a"', '"index": "b", "index": "a"', "is duplicated"),
-    "verdict extra": (
-        VERDICTS,
-        '"status"',
-        '"extra": 1, "status"',
-        "extra: Extra inputs are not permitted",
-    ),
-    "verdict NaN": (VERDICTS, '"usage": {}', '"usage": NaN', "NaN is not a number"),
-    "verdict cut": (VERDICTS, '{"index": "b"', '{\n{"index": "b"', "line 2: broken JSON"),
-    "verdict label": (VERDICTS, '"entailment"', '"entails"', "Input should be 'entailment'"),
-    "verdict of others": (VERDICTS, '"gpt-4o"', '"other"', "mixes verdicts of 2 judges"),
-}
-
-
-def damage(name: str) -> tuple[str, str]:
-    """Damage the run `bad` in a way; return what is told and where."""
-    judge = Path("runs/bad/judge")
-    if name in REPLACED:
-        file, old, new, told = REPLACED[name]
-        text = (judge / file).read_text()
-        assert old in text
-        (judge / file).write_text(text.replace(old, new, 1))
-        return told, str(judge / file)
-    assert name == "no annotations"
-    Path("runs/bad/manifest.json").write_text('{"annotations": {"path": "gone.json"}}')
-    return "name them with --annotations", str(judge)
-
-
-DAMAGES = [*REPLACED, "no annotations"]
-
-
-@pytest.mark.parametrize("name", DAMAGES)
-def test_what_cannot_be_shown_right_is_left_out_and_the_rest_goes_on(
-    typed: Typed, name: str
-) -> None:
-    make_run("bad", GOOD)
-    make_run("fair", FAIR)
-    told, where = damage(name)
-    code, out, err = typed()
-    assert code == 3
-    assert "fair" in out
-    assert "bad" not in out
-    (line,) = err.splitlines()
-    assert line.startswith(f"left out: {where}: ")
-    assert told in line
-    # Named, it is what was asked for.
-    code, out, err = typed("bad")
-    assert (code, out) == (2, "")
-    assert told in err
-
-
-def test_annotations_that_moved_can_be_named(typed: Typed) -> None:
+def test_annotations_that_moved_can_be_named() -> None:
     make_run("mine", GOOD)
     Path("a.json").rename("b.json")
     assert typed()[0] == 3
-    assert names(typed, "--annotations", "b.json") == ["mine"]
+    assert names("--annotations", "b.json") == ["mine"]
     manifest = {"annotations": {"path": "a.json", "sha256": "0" * 64}}
     Path("runs/mine/manifest.json").write_text(json.dumps(manifest))
     assert "was not judged against b.json" in typed("--annotations", "b.json")[2]
 
 
-def test_scores_come_from_the_verdicts_whatever_scores_json_says(typed: Typed) -> None:
+def test_scores_come_from_the_verdicts_whatever_scores_json_says() -> None:
     make_run("mine", GOOD)
     Path("runs/mine/judge/scores.json").write_text("{")
     make_run("only-scores", FAIR)
     Path("runs/only-scores/judge/judgments.jsonl").unlink()
-    assert names(typed) == ["mine"]
+    assert names() == ["mine"]
     code, out, err = typed("only-scores")
     assert (code, out) == (2, "")
     assert "is a run that is not judged" in err
@@ -193,18 +136,18 @@ def test_scores_come_from_the_verdicts_whatever_scores_json_says(typed: Typed) -
         (("--by", "judge"), "--by: 'judge' must be one of overall, types,"),
     ],
 )
-def test_mistake_is_one_line(typed: Typed, arguments: tuple[str, ...], told: str) -> None:
+def test_mistake_is_one_line(arguments: tuple[str, ...], told: str) -> None:
     code, out, err = typed(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert told in err
 
 
-def test_published_rows_need_no_run_and_never_mix_with_ones_own(typed: Typed) -> None:
-    alone = records(typed, "--published")
+def test_published_rows_need_no_run_and_never_mix_with_ones_own() -> None:
+    alone = records("--published")
     assert [one["run"] for one in alone][:2] == ["GPT-4o", "Gemini 1.5 Pro"]
     assert (len(alone), {one["published"] for one in alone}) == (21, {True})
     make_run("mine", GOOD)
-    own, *paper = records(typed, "--published")
+    own, *paper = records("--published")
     assert (own["run"], own["published"]) == ("mine", False)
     assert paper == [{**one, "section": 2} for one in alone]
     _, out, _ = typed("--published", "--by", "characteristics", "--full")
@@ -213,14 +156,14 @@ def test_published_rows_need_no_run_and_never_mix_with_ones_own(typed: Typed) ->
     assert "mine†" not in out
 
 
-def test_csv_and_json_have_every_number_of_scores_json(typed: Typed) -> None:
+def test_csv_and_json_have_every_number_of_scores_json() -> None:
     make_run("=1+1", FAIR)
     stored = json.loads(Path("runs/=1+1/judge/scores.json").read_text())
     places = {kind: of for kind, of in stored["overall"].items() if kind != "all"}
     places |= {
         f"{way}.{name}": of["all"] for way, by in stored["by"].items() for name, of in by.items()
     }
-    record, *published = records(typed, "--published")
+    record, *published = records("--published")
     (row, *_) = csv.DictReader(io.StringIO(typed("--format", "csv", "--published")[1]))
     assert (row["run"], row["published"]) == ("'=1+1", "false")
     for place, of in places.items():
@@ -235,7 +178,7 @@ def test_csv_and_json_have_every_number_of_scores_json(typed: Typed) -> None:
     assert remarked == {"LLaVA-OV-72B", "Gemini 1.5 Flash", "Tarsier-34B"}
 
 
-def test_domains_are_a_table_of_their_own(typed: Typed) -> None:
+def test_domains_are_a_table_of_their_own() -> None:
     make_run("mine", FAIR)
     make_run("less", POOR)
     code, out, _ = typed("--by", "domain")
@@ -247,7 +190,7 @@ def test_domains_are_a_table_of_their_own(typed: Typed) -> None:
 
 
 @pytest.mark.parametrize(("suffix", "form"), [("txt", "table"), ("csv", "csv")])
-def test_out_writes_what_would_be_printed(typed: Typed, suffix: str, form: str) -> None:
+def test_out_writes_what_would_be_printed(suffix: str, form: str) -> None:
     make_run("mine", GOOD)
     code, out, err = typed("--published", "--out", f"deep/board.{suffix}")
     assert (code, err) == (0, "")
@@ -259,18 +202,7 @@ def test_out_writes_what_would_be_printed(typed: Typed, suffix: str, form: str) 
         assert typed("--published", "--format", form)[1] == text
 
 
-@pytest.mark.parametrize("out", ["runs/mine/judge/judgments.jsonl", "a.json", "other.json"])
-def test_out_never_overwrites_what_is_read(typed: Typed, out: str) -> None:
-    make_run("mine", GOOD)
-    Path("other.json").write_bytes(Path("a.json").read_bytes())
-    before = Path(out).read_bytes()
-    code, shown, err = typed("--annotations", "other.json", "--out", out)
-    assert (code, shown, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"capeval: --out: {out} ")
-    assert Path(out).read_bytes() == before
-
-
-def test_hostile_names_stay_text_in_every_format(typed: Typed) -> None:
+def test_hostile_names_stay_text_in_every_format() -> None:
     hostile = "[red]x[/red] \x1b[31m $&_%| **b** <b> @you"
     make_run("mine", GOOD, generation={"model": hostile, "frames": hostile})
     for form in ("table", "markdown", "latex", "csv"):
@@ -281,14 +213,14 @@ def test_hostile_names_stay_text_in_every_format(typed: Typed) -> None:
     assert "[red]x[/red]" in typed("--format", "csv")[1]
 
 
-def test_json_is_printed_also_where_a_file_is_written(typed: Typed) -> None:
+def test_json_is_printed_also_where_a_file_is_written() -> None:
     make_run("mine", GOOD)
     code, out, _ = typed("--json", "--out", "board.csv")
     assert (code, next(iter(json.loads(out)[0]))) == (0, "section")
     assert Path("board.csv").read_text().startswith("section,capeval")
 
 
-def test_sections_of_two_efforts_of_one_judge_have_two_titles(typed: Typed) -> None:
+def test_sections_of_two_efforts_of_one_judge_have_two_titles() -> None:
     for effort in (None, "low"):
         by = BY.model_copy(update={"reasoning": effort})
         make_run(f"run-{effort}", GOOD, by=by)

@@ -58,13 +58,6 @@ def test_quiet_still_prints_a_failed_gate_and_json(folder: Path) -> None:
     assert typed(folder, "leaderboard", "--json", "-q").json
 
 
-@pytest.mark.parametrize("command", [COMPARE, CORRELATE, ("inspect", "old", "a")])
-def test_full_prints_at_least_as_much(folder: Path, command: tuple[str, ...]) -> None:
-    short, full = typed(folder, *command), typed(folder, *command, "--full")
-    assert (short.code, full.code) == (0, 0)
-    assert len(full.out) >= len(short.out)
-
-
 def test_help_lists_the_exit_codes() -> None:
     help_text = " ".join(typed(ROOT, "--help").out.split())
     assert "1 an internal error (a bug in capeval)" in help_text

@@ -76,20 +76,6 @@ def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, mess
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--format", "latex"), "--format is for tables, and --json prints none"),
-    ],
-)
-def test_options_that_would_do_nothing_are_refused(
-    folder: Path, more: tuple[str, ...], message: str
-) -> None:
-    done = typed(folder, *CORRELATE, "--metric-columns", "m", "--json", *more)
-    assert done.code == 2
-    assert message in done.err
-
-
-@pytest.mark.parametrize(
     ("command", "both"),
     [
         ((*CORRELATE, "--metric-columns", "m", "--json", "--out", "c.json"), False),

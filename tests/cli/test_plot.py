@@ -12,7 +12,7 @@ import pytest
 from capeval.files.judgments import write_judgments
 from capeval.schema import Judgment, Provenance, Unscored
 from tests.scoring.making import annotation, scored
-from tests.typed import Typed
+from tests.typed import here as typed
 
 VIDEOS = [
     annotation("V1", "c3 s1 a2", "t2", domain="Film", visual_characteristic="Low-Dynamic"),
@@ -46,10 +46,8 @@ def make_run(
     write_judgments(folder / "lexical-1" / "judgments.jsonl", judgments)
 
 
-@pytest.fixture
-def typed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Typed:
+@pytest.fixture(autouse=True)
+def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Judged runs: two of one model, one unscored, one of videos without characteristics."""
     monkeypatch.chdir(tmp_path)
     Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
@@ -75,14 +73,13 @@ def typed(
     text = "\n".join(",".join(row) for row in rows)
     Path("labels.csv").write_text(f"video_id,system,element_id,label\n{text}\n")
     Path("ratings.csv").write_text("video_id,system,score\nV1,at-8,2\nV2,at-8,3\nV3,at-8,5\n")
-    return Typed(monkeypatch, capsys)
 
 
 def written(folder: str = "figures") -> list[str]:
     return sorted(path.name for path in Path(folder).iterdir())
 
 
-def test_all_is_all_that_the_runs_can_show(typed: Typed) -> None:
+def test_all_is_all_that_the_runs_can_show() -> None:
     said = typed("plot", "all", "at-8", "at-32", "--format", "svg")
     assert (said.code, said.err) == (0, "")
     names = [f"{name}.svg" for name in [*ALL, "frames", "forest"]]
@@ -90,7 +87,7 @@ def test_all_is_all_that_the_runs_can_show(typed: Typed) -> None:
     assert written() == sorted(names)
 
 
-def test_a_forest_is_of_two_comparable_runs(typed: Typed) -> None:
+def test_a_forest_is_of_two_comparable_runs() -> None:
     said = typed("plot", "forest", "at-8", "at-32", "--format", "svg")
     assert (said.code, said.out, said.err) == (0, "figures/forest.svg\n", "")
     said = typed("plot", "forest", "at-8")
@@ -102,13 +99,13 @@ def test_a_forest_is_of_two_comparable_runs(typed: Typed) -> None:
     assert "forest.pdf" not in written("o")
 
 
-def test_people_add_a_scatter(typed: Typed) -> None:
+def test_people_add_a_scatter() -> None:
     said = typed("plot", "types,scatter", "at-8", "at-32", "--human", "labels.csv")
     assert said.code == 0
     assert written() == ["scatter.pdf", "types.pdf"]
 
 
-def test_captions_that_only_people_know_are_left_out_aloud(typed: Typed) -> None:
+def test_captions_that_only_people_know_are_left_out_aloud() -> None:
     said = typed("plot", "scatter", "at-8", "--human", "labels.csv", "--format", "png")
     assert (said.code, said.out) == (0, "figures/scatter.png\n")
     assert said.err == ("labels.csv: 1 of 3 rated captions are of other systems and left out\n")
@@ -118,13 +115,13 @@ def test_captions_that_only_people_know_are_left_out_aloud(typed: Typed) -> None
     assert said.err.startswith("lexical-1:f1: 2 of 3 matched; missing: V9 of at-8\n")
 
 
-def test_of_people_s_figures_a_run_without_a_score_is_left_out(typed: Typed) -> None:
+def test_of_people_s_figures_a_run_without_a_score_is_left_out() -> None:
     said = typed("plot", "scatter", "at-8", "failed", "--human", "ratings.csv", "--format", "png")
     assert (said.code, said.out) == (0, "figures/scatter.png\n")
     assert "failed: left out of scatter, no caption is scored" in said.err
 
 
-def test_what_has_nothing_to_show_is_left_out_with_the_reason(typed: Typed) -> None:
+def test_what_has_nothing_to_show_is_left_out_with_the_reason() -> None:
     said = typed("plot", "all", "bare")
     assert said.code == 0
     assert written() == ["elements.pdf", "events.pdf", "types.pdf"]
@@ -135,19 +132,19 @@ def test_what_has_nothing_to_show_is_left_out_with_the_reason(typed: Typed) -> N
     ]
 
 
-def test_an_unscored_run_beside_another_has_no_bars(typed: Typed) -> None:
+def test_an_unscored_run_beside_another_has_no_bars() -> None:
     assert typed("plot", "types,characteristics", "at-8", "failed").code == 0
     assert written() == ["characteristics.pdf", "types.pdf"]
 
 
-def test_figures_come_in_the_order_named_and_once(typed: Typed) -> None:
+def test_figures_come_in_the_order_named_and_once() -> None:
     said = typed("plot", "events,types,events", "at-8", "--format", "png", "--format", "png,svg")
     assert said.out.splitlines() == [
         f"figures/{name}.{form}" for name in ("events", "types") for form in ("png", "svg")
     ]
 
 
-def test_what_stood_there_is_replaced_whole(typed: Typed) -> None:
+def test_what_stood_there_is_replaced_whole() -> None:
     Path("figures").mkdir()
     Path("figures/types.pdf").write_text("old")
     said = typed("plot", "types", "at-8")
@@ -157,16 +154,14 @@ def test_what_stood_there_is_replaced_whole(typed: Typed) -> None:
     assert written() == ["types.pdf"]
 
 
-def test_width_is_that_of_the_paper(typed: Typed) -> None:
+def test_width_is_that_of_the_paper() -> None:
     typed("plot", "events", "at-8", "--format", "svg")
     assert 'width="237.6pt"' in Path("figures/events.svg").read_text()
     typed("plot", "events", "at-8", "--format", "svg", "--width", "text")
     assert 'width="496.8pt"' in Path("figures/events.svg").read_text()
 
 
-def test_without_matplotlib_the_extra_is_named(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     said = typed("plot", "all", "at-8")
     assert (said.code, said.out) == (2, "")
@@ -197,7 +192,7 @@ def test_without_matplotlib_the_extra_is_named(
         (["types", "at-8", "--out", "a.json"], "a.json"),
     ],
 )
-def test_mistakes_are_one_line(typed: Typed, arguments: list[str], complaint: str) -> None:
+def test_mistakes_are_one_line(arguments: list[str], complaint: str) -> None:
     Path("other.csv").write_text("video_id,system,score\nV1,else,2\nV2,else,3\n")
     said = typed("plot", *arguments)
     assert said.code == 2
@@ -219,7 +214,7 @@ def test_mistakes_are_one_line(typed: Typed, arguments: list[str], complaint: st
     ],
 )
 def test_nothing_is_written_where_one_figure_cannot_be(
-    typed: Typed, make: Callable[[Path], None], complaint: str
+    make: Callable[[Path], None], complaint: str
 ) -> None:
     Path("figures").mkdir()
     make(Path("figures/events.png"))
@@ -232,7 +227,7 @@ def test_nothing_is_written_where_one_figure_cannot_be(
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
 
-def test_figures_of_each_judge_are_checked_before_any_is_written(typed: Typed) -> None:
+def test_figures_of_each_judge_are_checked_before_any_is_written() -> None:
     judged = Path("runs/at-8/lexical-1/judgments.jsonl")
     write_judgments(judged.parent.with_name("other") / judged.name, [
         scored(index, row, provenance=Provenance(judge="other", prompts=None))

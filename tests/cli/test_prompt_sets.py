@@ -76,14 +76,3 @@ def test_reasons_are_stored_and_shown(work: Workspace, monkeypatch: pytest.Monke
     assert {bool(element["explanation"]) for element in shown} == {True, False}
     text = work.run("inspect", "captions", "V000", "--full").out
     assert text.count("→ ") == sum(bool(element["explanation"]) for element in shown)
-
-
-def test_reasons_need_prompts_and_a_model_that_give_them(work: Workspace) -> None:
-    own_prompts(work.folder)
-    ran = work.judge("--explain", "--prompts", "./own")
-    assert (ran.code, ran.out) == (2, "")
-    assert "has no template for --explain; choose other --prompts" in ran.err
-    ran = work.run("judge", "sample", "--judge", "lexical", "--explain")
-    assert ran.code == 2
-    assert "--explain is for chat models; the judge" in ran.err
-    assert not (work.folder / "runs").exists()

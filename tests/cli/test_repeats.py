@@ -20,6 +20,9 @@ def test_only_missing_repeats_are_paid(work: Workspace, endpoint: Endpoint) -> N
         assert (done.code, endpoint.calls()) == (0, calls), done.err
         assert repeats(work) == (asked, 12)
         assert len(work.judgments()["V000"]["repeats"]) == max(3, int(asked))
+        spread = work.scores()["repeat_spread"]
+        assert spread is None or len(spread["f1"]) == int(asked)
+        assert spread is None or (spread["f1_sd"] > 0 and spread["unanimous"] < 1)
     for asked in ("1", "2", "5"):
         assert repeats(work, "--repeats", asked) == (asked, 12)
     assert work.run("score", "captions", "--repeats", "6").code == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ import pytest
 
 from capeval.files.judgments import write_judgments
 from capeval.schema import Provenance
-from tests.judged_runs import capeval, judgments, make_run, write_annotations
+from tests.judged_runs import judgments, make_run, write_annotations
+from tests.typed import Said, here
 
-Typed = Callable[..., tuple[int, str, str]]
 SCORES = Path("runs/mine/judge/scores.json")
 
 
@@ -24,9 +23,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_run("mine", "+0- 0++ | 0+- | 00 +")
 
 
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    return lambda *arguments: capeval(monkeypatch, capsys, "score", *arguments)
+def typed(*arguments: str) -> Said:
+    return here("score", *arguments)
 
 
 def changed(**values: Any) -> Path:
@@ -46,7 +44,7 @@ def changed(**values: Any) -> Path:
     return file
 
 
-def test_right_file_is_one_line_that_counts_its_numbers(typed: Typed) -> None:
+def test_right_file_is_one_line_that_counts_its_numbers() -> None:
     code, out, err = typed("mine", "--annotations", "a.json", "--check", str(SCORES))
     assert (code, err, out.count("\n")) == (0, "", 1)
     numbers = count(json.loads(SCORES.read_text()))
@@ -94,7 +92,7 @@ def verdict(count: int) -> str:
 
 @pytest.mark.parametrize(("change", "expected"), DIFFERENCES)
 def test_every_value_that_differs_is_listed(
-    typed: Typed, change: dict[str, Any], expected: list[tuple[str, str]]
+    change: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
     file = changed(**change)
     code, out, err = typed("mine", "--check", str(file))
@@ -111,14 +109,12 @@ def test_every_value_that_differs_is_listed(
 
 
 @pytest.mark.parametrize(("off", "code"), [(0.9e-9, 0), (-1.1e-9, 4)])
-def test_only_what_floating_point_may_differ_by_is_tolerated(
-    typed: Typed, off: float, code: int
-) -> None:
+def test_only_what_floating_point_may_differ_by_is_tolerated(off: float, code: int) -> None:
     value = json.loads(SCORES.read_text())["overall"]["all"]["f1"]["value"]
     assert typed("mine", "--check", str(changed(overall__all__f1__value=value + off)))[0] == code
 
 
-def test_another_version_is_noted_and_no_difference(typed: Typed) -> None:
+def test_another_version_is_noted_and_no_difference() -> None:
     old = json.loads(SCORES.read_text())["signature"].replace("|v:0.1.0", "|v:0.0.1")
     code, out, _ = typed("mine", "--check", str(changed(signature=old)))
     assert code == 0
@@ -136,13 +132,13 @@ def test_another_version_is_noted_and_no_difference(typed: Typed) -> None:
         (None, "signature: null → missing"),
     ],
 )
-def test_wrong_signature_differs_part_by_part(typed: Typed, signature: Any, message: str) -> None:
+def test_wrong_signature_differs_part_by_part(signature: Any, message: str) -> None:
     code, out, _ = typed("mine", "--check", str(changed(signature=signature)))
     assert code == 4
     assert message in out
 
 
-def test_other_annotations_and_other_judges_are_said_to_be_others(typed: Typed) -> None:
+def test_other_annotations_and_other_judges_are_said_to_be_others() -> None:
     video = json.loads(Path("a.json").read_text())
     video[0]["domain"] = "Food"
     Path("b.json").write_text(json.dumps(video))
@@ -162,7 +158,7 @@ def test_other_annotations_and_other_judges_are_said_to_be_others(typed: Typed) 
     }
 
 
-def test_many_differences_are_cut_short_in_the_terminal_alone(typed: Typed) -> None:
+def test_many_differences_are_cut_short_in_the_terminal_alone() -> None:
     settings = json.loads(SCORES.read_text())["settings"]
     for extra in (40, 41, 1_240):
         more = {f"x{n:04}": n for n in range(extra)}
@@ -187,9 +183,7 @@ REFUSED: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "message"), REFUSED)
-def test_what_is_no_scores_file_is_refused_in_one_line(
-    typed: Typed, text: str, message: str
-) -> None:
+def test_what_is_no_scores_file_is_refused_in_one_line(text: str, message: str) -> None:
     Path("published.json").write_text(text)
     code, out, err = typed("mine", "--check", "published.json")
     assert (code, out, err.count("\n")) == (2, "", 1)
@@ -205,9 +199,7 @@ def test_what_is_no_scores_file_is_refused_in_one_line(
         (("nope", "--check", str(SCORES)), "nope: is neither a file nor a run"),
     ],
 )
-def test_mistake_is_one_line_and_writes_nothing(
-    typed: Typed, arguments: tuple[str, ...], message: str
-) -> None:
+def test_mistake_is_one_line_and_writes_nothing(arguments: tuple[str, ...], message: str) -> None:
     before = sorted(Path().rglob("*"))
     code, out, err = typed(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
@@ -215,7 +207,7 @@ def test_mistake_is_one_line_and_writes_nothing(
     assert sorted(Path().rglob("*")) == before
 
 
-def test_hostile_text_in_a_file_stays_one_line_of_text(typed: Typed) -> None:
+def test_hostile_text_in_a_file_stays_one_line_of_text() -> None:
     file = changed(**{"settings__[red]x\x1b[0m\n": "[bold]y\x1b\n[/bold]"})
     code, out, _ = typed("mine", "--check", str(file))
     assert (code, out.count("\n")) == (4, 2)

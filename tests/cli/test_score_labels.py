@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,9 @@ from capeval.scoring import AnnotationArrays, measures
 from capeval.scoring.result import Calibrated
 from capeval.stats.calibration import Calibration, calibrate
 from tests.judged_runs import BY
-from tests.judged_runs import capeval as typed_in
 from tests.scoring.making import annotation, scored
+from tests.typed import here as typed
 
-Typed = Callable[..., tuple[int, str, str]]
 SIGNS: dict[Relation, str] = {"entailment": "+", "lack": "0", "contradiction": "-"}
 VIDEOS = [
     annotation(
@@ -138,11 +137,6 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_human(TRUE, SAMPLE)
 
 
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    return lambda *arguments: typed_in(monkeypatch, capsys, *arguments)
-
-
 def stored(run: str = "mine") -> dict[str, Any]:
     value: dict[str, Any] = json.loads(Path(f"runs/{run}/judge/scores.json").read_text())
     return value
@@ -186,7 +180,7 @@ def test_scores_are_those_of_the_estimator() -> None:
     assert found.labels.left_out == {}
 
 
-def test_run_keeps_the_labels_and_every_command_shows_them(typed: Typed) -> None:
+def test_run_keeps_the_labels_and_every_command_shows_them() -> None:
     plain = stored()
     code, out, err = typed("score", "mine", "--labels", "human.csv")
     assert code == 0
@@ -221,7 +215,7 @@ def test_judge_writes_calibrated_scores_too() -> None:
     assert file.read_bytes() == before
 
 
-def test_changed_captions_and_annotations_make_their_labels_stale(typed: Typed) -> None:
+def test_changed_captions_and_annotations_make_their_labels_stale() -> None:
     capeval.score("mine", labels=HUMAN)
     lines = [json.loads(x) for x in Path("runs/mine/captions.jsonl").read_text().splitlines()]
     lines[0]["caption"] = "Another."
@@ -284,7 +278,7 @@ def test_partial_unscored_and_unknown_videos_are_counted() -> None:
     assert found.labels.labelled == 22
 
 
-def test_binary_labels_give_recall_alone(typed: Typed) -> None:
+def test_binary_labels_give_recall_alone() -> None:
     HUMAN.write_text(
         HUMAN.read_text()
         .replace("entailment", "1")
@@ -312,7 +306,7 @@ def test_few_labels_have_no_interval_or_a_note(count: int) -> None:
     assert found.overall.all.f1.value is not None
 
 
-def test_differences_are_calibrated_where_both_runs_have_labels(typed: Typed) -> None:
+def test_differences_are_calibrated_where_both_runs_have_labels() -> None:
     better = labels(8)
     make("better", confused(better, 9), "Another dog.")
     capeval.score("mine", labels=HUMAN)
@@ -345,7 +339,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_file_that_cannot_be_used_is_one_line(typed: Typed, text: str, message: str) -> None:
+def test_file_that_cannot_be_used_is_one_line(text: str, message: str) -> None:
     HUMAN.write_text(text)
     code, out, err = typed("score", "mine", "--labels", "human.csv")
     assert (code, out, err.count("\n")) == (2, "", 1)
@@ -354,18 +348,17 @@ def test_file_that_cannot_be_used_is_one_line(typed: Typed, text: str, message: 
     assert "calibrated" not in stored()
 
 
-@pytest.mark.parametrize("content", ["{"])
-def test_damaged_labels_of_a_run_are_replaced(typed: Typed, content: str) -> None:
-    Path("runs/mine/labels.json").write_text(content)
+def test_damaged_labels_of_a_run_are_replaced() -> None:
+    Path("runs/mine/labels.json").write_text("{")
     code, out, err = typed("score", "mine", "--labels", "human.csv")
     assert code == 0
     assert "Calibrated with human labels of 24/40 videos" in out
     assert "24 labelled captions stored, in place of others" in err
-    Path("runs/mine/labels.json").write_text(content)
+    Path("runs/mine/labels.json").write_text("{")
     assert typed("score", "mine", "--check", SCORES, "--labels", "human.csv")[0] == 0
 
 
-def test_labels_none_of_which_counts_any_more_are_no_score(typed: Typed) -> None:
+def test_labels_none_of_which_counts_any_more_are_no_score() -> None:
     capeval.score("mine", labels=HUMAN)
     captions = Path("runs/mine/captions.jsonl")
     captions.write_text(captions.read_text().replace("A dog.", "A cat."))
@@ -386,7 +379,7 @@ def test_labels_none_of_which_counts_any_more_are_no_score(typed: Typed) -> None
         ('{"source": "x"}', "store the labels again with `capeval score RUN --labels FILE`"),
     ],
 )
-def test_damaged_labels_of_a_run_are_one_line(typed: Typed, content: str, message: str) -> None:
+def test_damaged_labels_of_a_run_are_one_line(content: str, message: str) -> None:
     Path("runs/mine/labels.json").write_text(content)
     code, _, err = typed("score", "mine")
     assert (code, err.count("\n")) == (2, 1)
@@ -394,7 +387,7 @@ def test_damaged_labels_of_a_run_are_one_line(typed: Typed, content: str, messag
     assert "runs/mine/labels.json" in err
 
 
-def test_check_recomputes_calibrated_scores(typed: Typed) -> None:
+def test_check_recomputes_calibrated_scores() -> None:
     capeval.score("mine", labels=HUMAN)
     content = stored()
     content["calibrated"]["overall"]["all"]["f1"]["low"] += 1e-3
@@ -411,7 +404,7 @@ def test_check_recomputes_calibrated_scores(typed: Typed) -> None:
     assert not Path("runs/mine/labels.json").exists()
 
 
-def test_an_output_cannot_replace_the_labels(typed: Typed) -> None:
+def test_an_output_cannot_replace_the_labels() -> None:
     code, _, err = typed("score", "mine", "--labels", "human.csv", "--out", "human.csv")
     assert code == 2
     assert "human.csv" in err
@@ -424,7 +417,7 @@ def make_old(given: dict[str, list[Relation]], rows: Sequence[int], name: str = 
     make(name, given, judge="old", by=OLD, rows=rows)
 
 
-def test_another_judge_says_what_it_would_give_over_all_videos(typed: Typed) -> None:
+def test_another_judge_says_what_it_would_give_over_all_videos() -> None:
     make_old(TRUE, SAMPLE)
     by_raters = calibrated(labels=HUMAN)
     code, out, err = typed("score", "mine", "--labels", "asked")
@@ -443,7 +436,7 @@ def test_another_judge_says_what_it_would_give_over_all_videos(typed: Typed) -> 
     assert check[0] == 0
 
 
-def test_a_judge_does_not_correct_itself(typed: Typed) -> None:
+def test_a_judge_does_not_correct_itself() -> None:
     """Not in the command, nor where its own verdicts serve another judge of the run as labels."""
     make_old(TRUE, SAMPLE)
     shutil.copytree("runs/asked/old", "runs/mine/old")
@@ -457,7 +450,7 @@ def test_a_judge_does_not_correct_itself(typed: Typed) -> None:
     assert typed("leaderboard")[1].count("calibrated with") == 0
 
 
-def test_verdicts_on_other_captions_are_no_labels(typed: Typed) -> None:
+def test_verdicts_on_other_captions_are_no_labels() -> None:
     make_old(TRUE, SAMPLE, "asked")
     captions = Path("runs/mine/captions.jsonl")
     captions.write_text(captions.read_text().replace("A dog.", "A cat."))
@@ -476,7 +469,7 @@ def test_differences_with_labels_of_two_origins_are_not_calibrated() -> None:
     assert any("it needs labels of one origin for both runs" in line for line in found.notes)
 
 
-def test_a_leaderboard_of_labels_of_two_origins_says_so(typed: Typed) -> None:
+def test_a_leaderboard_of_labels_of_two_origins_says_so() -> None:
     make("better", labels(8))
     make_old(labels(8), SAMPLE)
     capeval.score("mine", labels=HUMAN)
@@ -488,7 +481,7 @@ def test_a_leaderboard_of_labels_of_two_origins_says_so(typed: Typed) -> None:
     assert "better (labels by old)" in text
 
 
-def test_labels_under_the_name_of_a_model_need_to_be_of_one_run(typed: Typed) -> None:
+def test_labels_under_the_name_of_a_model_need_to_be_of_one_run() -> None:
     write_human(TRUE, SAMPLE, system="m-mine")
     assert typed("score", "mine", "--labels", "human.csv")[0] == 0
     shutil.copytree("runs/mine", "runs/other-frames")
@@ -497,7 +490,7 @@ def test_labels_under_the_name_of_a_model_need_to_be_of_one_run(typed: Typed) ->
     assert "which is also that of other-frames; put the names of the runs into the column" in err
 
 
-def test_labels_are_not_stored_while_the_run_is_being_judged(typed: Typed) -> None:
+def test_labels_are_not_stored_while_the_run_is_being_judged() -> None:
     with RunFolder(Path("runs/mine")).locked():
         code, _, err = typed("score", "mine", "--labels", "human.csv")
     assert (code, err.count("\n")) == (2, 1)

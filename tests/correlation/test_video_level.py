@@ -127,3 +127,24 @@ def test_large_groups_have_intervals_of_rho_and_r_only(monkeypatch: pytest.Monke
     assert any(
         "groups of more than 20 captions (pooled) have intervals" in str(one) for one in found
     )
+
+
+def test_metrics_are_compared_on_the_same_groups_and_ranked_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    human = rng.random(24)
+    poor, good = rng.random(24), human + rng.random(24) / 20
+    poor[:3] = 0.5  # has no correlation within the first video
+    for metrics in ({"poor": poor, "good": good}, {"good": good, "poor": poor}):
+        results, _, _ = analyse(joined(KEYS, human[None], metrics), Settings(EVERYTHING))
+        of = {(r.metric, r.statistic, r.grouping): r for r in results}
+        assert {of[name, "pearson", "item"].groups.used for name in metrics} == {7}
+        assert [of[name, "pearson", "pooled"].cluster for name in ("good", "poor")] == [1, 2]
+
+
+def test_systems_that_metrics_rank_alike_differ_by_nothing() -> None:
+    rng = np.random.default_rng(0)
+    human, metric = rng.random(24), rng.random(24)
+    given = joined(KEYS, human[None], {"a": metric, "b": 2 * metric})
+    _, comparisons, _ = analyse(given, Settings(EVERYTHING))
+    (found,) = [c for c in comparisons if (c.statistic, c.grouping) == ("pearson", "system")]
+    assert (found.difference, found.low, found.high) == pytest.approx((0, 0, 0), abs=1e-6)

@@ -238,15 +238,6 @@ def work_of(count: int) -> list[tuple[Annotation, Caption]]:
     ]
 
 
-async def test_many_captions_are_each_recorded_once(ask_all: Asks) -> None:
-    judge, client = ask_all()
-    recorded: list[Judgment] = []
-    await judge_captions(work_of(50), judge, repeats=1, concurrency=8, record=recorded.append)
-    assert sorted(j.index for j in recorded) == sorted(f"V{n}" for n in range(50))
-    assert all(isinstance(judgment, Scored) for judgment in recorded)
-    assert len(client.requests) == 150
-
-
 @pytest.mark.parametrize(
     "failure", [EndpointRefused("no key"), BudgetReached("spent")], ids=lambda f: type(f).__name__
 )

@@ -16,15 +16,8 @@ from capeval.errors import InputError, ReplyError
 from capeval.judging.contracts import Contract, EventToClassify
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
-from capeval.judging.run import judge_caption
-from capeval.judging.segments import segments
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.replies import read_reply
-from capeval.llm.types import ChatRequest
-from capeval.schema import Caption, Scored
 from capeval.text import storable
-from tests.judge_responder import reply_to
-from tests.judging.conftest import annotation_of
 
 Judges = Callable[..., LLMJudge]
 
@@ -131,22 +124,6 @@ def test_the_form_in_a_prompt_is_not_read_as_an_answer(prompts: PromptSet) -> No
         )
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
-async def test_a_hostile_caption_is_judged_like_any_other(text: str, judge_of: Judges) -> None:
-    def plays_along(request: ChatRequest) -> str:
-        return reply_to(str(request.messages[0]["content"]))
-
-    client = ScriptedClient(plays_along)
-    stored = storable(text)
-    annotation = annotation_of((stored, "Nobody says this.", stored), ("Another.", "Never said."))
-    caption = Caption(index="V1", caption=text)
-    judgment = await judge_caption(judge_of(client, load_prompts()), annotation, caption, repeats=1)
-    assert isinstance(judgment, Scored)
-    assert (len(judgment.relations[0]), judgment.relations[1]) == (2, ("lack",))
-    # A caption that is one segment is not divided.
-    assert len(client.requests) == 3 - (len(segments(stored)) == 1)
-
-
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
     source = Path(__file__).parents[2] / "prompts" / "tuna-cap-v1"
@@ -218,14 +195,6 @@ def test_a_template_must_hold_its_placeholder_once(template: str, ours: Path) ->
     (ours / "split.txt").write_text(template, encoding="utf-8")
     with pytest.raises(InputError, match=r"split\.txt: must contain the placeholder \{caption\}"):
         load_prompts(ours)
-
-
-def test_braces_are_text_and_data_are_never_filled() -> None:
-    template = PACKAGED[0].templates["split"]
-    for text in ("{caption}", "{{match_data}} {0} %s"):
-        assert PACKAGED[0].render("split", {"caption": text}) == text.join(
-            template.split("{caption}")
-        )
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfes\x00", b"\xff{caption}", b"", b" \n"])

@@ -31,31 +31,6 @@ def test_a_key_is_not_shown() -> None:
     assert "sk-secret" not in repr(JudgeOptions({}, api_key="sk-secret"))
 
 
-@pytest.mark.parametrize(
-    ("choice", "error", "said"),
-    [
-        (JudgeOptions({}), UsageError, "OPENAI_API_KEY"),
-        (
-            JudgeOptions({}, judge="lexical", base_url="http://x/v1"),
-            UsageError,
-            "--base-url is for chat models",
-        ),
-        (
-            JudgeOptions({}, judge="lexical", prompts="plain"),
-            UsageError,
-            "--prompts is for chat models",
-        ),
-        (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v1"),
-    ],
-)
-async def test_options_without_a_judge_are_refused_with_the_reason(
-    choice: JudgeOptions, error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        async with open_judge(choice):
-            pytest.fail("it opened")
-
-
 async def test_a_url_alone_takes_the_sole_model() -> None:
     async with LoopbackServer(models=("some-model",)) as server:
         async with open_judge(JudgeOptions({}, base_url=server.url)) as opened:

@@ -452,6 +452,12 @@ def test_shuffled_frames_keep_the_times_of_the_ordered_ones(tmp_path: Path) -> N
     assert numbers(request.frames) != list(request.indices)
 
 
+def test_two_shuffled_frames_are_always_turned_round(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q", *({} for _ in range(8)))
+    made = capeval.mcq_answer(Scoring(), questions, frames=2, shuffle=True, runs=tmp_path / "runs")
+    assert {tuple(one.frames["indices"]) for one in made.responses} == {(23, 0)}
+
+
 def test_a_single_frame_that_cannot_be_shuffled_is_reported(tmp_path: Path) -> None:
     questions = own_folder(tmp_path / "q", {}, {})
     made = capeval.mcq_answer(

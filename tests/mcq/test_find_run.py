@@ -11,8 +11,8 @@ import pytest
 import capeval
 from capeval.errors import InputError
 from capeval.mcq.find_run import all_grades, find_grades, find_responses
-from tests.mcq.conftest import Typed
 from tests.mcq.graded_files import line, write
+from tests.typed import here as typed
 
 
 def answered(place: str, replies: str = "AB", questions: int | None = None) -> Path:
@@ -27,7 +27,7 @@ def answered(place: str, replies: str = "AB", questions: int | None = None) -> P
     return folder
 
 
-def test_a_run_is_graded_by_its_name_and_keeps_its_grades(typed: Typed) -> None:
+def test_a_run_is_graded_by_its_name_and_keeps_its_grades() -> None:
     run = answered("runs/mcq/own/mine@8")
     code, out, _ = typed("mcq", "grade", "mine@8")
     assert code == 0
@@ -80,14 +80,14 @@ def test_what_means_no_run_is_explained() -> None:
         find_responses("mime@8")
 
 
-def test_a_run_that_is_not_graded_says_how(typed: Typed) -> None:
+def test_a_run_that_is_not_graded_says_how() -> None:
     answered("runs/mcq/own/m")
     code, _, err = typed("mcq", "temporal", "--multi", "m", "--single", "m")
     assert code == 2
     assert "runs/mcq/own/m: has no grades.json; write it with `capeval mcq grade runs/" in err
 
 
-def test_an_unfinished_run_says_how_many_questions_have_a_response(typed: Typed) -> None:
+def test_an_unfinished_run_says_how_many_questions_have_a_response() -> None:
     answered("runs/mcq/own/half", replies="AB", questions=5)
     code, _, err = typed("mcq", "grade", "half")
     assert code == 0

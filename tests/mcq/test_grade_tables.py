@@ -9,13 +9,13 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
-from tests.mcq.conftest import Typed
 from tests.mcq.graded_files import line, write
+from tests.typed import here as typed
 
 TYPES = ("rotation", "direction", "velocity&frequency", "shape&trend", "visual_cues", "count")
 
 
-def printed(typed: Typed, *arguments: str | Path) -> str:
+def printed(*arguments: str | Path) -> str:
     code, out, _ = typed("mcq", "grade", *arguments)
     assert code == 0
     return out
@@ -37,11 +37,9 @@ def tomato(tmp_path: Path) -> Path:
     return write(tmp_path / "responses.jsonl", lines)
 
 
-def test_first_screen_has_whole_groupings_and_names_the_others(
-    tmp_path: Path, typed: Typed
-) -> None:
+def test_first_screen_has_whole_groupings_and_names_the_others(tmp_path: Path) -> None:
     file = tomato(tmp_path)
-    out = printed(typed, file)
+    out = printed(file)
     assert all(name in out for name in (*TYPES, "simulated"))
     assert "continued" not in out
     assert "With --full: " in out
@@ -49,27 +47,25 @@ def test_first_screen_has_whole_groupings_and_names_the_others(
     headline, *table = out.split("Decided by")[0].splitlines()
     assert headline.startswith("TOMATO: accuracy ")
     assert max(map(len, table)) <= 80
-    full = printed(typed, file, "--full")
+    full = printed(file, "--full")
     assert "First person" in full
     assert "--full" not in full
 
 
-def test_empty_replies_are_not_counted_among_answers_that_were_drawn(
-    tmp_path: Path, typed: Typed
-) -> None:
-    out = printed(typed, tomato(tmp_path), "--as", "tomato")
+def test_empty_replies_are_not_counted_among_answers_that_were_drawn(tmp_path: Path) -> None:
+    out = printed(tomato(tmp_path), "--as", "tomato")
     assert "No answer: 0 of 120 replies. Empty replies: 13." in " ".join(out.split())
 
 
-def test_headline_says_when_no_reply_counts(tmp_path: Path, typed: Typed) -> None:
+def test_headline_says_when_no_reply_counts(tmp_path: Path) -> None:
     file = write(tmp_path / "responses.jsonl", [line(1, None), line(2, None)])
-    out = printed(typed, file)
+    out = printed(file)
     assert out.startswith(
         "Own questions: no accuracy (exact): of 2 responses, 2 unscored, 0 unread."
     )
 
 
-def test_out_has_the_format_of_its_suffix(tmp_path: Path, typed: Typed) -> None:
+def test_out_has_the_format_of_its_suffix(tmp_path: Path) -> None:
     file = tomato(tmp_path)
     for suffix, start in {
         ".json": "{",
@@ -78,7 +74,7 @@ def test_out_has_the_format_of_its_suffix(tmp_path: Path, typed: Typed) -> None:
         ".txt": "TOMATO: ",
     }.items():
         out = tmp_path / f"table{suffix}"
-        printed(typed, file, "--out", out)
+        printed(file, "--out", out)
         assert out.read_text("utf-8").startswith(start)
     with pytest.raises(UsageError, match=r"are written as \.json, \.md, \.tex or \.txt"):
         capeval.mcq_grade(file, out=tmp_path / "table.csv")

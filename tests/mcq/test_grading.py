@@ -15,10 +15,11 @@ from capeval.errors import EndpointRefused, InputError, RetriesExhausted, UsageE
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.mcq.grades import Grades
+from capeval.mcq.published_readers import tomato_patterns
 from capeval.mcq.strategies import STRATEGIES
-from tests.judged_runs import capeval as typed
 from tests.judged_runs import make_run, write_annotations
 from tests.mcq.graded_files import line, write
+from tests.typed import here
 
 FAILURE = "Failed to obtain answer via API."
 
@@ -118,6 +119,11 @@ def test_tomato_without_a_model_draws_and_says_so(tmp_path: Path) -> None:
     assert "llm:none" in found.signature
 
 
+def test_tomatos_patterns_find_no_text_with_lower_case_letters() -> None:
+    found = [tomato_patterns(f"A: {text}", [text, "right"]) for text in ("LEFT", "left")]
+    assert found == [0, None]
+
+
 def test_select_overrides_the_strategy_of_a_convention(tmp_path: Path) -> None:
     found = capeval.mcq_grade(hard(tmp_path, "own"), convention="video-mme", select="exact")
     assert (found.overall.correct, found.overall.n) == (2, 3)
@@ -193,6 +199,8 @@ def test_a_model_chooses_an_option_or_none_and_its_failure_scores_nothing(tmp_pa
     found = capeval.mcq_grade(file, **options)
     assert choices(found) == {"1": "C", "2": None, "3": None, "4": "C", "5": None, "6": None}
     assert (found.counts.failed, found.overall.correct, found.overall.n) == (2, 2, 4)
+    # Nobody is asked about a reply without a text.
+    assert found.decided_by["empty"] == 1
     reasons = {item.id: item.reason for item in found.items}
     assert "6 attempts failed" in str(reasons["3"])
     assert "must be" in str(reasons["6"])
@@ -283,7 +291,10 @@ def test_a_change_from_nothing_has_no_value(tmp_path: Path) -> None:
 
 
 def test_own_questions_are_grouped_by_every_tag_or_those_that_are_named(tmp_path: Path) -> None:
-    lines = [line(n, "C", kind="ab"[n % 2], level=n % 3, note=f"n{n}") for n in range(60)]
+    # Of a note or a place, most values have one question.
+    lines = [
+        line(n, "C", kind="ab"[n % 2], level=n % 3, note=f"n{n}", at=n % 40) for n in range(60)
+    ]
     file = write(tmp_path / "r.jsonl", lines)
     assert set(capeval.mcq_grade(file).by) == {"kind", "level"}
     assert set(capeval.mcq_grade(file, by=["kind"]).by) == {"kind"}
@@ -443,7 +454,7 @@ def test_grades_name_the_model_that_replied(tmp_path: Path) -> None:
 
 
 def test_f1_of_the_same_models_captions_is_beside_each_skill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     write_annotations(tmp_path / "a.json")
@@ -462,7 +473,7 @@ def test_f1_of_the_same_models_captions_is_beside_each_skill(
     f1 = {name: of["value"] for name, of in found.captioning["f1"].items()}
     assert f1 == {name: of["f1"]["value"] for name, of in overall.items()}
     assert set(f1) == {"all", "camera", "scene", "action", "attribute"}
-    code, out, _ = typed(monkeypatch, capsys, "mcq", "grade", "r.jsonl", "--cap-run", "my-model")
+    code, out, _ = here("mcq", "grade", "r.jsonl", "--cap-run", "my-model")
     assert code == 0
     assert "TUNA-CAP F1" in out
     for skill, kind in zip(skills, ("camera", "scene", "action", "attribute"), strict=True):

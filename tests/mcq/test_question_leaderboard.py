@@ -12,8 +12,8 @@ import pytest
 import capeval
 from capeval.errors import InputError
 from capeval.reporting.leaderboards import Leaderboard
-from tests.mcq.conftest import Typed
 from tests.mcq.graded_runs import FRAMES, edit, grade, paired
+from tests.typed import here as typed
 
 BOARD = ("leaderboard", "--questions")
 
@@ -47,7 +47,7 @@ def test_baselines_are_in_every_section() -> None:
     assert named["chance"]["rank"] is None
 
 
-def test_runs_that_saw_less_have_no_rank(typed: Typed) -> None:
+def test_runs_that_saw_less_have_no_rank() -> None:
     many, one = paired(1, 0.6, 0.9)
     make("many", many)
     make("shuffled", one, frames=FRAMES["shuffled"])
@@ -58,7 +58,7 @@ def test_runs_that_saw_less_have_no_rank(typed: Typed) -> None:
     assert "Not ranked" not in out
 
 
-def test_run_with_too_few_scored_comes_last_and_the_reason_is_shown(typed: Typed) -> None:
+def test_run_with_too_few_scored_comes_last_and_the_reason_is_shown() -> None:
     good, poor = paired(1, 0.9, 0.3)
     make("poor", poor)
     make("good-but-part", [None, *good[1:]])
@@ -79,7 +79,7 @@ def test_other_strategies_questions_and_benchmarks_are_other_sections() -> None:
     assert sorted(section.entries[0].name for section in sections) == ["a", "b", "c", "d"]
 
 
-def test_published_tables_follow(typed: Typed) -> None:
+def test_published_tables_follow() -> None:
     make("one", paired(1, 0.5)[0])
     board = ranked(published=True)
     assert [one.shared["benchmark"] for one in board.sections] == [
@@ -99,7 +99,7 @@ def test_published_tables_follow(typed: Typed) -> None:
     assert "1,440" in out
 
 
-def test_first_screen_has_the_columns_that_fit(typed: Typed) -> None:
+def test_first_screen_has_the_columns_that_fit() -> None:
     _, short, _ = typed(*BOARD, "--published")
     assert "Camera Motion" in short
     assert "Object Location" not in short
@@ -115,7 +115,7 @@ def test_nothing_to_show_is_an_error() -> None:
         ranked()
 
 
-def test_broken_run_is_left_out_unless_it_is_named(typed: Typed) -> None:
+def test_broken_run_is_left_out_unless_it_is_named() -> None:
     make("one", paired(1, 0.5)[0])
     edit(make("broken", paired(2, 0.5)[0]), items=None)
     code, out, err = typed(*BOARD)
@@ -126,14 +126,14 @@ def test_broken_run_is_left_out_unless_it_is_named(typed: Typed) -> None:
         ranked(["broken"])
 
 
-def test_own_columns_by_another_tag(typed: Typed) -> None:
+def test_own_columns_by_another_tag() -> None:
     make("one", paired(1, 0.5)[0])
     (section,) = ranked(by="frames").sections
     assert section.tables["overall"].columns[-1].heading == "4"
     assert "no run is broken down by nope" in typed(*BOARD, "--by", "nope")[1]
 
 
-def test_json_has_what_the_function_returns(typed: Typed) -> None:
+def test_json_has_what_the_function_returns() -> None:
     make("one", paired(1, 0.5)[0])
     shown = json.loads(typed(*BOARD, "--json", "--published")[1])
     own, *published = shown

@@ -11,8 +11,8 @@ import pytest
 import capeval
 from capeval.errors import InputError, UsageError
 from capeval.mcq.grades import shown_by
-from tests.mcq.conftest import Typed
 from tests.mcq.graded_runs import FRAMES, edit, grade, paired
+from tests.typed import here as typed
 
 FEW = 200
 
@@ -94,7 +94,7 @@ def test_failed_calls_are_left_out_of_both_runs() -> None:
     assert found.unpaired == 10
 
 
-def test_nothing_right_below_the_line_has_no_value_but_a_reason(typed: Typed) -> None:
+def test_nothing_right_below_the_line_has_no_value_but_a_reason() -> None:
     grade(Path("runs/many"), [True] * 30, FRAMES["multi"])
     grade(Path("runs/one"), [False] * 30, FRAMES["single"])
     code, out, _ = typed("mcq", "temporal", "--multi", "many", "--single", "one")
@@ -147,7 +147,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("text", "message"), BROKEN)
-def test_broken_grades_are_one_line_with_the_place(text: str, message: str, typed: Typed) -> None:
+def test_broken_grades_are_one_line_with_the_place(text: str, message: str) -> None:
     runs = make_runs(multi=0.6, single=0.3)
     Path("runs/m-single/grades.json").write_text(text, encoding="utf-8")
     code, out, err = typed(*command(runs))
@@ -169,7 +169,7 @@ def test_runs_that_differ_in_more_than_their_frames_are_noted() -> None:
     assert any("read by different strategies" in note for note in notes)
 
 
-def test_screen_begins_with_the_headline_and_fits(typed: Typed) -> None:
+def test_screen_begins_with_the_headline_and_fits() -> None:
     runs = make_runs()
     code, out, err = typed(*command(runs))
     assert (code, err) == (0, "")

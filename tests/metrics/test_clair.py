@@ -40,11 +40,9 @@ UNREAD: dict[str, str] = {
     "85": "must be a JSON object",
     "Score: 85": "one complete JSON value",
     good("85"): "score: Input should be a valid number",
-    good(True): "score: Input should be a valid number",
     good(0.85): "is 0.85 meant on a scale from 0 to 1?",
     good(1.0): "is 1.0 meant on a scale from 0 to 1?",
     good(100.01): "score: Input should be less than or equal to 100",
-    good(-1): "score: Input should be greater than or equal to 0",
     '{"score": 85}': "reason: Field required",
     '{"score": 85, "reason": "", "confidence": 0.1}': "confidence: Extra inputs are not permitted",
 }

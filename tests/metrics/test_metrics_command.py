@@ -12,9 +12,9 @@ import capeval
 from capeval.errors import InputError, UsageError
 from capeval.metrics.protocol import Item, Output, Scored
 from capeval.metrics.registry import METRICS
-from tests.cli_runs import ROOT, environment, run
+from tests.cli_runs import ROOT
 from tests.metrics import own_metrics
-from tests.plugin_packages import install
+from tests.plugin_packages import install, installed
 from tests.typed import typed
 
 OWN = ("letters", "hostile", "raising", "other", "silent", "twice", "misnamed", "unmade", "asking")
@@ -312,8 +312,8 @@ class Vowels(CaptionMetric):
 def test_a_package_can_add_a_metric(tmp_path: Path) -> None:
     site = install(tmp_path, "my_metric", PLUGIN, "[capeval.metrics]\nvowels = my_metric:Vowels\n")
     write(tmp_path, {"1": "one"})
-    path = {"PYTHONPATH": f"{site}:{environment(tmp_path)['PYTHONPATH']}"}
-    done = run(tmp_path, *FILES, "vowels", **path)
+    with installed(site, "my_metric"):
+        done = typed(tmp_path, *FILES, "vowels")
     assert done.code == 0, done.err
     assert values(tmp_path / "metrics.jsonl") == {("1", "vowels"): 2.0}
     assert "must be a class derived from capeval.metrics.protocol" in str(METRICS.check(print))

@@ -93,6 +93,7 @@ def test_only_videos_that_enough_systems_captioned_are_drawn() -> None:
     with pytest.raises(UsageError, match="2 are captioned by all runs; use --count 2"):
         sample_sheet(ANNOTATIONS, some, videos=3)
     assert len(sample_sheet(ANNOTATIONS, some).items) == 2 * 3
+    assert len(sample_sheet(ANNOTATIONS, captions()).items) == 40 * 3
     some["delta"] = {}
     with pytest.raises(UsageError, match="no video is captioned by all runs"):
         sample_sheet(ANNOTATIONS, some)

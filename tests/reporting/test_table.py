@@ -154,8 +154,15 @@ def test_pages_have_titles_notes_and_signatures_in_their_order() -> None:
     assert "- `` capeval:x|`y` ``" in rendered([page], "markdown")
 
 
+def test_columns_in_which_nothing_is_known_are_left_out() -> None:
+    table = Table("t", columns("a", "b", "c"), [["x", None, None], ["y", None, 0]])
+    assert table.known().header == ["a", "c"]
+
+
 def test_a_shortened_page_says_how_many_rows_are_left_out() -> None:
     table = Table("t", columns("a"), [[str(n)] * 1 for n in range(30)], note="Read.")
     (short,) = Page([table]).shortened(25).tables
     assert (len(short.rows), short.note) == (25, "Read. 5 more rows: --full")
+    (one,) = Page([table]).shortened(29).tables
+    assert one.note == "Read. 1 more row: --full"
     assert Page([table]).shortened(30).tables == [table]

@@ -17,7 +17,8 @@ from capeval.runs.resolve import (
     find_metric,
     find_run,
 )
-from tests.judged_runs import capeval, make_run, write_annotations
+from tests.judged_runs import make_run, write_annotations
+from tests.typed import here
 
 FAIR = "+0- 0++ | 0+- | 00 +"
 JUDGE = "gpt-4o@tuna-cap-v1"
@@ -246,16 +247,14 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_follows_the_rule(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_follows_the_rule(command: str) -> None:
     Path("human.csv").write_text(
         "video_id,score\n" + "".join(f"{index},{n}\n" for n, index in enumerate("abcde"))
     )
 
     def ran(name: str) -> tuple[int, str]:
         arguments = [part.replace("NAME", name) for part in COMMANDS[command]]
-        code, out, err = capeval(monkeypatch, capsys, *arguments)
+        code, out, err = here(*arguments)
         if code == 2:
             assert err.count("capeval: ") == 1
             assert err.splitlines()[-1].startswith("capeval: ")

@@ -97,6 +97,15 @@ def test_what_passes(gate: str, value: float | None, low: float | None, passed: 
 
 
 @pytest.mark.parametrize(
+    ("text", "captioned", "allowed"),
+    [("0", 10, 0), ("5", 10, 5), ("10%", 10, 1), ("0.5%", 1000, 5), ("100%", 10, 10), ("1%", 0, 0)],
+)
+def test_a_share_allows_so_many_failures(text: str, captioned: int, allowed: int) -> None:
+    limit = CountOrShare.read(text, "--max-failed").of(captioned)
+    assert allowed <= limit < allowed + 1
+
+
+@pytest.mark.parametrize(
     ("text", "paired", "annotated", "passed"),
     [
         ("99%", 990, 1000, True),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from capeval.stats.correlation import STATISTICS, correlated
 from capeval.stats.design import Design
@@ -45,6 +46,28 @@ def test_the_interval_of_a_mean_is_students_on_fishers_scale() -> None:
     half = 2.5706 * values.std(ddof=1) / np.sqrt(6)
     assert found.low == pytest.approx(values.mean() - half, abs=0.02)
     assert found.high == pytest.approx(values.mean() + half, abs=0.02)
+
+
+def test_a_difference_has_satterthwaites_degrees_of_freedom() -> None:
+    first = np.array([0.1, 0.5, 0.2, 0.4, 0.3, 0.6])
+    # One video makes nearly all of the difference.
+    second = first - np.array([0.01, 0.0, 0.01, 0.0, 0.02, 0.5])
+    rest = [(one.sum() - one) / 5 for one in (first, second)]
+    found = difference((first.mean(), second.mean()), (rest[0], rest[1]))
+    assert isinstance(found, Inference)
+    apart = np.arctanh(rest[0]) - np.arctanh(rest[1])
+    moved = (apart - apart.mean()) ** 2
+    error = np.sqrt(moved.sum() * 5 / 6)
+    freedom = min(max(3 * moved.sum() ** 2 / (moved**2).sum() - 2, 1), 5)
+    t = (np.arctanh(first.mean()) - np.arctanh(second.mean())) / error
+    assert found.p == pytest.approx(2 * stats.t.sf(t, freedom))
+    assert freedom < 5
+
+
+@pytest.mark.parametrize("value", [1.0, 1 - 1e-12])
+def test_what_differs_from_a_perfect_value_by_rounding_is_perfect(value: float) -> None:
+    found = jackknife(value, np.array([0.9, 0.8, 0.9, 0.7, 0.9, 0.8]))
+    assert isinstance(found, Missing)
 
 
 @pytest.mark.parametrize("grouping", GROUPED)

@@ -29,7 +29,8 @@ def test_clusters_open_below_every_member_above() -> None:
         [far, far, far, 1],
     ]
     assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]
-    p[2][1] = far
+    # At the level itself a metric is worse.
+    p[2][1] = 0.05
     assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 2, 3]
     p[2][0] = Missing("not tested")
     assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]

@@ -40,6 +40,8 @@ def test_design_effect_has_a_floor_where_it_cannot_be_estimated() -> None:
     assert design_effect(n, n) == pytest.approx(1 + 16 * LEAST_CORRELATION)
     few = n[: FEWEST_CLUSTERS - 1]
     assert design_effect(few, few) == 17
+    enough = n[:FEWEST_CLUSTERS]
+    assert design_effect(enough, enough) == pytest.approx(1 + 16 * LEAST_CORRELATION)
 
 
 @pytest.mark.parametrize("clusters", [20, 60])
