@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from capeval.api.long_work import Estimate, Left, LongWork
-from capeval.captioners.protocol import OpenCaptioner
+from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.selection import estimate_generation
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, complete
 from capeval.runs.engine import Progress

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
@@ -19,6 +20,10 @@ from capeval.files.validation import validated
 from capeval.llm.redact import parse_endpoint, public_url
 from capeval.local_models.devices import MEMORY_PER_WEIGHT
 from capeval.text import nearest, shown
+
+if TYPE_CHECKING:
+    from capeval.captioners.protocol import Captioner
+    from capeval.llm.meter import Meter
 
 TABLE = Path(__file__).with_name("catalogue.toml")
 HUB_PREFIX = "hf:"
@@ -211,3 +216,18 @@ def _entry(file: Path, name: str, table: Mapping[str, Any]) -> ModelEntry:
 def _packaged() -> dict[str, dict[str, Any]]:
     models: dict[str, dict[str, Any]] = tomllib.loads(TABLE.read_text(encoding="utf-8"))["models"]
     return models
+
+
+@dataclass
+class OpenCaptioner:
+    """An open captioner, its entry in the catalogue, and the meter of its calls."""
+
+    captioner: Captioner
+    entry: ModelEntry
+    meter: Meter
+    base_url: str | None = None
+
+    @property
+    def priced(self) -> str:
+        """The name to look up in the price table."""
+        return str(self.captioner.settings.get("model", self.captioner.name))

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
-    from capeval.captioners.catalogue import ModelEntry
-    from capeval.llm.meter import Meter
-
 
 @dataclass(frozen=True)
 class CaptionRequest:
@@ -191,18 +188,3 @@ class LoadedModel:
     penalty: float | None = None
     mixes_frame_counts: bool = False
     placed: str = "cpu"
-
-
-@dataclass
-class OpenCaptioner:
-    """An open captioner, its entry in the catalogue, and the meter of its calls."""
-
-    captioner: Captioner
-    entry: ModelEntry
-    meter: Meter
-    base_url: str | None = None
-
-    @property
-    def priced(self) -> str:
-        """The name to look up in the price table."""
-        return str(self.captioner.settings.get("model", self.captioner.name))

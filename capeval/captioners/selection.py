@@ -13,6 +13,7 @@ from capeval.captioners.backends import BACKENDS, as_captioner, is_plugin, load_
 from capeval.captioners.catalogue import (
     HUB_PREFIX,
     ModelEntry,
+    OpenCaptioner,
     entries_by_hub,
     find_model,
     model_folder,
@@ -20,7 +21,6 @@ from capeval.captioners.catalogue import (
 )
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import Job
-from capeval.captioners.protocol import OpenCaptioner
 from capeval.config import CONFIG
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.meter import Meter

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.captioners.batch_size import BatchSize
 from capeval.captioners.caption_cleanup import CUT_OFF
-from capeval.captioners.catalogue import ModelEntry
+from capeval.captioners.catalogue import ModelEntry, OpenCaptioner
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import (
     Captioned,
     CaptionRequest,
     LoadedModel,
-    OpenCaptioner,
     Uncaptioned,
 )
 from capeval.llm.meter import Meter
