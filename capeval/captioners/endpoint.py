@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from capeval.captioners.caption_cleanup import CUT_OFF, caption_in
-from capeval.captioners.catalogue import ModelEntry, read_catalogue
+from capeval.captioners.catalogue import ModelEntry, OpenCaptioner, read_catalogue
 from capeval.captioners.images import KEPT_BY_DEFAULT, ImageForm, SharedEncoder
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.protocol import Captioned, CaptionRequest, OpenCaptioner, Uncaptioned
+from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.config import CONFIG
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
 from capeval.llm.asker import Asker, listed, open_asker
