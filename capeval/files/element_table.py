@@ -19,7 +19,7 @@ from capeval.schema import RELATIONS, Annotation, Provenance, Relation, Scored
 from capeval.text import shown
 
 SUFFIXES = (".csv", ".parquet")
-_READ = ("index", "judge", "prompts", "element_id", "relation", "candidate")
+_READ = ("index", "judge", "baseline", "prompts", "element_id", "relation", "candidate")
 
 
 def element_rows(
@@ -40,6 +40,7 @@ def element_rows(
                     "index": annotation.index,
                     "run": run,
                     "judge": verdict.provenance.judge,
+                    "baseline": "yes" if verdict.provenance.is_baseline else "no",
                     "prompts": verdict.provenance.prompts or "",
                     "element_id": element_id,
                     "relation": relation,
@@ -111,7 +112,11 @@ def load_element_table(path: Path, annotations: Sequence[Annotation]) -> list[Sc
                     tuple(_relation(given[f"{event}.{n}"], path, place) for n in range(1, size + 1))
                     for event, size in enumerate(annotation.sizes, start=1)
                 ),
-                provenance=Provenance(judge=first["judge"], prompts=first["prompts"] or None),
+                provenance=Provenance(
+                    judge=first["judge"],
+                    prompts=first["prompts"] or None,
+                    baseline=first["baseline"] == "yes" or None,
+                ),
             )
         )
     return result

@@ -65,6 +65,8 @@ def test_what_was_written_has_the_same_scores(folder: Path, suffix: str) -> None
     read = typed(folder, "score", f"v{suffix}", "--annotations", "sample", "--json")
 
     assert (written.code, read.code) == (0, 0)
+    if suffix != ".json":
+        assert read.json["settings"]["baseline"] == written.json["settings"]["baseline"]
     for key in ("overall", "by", "videos"):
         assert read.json[key] == written.json[key]
 
