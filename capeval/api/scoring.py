@@ -43,6 +43,8 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         inputs = [*files_behind([judged]), *([find_metric(o.labels, runs)] if o.labels else [])]
         check_output(Path(o.out), inputs, own="scores.json")
         check_json(Path(o.out), *(SUFFIXES if o.layout is None else ()))
+    # Before the run gets labels: it may be refused.
+    verdicts = None if o.out is None or _has_scores(o) else _verdicts(judged, o)
     if o.labels is not None:
         judged = with_labels(
             judged,
@@ -54,9 +56,10 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         for line in store_labels(judged):
             o.on_notice(line)
     if o.out is not None:
-        write_output(Path(o.out), _exported(judged, Path(o.out).suffix.lower(), o.layout))
-        videos = counted(len(judged.scored), "video")
-        o.on_notice(f"{o.out}: the {'scores' if _has_scores(o) else 'verdicts'} of {videos}")
+        scores = dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n"
+        write_output(Path(o.out), scores if verdicts is None else verdicts)
+        what = "scores" if verdicts is None else "verdicts"
+        o.on_notice(f"{o.out}: the {what} of {counted(len(judged.scored), 'video')}")
     return judged
 
 
@@ -64,14 +67,13 @@ def _has_scores(o: ScoreOptions) -> bool:
     return o.layout is None and Path(str(o.out)).suffix.lower() not in SUFFIXES
 
 
-def _exported(judged: JudgedRun, suffix: str, layout: str | None) -> str | bytes:
-    """Return the content of --out: the scores, or the verdicts that they are of."""
-    if layout is None and suffix not in SUFFIXES:
-        return dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n"
+def _verdicts(judged: JudgedRun, o: ScoreOptions) -> str | bytes:
+    """Return the content of --out where that is the verdicts."""
     pairs = [(judged.annotated[index], one) for index, one in judged.scored.items()]
     if not pairs:
         raise InputError("has no verdict to write", file=judged.file)
-    if layout is None:
+    if o.layout is None:
+        suffix = Path(str(o.out)).suffix.lower()
         return table_bytes(element_rows(judged.name, pairs), suffix)
     if any(one.repeats[1:] for _, one in pairs):
         raise UsageError("--layout tuna has one verdict per caption; choose one with --repeats 1")
