@@ -226,7 +226,7 @@ def _recognised(path: Path, records: Records, known: _Known) -> tuple[str, Recor
     if {"video", "prediction"} <= keys:
         names = [row.get("video") for _, row in records]
         texts = [row.get("prediction") for _, row in records]
-        # In a table, an empty prediction cannot be told from a missing one.
+        # Tables show a missing prediction as an empty one; JSON is read alike.
         texts = [None if isinstance(text, str) and not text.strip() else text for text in texts]
         found = [known.find(name) or name for name in names]
         return "VLMEvalKit's predictions, joined by video", _joined(records, found, texts)

@@ -157,13 +157,8 @@ def videos_of(folder: Path) -> Path:
                         raise InputError(f"{what}; nothing was unpacked", file=archive)
                 opened.extractall(unpacked)
             (unpacked / VIDEOS if (unpacked / VIDEOS).is_dir() else unpacked).rename(videos)
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            NotImplementedError,
-            RuntimeError,
-        ) as fault:
+        # A RuntimeError says that the archive is encrypted, or compressed in an unknown way.
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as fault:
             message = f"is damaged ({describe(fault)}); download it again"
             raise InputError(message, file=archive) from None
         finally:
