@@ -11,7 +11,8 @@ Each becomes one line on stderr and an exit code.
     ├── EndpointError           a model endpoint did not give a usable reply
     │   ├── EndpointRefused     refused key, unknown model, no quota: the run stops      exit 2
     │   ├── EndpointDown        it stopped answering: the run stops                      exit 3
-    │   │   └── ModelDown       a model here fails in one way again and again: the run stops  exit 3
+    │   │   ├── ModelDown       a model here fails in one way again and again: the run stops  exit 3
+    │   │   └── RequestsWritten requests are in a file, for another program to answer         exit 3
     │   ├── RequestRefused      this one request is refused (filter, firewall)   unscored
     │   └── RetriesExhausted    every attempt failed                             unscored
     ├── ReplyError              a reply does not follow the requested format     asked again
@@ -109,6 +110,10 @@ class EndpointDown(EndpointError):
 
 class ModelDown(EndpointDown):
     """A model in this process fails on one call after another in the same way."""
+
+
+class RequestsWritten(EndpointDown):
+    """Requests are written into a file; the run goes on once another program has answered them."""
 
 
 class RequestRefused(EndpointError):

@@ -22,6 +22,11 @@ from typing import Any, Self, TextIO
 
 from aiohttp import web
 
+try:
+    from tests.batch_api import BatchApi
+except ImportError:  # in a process of its own
+    from batch_api import BatchApi
+
 __all__ = [
     "Drop",
     "Hang",
@@ -193,6 +198,7 @@ class LoopbackServer:
         self.headers: list[dict[str, str]] = []
         self.paths: Counter[str] = Counter()
         self.running = self.busiest = 0
+        self.batch = BatchApi(self._answered)
         self._keep = keep
         self._runner: web.AppRunner | None = None
 
@@ -208,6 +214,7 @@ class LoopbackServer:
         app = web.Application(client_max_size=1 << 30)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_get("/v1/models", self._list)
+        self.batch.add_routes(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)
         await self._runner.setup()
         site = web.TCPSite(
@@ -226,6 +233,13 @@ class LoopbackServer:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+
+    async def _answered(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The completion that answers a request of a batch."""
+        act: Any = self.responder(body)
+        if inspect.isawaitable(act):
+            act = await act
+        return completion(act) if isinstance(act, str) else act
 
     async def _list(self, request: web.Request) -> web.Response:
         self.paths[request.path] += 1

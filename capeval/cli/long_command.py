@@ -13,7 +13,7 @@ import typer
 from capeval.api.long_work import Estimate, Left, LongWork
 from capeval.cli.output import Output
 from capeval.cli.progress import ProgressLine
-from capeval.errors import BudgetReached, CapevalError, ModelDown, UsageError
+from capeval.errors import BudgetReached, CapevalError, ModelDown, RequestsWritten, UsageError
 from capeval.reporting.numbers import money, thousands
 from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss, counted
@@ -172,6 +172,8 @@ def _next_step(stopped: CapevalError | None, failed: str) -> str:
     """Return what to do about items without a result, by why the work stopped."""
     if isinstance(stopped, BudgetReached):
         return "Raise --max-cost and run the same command again to finish the rest."
+    if isinstance(stopped, RequestsWritten):
+        return "Run the same command again once the replies are there."
     if isinstance(stopped, ModelDown):
         return "Run the same command again to finish; those that failed come last."
     if stopped is not None:

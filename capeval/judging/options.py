@@ -82,6 +82,10 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     annotations : Annotations: a file, 'tuna' or 'sample'. By default those that a run names.
     run : The name of a captions file's run. By default its stem.
     columns : The columns of captions: index=video_id,caption=text.
+    batch : Use the endpoint's batch service: half the price, within hours.
+    batch_files : Write the requests into this folder, and read replies that are there. For `vllm
+        run-batch`.
+    finish : live: ask again at once for what a batch has left.
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
@@ -97,3 +101,6 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     )
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions without an annotation.", panel=INPUTS)
+    batch: bool = option(False, panel=JUDGE)
+    batch_files: str | Path | None = option(None, panel=JUDGE, metavar="DIR")
+    finish: Literal["batch", "live"] = option("batch", panel=JUDGE, metavar="HOW")

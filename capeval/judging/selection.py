@@ -31,6 +31,7 @@ from capeval.judging.registry import (
 )
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.collecting import MOST_REQUESTS, Batching
 from capeval.llm.judge_models import JudgeModel
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
@@ -140,7 +141,27 @@ def _nli_settings() -> _NLISettings:
     return validated(_NLISettings, table.get(NLI, {}), file=CONFIG, where=f"judges.{NLI}")
 
 
-_OF_CHAT = ("reasoning", "base_url", "prompts", "explain")
+_OF_CHAT = ("reasoning", "base_url", "prompts", "explain", "batch", "batch_files")
+
+
+def _batching(options: JudgeOptions, model: str | None) -> Batching | None:
+    """Return how requests are collected, or None if each is made at once; raises `UsageError`."""
+    names = {"--batch": options.batch, "--batch-files": options.batch_files}
+    chosen = [name for name, value in names.items() if value]
+    if not chosen:
+        if options.finish == "live":
+            raise UsageError("--finish is about batches; add --batch")
+        return None
+    if len(chosen) > 1 or options.service_tier or options.client is not None:
+        others = {"--service-tier": options.service_tier, "client": options.client}
+        both = [*chosen, *(name for name, value in others.items() if value is not None)]
+        raise UsageError(f"{' and '.join(both[:2])} exclude each other; choose one")
+    if options.batch_files is None:
+        return Batching(finish_live=options.finish == "live")
+    if options.finish == "live" or model is None:
+        why = "needs --judge MODEL" if model is None else "has no --finish live"
+        raise UsageError(f"--batch-files {why}: it calls nothing")
+    return Batching(Path(options.batch_files))
 
 
 def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--base-url") -> None:
@@ -190,6 +211,7 @@ async def open_chat_model(
     """
     base_url = endpoint_url(options.base_url)
     address = public_url(base_url)
+    batch = _batching(options, model)
     async with open_asker(
         base_url,
         options.api_key or os.environ.get("OPENAI_API_KEY") or None,
@@ -200,6 +222,7 @@ async def open_chat_model(
         on_notice=on_notice,
         timeout=options.timeout,
         service_tier=options.service_tier,
+        batch=batch,
         # For a second attempt after one that took all its time.
         patience=max(300.0, 2 * options.timeout),
         max_concurrency=options.max_concurrency,
@@ -232,8 +255,9 @@ async def _open_chat_judge(
     on_notice: Callable[[str], None],
 ) -> AsyncIterator[OpenJudge]:
     prompts = load_prompts(options.prompts, explain=options.explain)
-    if model is None or not offline:
+    if not options.batch_files and (model is None or not offline):
         check_key(options, model)
+    is_collected = options.batch or options.batch_files
     async with open_chat_model(options, model, offline=offline, on_notice=on_notice) as chat:
         judge, cached = (
             LLMJudge(
@@ -243,7 +267,9 @@ async def _open_chat_judge(
                 base_url=chat.address,
                 endpoint=chat.endpoint,
                 reasoning=chat.effort,
-                concurrency=captions_at_once(options.max_concurrency),
+                concurrency=captions_at_once(
+                    MOST_REQUESTS if is_collected else options.max_concurrency
+                ),
                 on_notice=on_notice,
             )
             for asker in (chat.asker, chat.offline)

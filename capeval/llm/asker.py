@@ -19,6 +19,7 @@ from capeval.errors import (
 )
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import OpenAIChatClient
+from capeval.llm.collecting import Batching, CollectingClient
 from capeval.llm.meter import Meter
 from capeval.llm.prices import read_prices
 from capeval.llm.redact import public_url
@@ -135,7 +136,9 @@ class Asker:
 
     async def models(self) -> tuple[str, ...]:
         """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
-        return await self.client.models() if isinstance(self.client, OpenAIChatClient) else ()
+        if isinstance(self.client, OpenAIChatClient | CollectingClient):
+            return await self.client.models()
+        return ()
 
     async def _reply(
         self, request: ChatRequest, asked: RequestIdentity
@@ -204,15 +207,18 @@ async def open_asker(
     cache: str | Path | None = None,
     max_cost: float | None = None,
     service_tier: str | None = None,
+    batch: Batching | None = None,
     on_notice: Callable[[str], None],
     **settings: Any,
 ) -> AsyncIterator[Asker]:
     """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
 
-    `client` replaces the connection, and `offline` leaves it out; `settings` are those of
-    `OpenAIChatClient`. Raises `InputError` where the user's prices are not right.
+    `client` replaces the connection, and `offline` leaves it out; `batch` makes the client that
+    collects requests; `settings` are those of `OpenAIChatClient`. Raises `InputError` where the
+    user's prices are not right.
     """
-    meter = Meter(prices=read_prices(CONFIG), cap=max_cost, tier=service_tier)
+    tier = batch.tier if batch else service_tier
+    meter = Meter(prices=read_prices(CONFIG), cap=max_cost, tier=tier)
     replies = ReplyCache(cache, on_notice=on_notice)
     try:
         if client is not None or offline:
@@ -221,8 +227,15 @@ async def open_asker(
         async with OpenAIChatClient(
             base_url, key, service_tier=service_tier, on_notice=on_notice, **settings
         ) as endpoint:
-            yield Asker(
-                endpoint, replies, base_url=base_url, meter=meter, preflight=endpoint.preflight
-            )
+            if batch is None:
+                yield Asker(
+                    endpoint, replies, base_url=base_url, meter=meter, preflight=endpoint.preflight
+                )
+                return
+            async with batch.open(endpoint, replies, meter, on_notice) as collecting:
+                preflight = endpoint.preflight if collecting.calls_endpoint else None
+                yield Asker(
+                    collecting, replies, base_url=base_url, meter=meter, preflight=preflight
+                )
     finally:
         replies.close()

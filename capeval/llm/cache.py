@@ -1,7 +1,8 @@
 """Replies that were paid for, kept in one SQLite file that any number of processes share.
 
-A reply is `validated`; or `refused`, part of a conversation that goes on with a complaint about
-it; or `exhausted`, part of one that ended without a value: kept for inspection, never served.
+A reply is `received`, and not yet checked; or `validated`; or `refused`, part of a conversation
+that goes on with a complaint about it; or `exhausted`, part of one that ended without a value: kept
+for inspection, never served.
 
 A reply is written where it arrives, which takes a tenth of a millisecond: a process that is killed
 pays again only for calls in flight. A file that cannot be used never stops a run: calls go
@@ -32,14 +33,19 @@ CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY, state TEXT NOT NULL, model TEXT NOT NULL,
     request TEXT NOT NULL, reply TEXT NOT NULL)
 """
+# Batches of requests that may exist at an endpoint, as JSON; see `capeval.llm.batches`.
+BATCHES = "CREATE TABLE IF NOT EXISTS batches (hash TEXT PRIMARY KEY, note TEXT NOT NULL)"
 # Another process writes for milliseconds, and all calls of this one wait meanwhile. After that,
 # replies are kept in memory, and written with one that comes later.
 BUSY_SECONDS = 0.3
 RETRY_SECONDS = 3.0
+# What batches need has nowhere else to go.
+PATIENT_SECONDS = 60
 # Shorter ones cost nothing to store.
 LONG_DATA_URL = 1000
 
 STATE_NAMES = {
+    "received": "not checked yet",
     "validated": "accepted",
     "refused": "not accepted, and asked again",
     "exhausted": "not accepted, and the caption left out",
@@ -143,7 +149,7 @@ class ReplyCache:
         self._next_write = 0.0
 
     def get(self, key: str) -> tuple[ChatReply, State] | None:
-        """Return the reply that may be served for a key and its state, validated or refused."""
+        """Return the reply that may be served for a key, and its state, which is no `exhausted`."""
         if row := self._unwritten.get(key):
             text, state = row[-1], row[1]
         elif rows := self._run("SELECT reply, state FROM replies WHERE key = ?", key):
@@ -157,6 +163,41 @@ class ReplyCache:
         row = (asked.key, state, asked.model, asked.text, _text_of(reply))
         self._unwritten[asked.key] = row
         self._write()
+
+    def receive(self, replies: Mapping[str, ChatReply]) -> None:
+        """Keep replies of a batch by key until they are checked; raises `InputError`.
+
+        Those that nobody waits for are asked for by a later run, and exist nowhere else.
+        """
+        insert = """
+            INSERT INTO replies VALUES (?, 'received', ?, '', ?)
+            ON CONFLICT (key) DO UPDATE SET state = 'received', reply = excluded.reply
+            WHERE state = 'exhausted'"""
+        rows = [(key, reply.model, _text_of(reply)) for key, reply in replies.items()]
+        self._write_surely(insert, rows)
+
+    def batches(self) -> list[str]:
+        """Return the notes about batches."""
+        return [note for (note,) in self._run("SELECT note FROM batches") or ()]
+
+    def note_batch(self, batch: str, note: str | None) -> None:
+        """Keep a note about a batch by its hash, or remove it; raises `InputError`."""
+        self._write_surely("DELETE FROM batches WHERE hash = ?", [(batch,)])
+        if note is not None:
+            self._write_surely("INSERT INTO batches VALUES (?, ?)", [(batch, note)])
+
+    def _write_surely(self, sql: str, rows: Iterable[tuple[str, ...]]) -> None:
+        """Write rows that would be missed, however long others write; raises `InputError`."""
+        try:
+            with closing(_open(self.path)) as db:
+                db.execute(f"PRAGMA busy_timeout = {PATIENT_SECONDS * 1000}")
+                db.execute("BEGIN IMMEDIATE")
+                db.executemany(sql, rows)
+                db.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise InputError(
+                f"the reply cache, which batches need, cannot be written: {error}", file=self.path
+            ) from None
 
     def mark(self, keys: Iterable[str], state: State) -> None:
         """Change the state of stored replies."""
@@ -253,6 +294,7 @@ def _open(path: Path) -> sqlite3.Connection:
         # Written through to the system at each commit: a killed process loses nothing.
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(TABLE)
+        db.execute(BATCHES)
     except BaseException as error:
         db.close()
         if isinstance(error, sqlite3.OperationalError) and not os.access(path.parent, os.W_OK):

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from capeval.errors import (
     EndpointDown,
@@ -143,6 +143,11 @@ class OpenAIChatClient:
         self._failed_in_a_row = 0
         return reply
 
+    def prepare(self, request: ChatRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return the body of a request as this endpoint takes it, and what it leaves off."""
+        plan = self._plan(request)
+        return body_of(request, plan), plan.left_off
+
     async def preflight(self, model: str, reasoning: str | None = None) -> ChatReply:
         """Make one small call with every parameter, to find out what the endpoint takes.
 
@@ -168,7 +173,7 @@ class OpenAIChatClient:
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
         try:
-            return model_ids(await self._connected().get("/models", self._timeout))
+            return model_ids(await self.connected().get("/models", self._timeout))
         except CallFailed as failure:
             raise EndpointRefused(self._explained(failure)) from None
 
@@ -178,7 +183,7 @@ class OpenAIChatClient:
         """Return what retries one call: pauses, and an end after `attempts` or `patience`."""
         from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 
-        self._connected()
+        self.connected()
         growing = wait_random_exponential(0.5, longest)
         failures = 0
 
@@ -279,7 +284,7 @@ class OpenAIChatClient:
             # Captions can contain an unpaired surrogate, which no endpoint can read.
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             try:
-                payload = await self._connected().post("/chat/completions", content, self._timeout)
+                payload = await self.connected().post("/chat/completions", content, self._timeout)
                 reply = reply_from(payload, request.model, plan.left_off)
             except CallFailed as failure:
                 parameter = failure.refused_parameter([one for one in OPTIONAL if one in body])
@@ -313,7 +318,7 @@ class OpenAIChatClient:
             trace("endpoint", notice=why)
             self._notify(type(why)(one_line(why)))
 
-    def _connected(self) -> Connection:
+    def connected(self) -> Connection:
         """Return the connections; opened before the clock of a call starts, as that takes time."""
         if self._connection is None:
             from capeval.llm.transport import Connection

@@ -63,8 +63,8 @@ def price_of(
     return None if listed is None else listed.times(_OF_LIST_PRICE.get(tier or "", 1.0))
 
 
-# OpenAI bills flex as it bills batches: half.
-_OF_LIST_PRICE = {"flex": 0.5, "batch": 0.5}
+# OpenAI bills flex as it bills batches: half. What another program answers is not billed here.
+_OF_LIST_PRICE = {"flex": 0.5, "batch": 0.5, "files": 0.0}
 
 
 @cache

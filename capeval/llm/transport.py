@@ -10,11 +10,12 @@ import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from aiohttp import ClientError
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAioHttpClient
+from openai import APIError, APIStatusError, AsyncOpenAI, DefaultAioHttpClient
+from openai.types import Batch
 
 from capeval.errors import UsageError
 from capeval.llm.redact import Endpoint
@@ -34,6 +35,9 @@ _KEPT = ("Host", "Authorization", "Content-Length", "Content-Type", "Accept-Enco
 # Their records of level INFO contain the address with its parameters.
 for _library in ("httpx2", "openai"):
     logging.getLogger(_library).setLevel(logging.WARNING)
+
+
+T = TypeVar("T")
 
 
 class Connection:
@@ -59,20 +63,56 @@ class Connection:
 
     async def get(self, path: str, timeout: float) -> Mapping[str, Any]:
         """Return the JSON object at a path below the base URL; raises `CallFailed`."""
-        return await _answer(self._client.get(path, cast_to=httpx2.Response), timeout)
+        return _object(await _answer(self._client.get(path, cast_to=httpx2.Response), timeout))
 
     async def post(self, path: str, body: bytes, timeout: float) -> Mapping[str, Any]:
         """Return the JSON object that answers a JSON body; raises `CallFailed`."""
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        sent = self._client.post(
+            path,
+            content=body if len(body) <= LARGE_BODY else _in_pieces(body),
+            cast_to=httpx2.Response,
+            options={"headers": headers},
+        )
+        return _object(await _answer(sent, timeout))
+
+    async def upload(self, name: str, content: bytes, timeout: float) -> str:
+        """Upload the requests of a batch and return the file's id; raises `CallFailed`."""
+        sent = self._client.files.create(file=(name, content), purpose="batch")
+        return str((await _answer(sent, timeout)).id)
+
+    async def download(self, file: str, timeout: float) -> bytes:
+        """Return the content of a file; raises `CallFailed`."""
+        return (await _answer(self._client.files.content(file), timeout)).content
+
+    async def create_batch(self, file: str, metadata: Mapping[str, str], timeout: float) -> Batch:
+        """Have the requests of a file answered within a day; raises `CallFailed`."""
         return await _answer(
-            self._client.post(
-                path,
-                content=body if len(body) <= LARGE_BODY else _in_pieces(body),
-                cast_to=httpx2.Response,
-                options={"headers": headers},
+            self._client.batches.create(
+                completion_window="24h",
+                endpoint="/v1/chat/completions",
+                input_file_id=file,
+                metadata=dict(metadata),
             ),
             timeout,
         )
+
+    async def batch(self, batch: str, timeout: float) -> Batch:
+        """Return how a batch stands; raises `CallFailed`."""
+        return await _answer(self._client.batches.retrieve(batch), timeout)
+
+    async def batches(self, since: float, timeout: float) -> list[Batch]:
+        """Return the batches made since a Unix time, the newest first; raises `CallFailed`."""
+
+        async def listed() -> list[Batch]:
+            found: list[Batch] = []
+            async for one in self._client.batches.list(limit=100):
+                if one.created_at < since:
+                    break
+                found.append(one)
+            return found
+
+        return await _answer(listed(), timeout)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -116,22 +156,26 @@ def _http_client(endpoint: Endpoint, key: str, connections: int) -> httpx2.Async
         ) from None
 
 
-async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> Mapping[str, Any]:
+async def _answer(call: Awaitable[T], timeout: float) -> T:
     try:
         # The library limits each read; only this stops a server that sends byte by byte.
         async with asyncio.timeout(timeout):
-            response = await call
+            return await call
     except TimeoutError:
         raise CallFailed(None, f"timed out: no whole answer in {timeout:g} seconds") from None
     except APIStatusError as error:
         raise CallFailed(error.status_code, "", error.body, error.response.headers) from None
     # What the libraries let through is a ClientError; a proxy that they cannot use, a ValueError.
-    except (APIConnectionError, ClientError, OSError, ValueError) as error:
+    # Where a page came instead of JSON, the library returns its text: an AttributeError.
+    except (APIError, ClientError, OSError, ValueError, AttributeError) as error:
         # They call any failure a timeout: the first exception of the chain is the cause.
         cause: BaseException = error
         while link := cause.__cause__ or cause.__context__:
             cause = link
         raise CallFailed(None, describe(cause, 300)) from error
+
+
+def _object(response: httpx2.Response) -> Mapping[str, Any]:
     content_type = response.headers.get("Content-Type", "")
     return parse_json(response.status_code, content_type, response.content)
 

@@ -12,7 +12,7 @@ from capeval.tracing import is_tracing
 
 T_co = TypeVar("T_co", covariant=True)
 # Of a stored reply; `capeval.llm.cache` says what they mean.
-State = Literal["validated", "refused", "exhausted"]
+State = Literal["received", "validated", "refused", "exhausted"]
 
 # A model needs to see what it got wrong, not all of a runaway reply: that would be paid for again.
 QUOTED_CHARACTERS = 4000
