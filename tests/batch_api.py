@@ -21,9 +21,10 @@ class BatchApi:
 
     `faults` are played one for each batch: it expires with half of its requests done, is refused,
     is refused as too large, is cancelled half done, is created although its caller gets no answer,
-    or ends its files in the middle of a line. `sent` counts the requests of all accepted batches by their `custom_id`. A batch is
-    listed `hidden` seconds after it is created. `broken` decides which requests fail. `reached` is
-    called with what happens: "upload", "create", "created", "download".
+    or ends its files in the middle of a line. `sent` counts the requests of all accepted batches by
+    their `custom_id`. A batch is listed `hidden` seconds after it is created, `most_listed` a page.
+    `broken` decides which requests fail. `reached` is called with what happens: "upload", "create",
+    "created", "download".
     """
 
     def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
@@ -58,6 +59,7 @@ class BatchApi:
         parts = {part.get_param("name", header="content-disposition"): part for part in form.walk()}
         assert parts["purpose"].get_payload() == "batch"
         content = parts["file"].get_payload(decode=True)
+        assert isinstance(content, bytes)
         return web.json_response({"id": self.keep(content), "object": "file"})
 
     async def _download(self, request: web.Request) -> web.Response:

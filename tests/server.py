@@ -22,11 +22,6 @@ from typing import Any, Self, TextIO
 
 from aiohttp import web
 
-try:
-    from tests.batch_api import BatchApi
-except ImportError:  # in a process of its own
-    from batch_api import BatchApi
-
 __all__ = [
     "Drop",
     "Hang",
@@ -198,6 +193,8 @@ class LoopbackServer:
         self.headers: list[dict[str, str]] = []
         self.paths: Counter[str] = Counter()
         self.running = self.busiest = 0
+        from tests.batch_api import BatchApi  # a process of its own finds it only by now
+
         self.batch = BatchApi(self._answered)
         self._keep = keep
         self._runner: web.AppRunner | None = None

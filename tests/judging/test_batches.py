@@ -1,4 +1,4 @@
-"""`capeval judge --batch` and `--batch-files`: the verdicts of a live run, each request sent once."""
+"""`capeval judge --batch` and `--batch-files`: a live run's verdicts, each request sent once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,11 @@ async def start(work: Workspace) -> asyncio.subprocess.Process:
     )
 
 
+def kill_at(moment: str, process: asyncio.subprocess.Process, reached: str) -> None:
+    if reached == moment:
+        process.kill()
+
+
 async def test_kills_at_any_moment_send_nothing_twice(
     tmp_path: Path, server: LoopbackServer
 ) -> None:
@@ -187,7 +193,7 @@ async def test_kills_at_any_moment_send_nothing_twice(
     while True:
         moment = rng.choice(["upload", "create", "created", "download", *["time"] * 4])
         process = await start(work)
-        server.batch.reached = lambda what, at=moment, of=process: of.kill() if what == at else None
+        server.batch.reached = partial(kill_at, moment, process)
         try:
             seconds = rng.uniform(0.5, 2.5) if moment == "time" and kills < 20 else 60
             _, err = await asyncio.wait_for(process.communicate(), seconds)
@@ -227,7 +233,7 @@ async def test_ctrl_c_leaves_the_batch_running(tmp_path: Path, server: LoopbackS
 async def test_another_program_answers_files_of_requests(
     tmp_path: Path, server: LoopbackServer
 ) -> None:
-    expected, calls = await live(tmp_path / "live", server)
+    expected, _ = await live(tmp_path / "live", server)
     work = workspace(tmp_path / "files", server)
     folder, answered = work.folder / "batch", 0
     command = ("--batch-files", "batch", "--judge", "judge-model")
