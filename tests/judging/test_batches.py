@@ -187,7 +187,7 @@ async def test_kills_at_any_moment_send_nothing_twice(
 ) -> None:
     videos, rng = 300, random.Random(1)
     expected, calls = await live(tmp_path / "live", server, videos)
-    server.batch.seconds, server.batch.hidden = 0.3, 0.5
+    server.batch.seconds, server.batch.hidden = 0.7, 0.5
     work = workspace(tmp_path / "batch", server, videos)
     kills = 0
     while True:
