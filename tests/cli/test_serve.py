@@ -7,8 +7,8 @@ import re
 import shlex
 import signal
 import socket
-import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -44,10 +44,13 @@ class Served(Workspace):
         return file.read_text(encoding="utf-8").split() if file.exists() else []
 
     def alive(self) -> list[str]:
-        """The states of the processes of all its servers, but for those that have ended."""
-        asked = ("ps", "-o", "stat=", "-p", ",".join(self.pids))
-        states = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
-        return [state for state in states if not state.startswith("Z")]
+        """The processes of all its servers that have not ended; a zombie has."""
+        found = []
+        for pid in self.pids:
+            with suppress(OSError):
+                state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+                found += [pid] if state.split()[0] != "Z" else []
+        return found
 
     def captions(self) -> int:
         file = self.folder / "runs" / "mine" / "captions.jsonl"
@@ -130,6 +133,7 @@ def test_no_process_outlives_the_command(mood: str, number: signal.Signals, serv
     served.mood(mood)
     process = served.start(*GENERATE, "--max-concurrency", "1")
     wait_until(lambda: bool(served.captions() if mood == "slow" else len(served.pids) == 2))
+    assert served.alive() == served.pids
     process.send_signal(number)
     stopped = end_of(process)
     if number == signal.SIGKILL:
@@ -138,10 +142,10 @@ def test_no_process_outlives_the_command(mood: str, number: signal.Signals, serv
         assert stopped.code == 130
         assert stopped.lines[-1].endswith("run the same command to resume")
     assert ended(served)
-    assert served.captions() == (mood == "slow")
+    assert (served.captions() > 0) == (mood == "slow")
 
 
-def test_a_server_that_ignores_to_be_ended_is_killed(served: Served) -> None:
+def test_a_server_that_does_not_end_is_killed(served: Served) -> None:
     served.mood("deaf")
     assert served.run(*GENERATE).code == 0
     assert ended(served)
