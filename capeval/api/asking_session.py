@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from capeval.api.long_work import Estimate, Left, LongWork
 from capeval.captioners.catalogue import OpenCaptioner
-from capeval.captioners.selection import estimate_generation
+from capeval.captioners.options import CaptionerOptions
+from capeval.captioners.selection import estimate_generation, open_captioner
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, complete
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
@@ -115,3 +117,31 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
         if not result.file.exists():
             return []
         return [str(result.file), f"{self.phrases.then} {self.phrases.run(result.run)}"]
+
+
+@asynccontextmanager
+async def open_session(
+    options: CaptionerOptions,
+    run: RunFolder | None,
+    session: Callable[[OpenCaptioner], AskingSession[ValueT, ResultT]],
+    *,
+    on_notice: Callable[[str], None],
+    dry_run: bool,
+) -> AsyncIterator[AskingSession[ValueT, ResultT]]:
+    """Open the captioner for a session with it; `run` is None where only the server names it.
+
+    A server takes minutes to start: what needs none is done without, and what is wrong is found
+    before.
+    """
+    if options.serve and not dry_run:
+        async with open_captioner(options, dry_run=run) as opened:
+            found = session(opened)
+            with found.work.locked():
+                is_done = not found.plan.todo
+            if is_done:
+                yield found
+                return
+    async with open_captioner(
+        options, on_notice=on_notice, dry_run=run if dry_run else None
+    ) as opened:
+        yield session(opened)

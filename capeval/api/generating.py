@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from capeval.api.asking_session import AskingSession, Phrases
+from capeval.api.asking_session import AskingSession, Phrases, open_session
 from capeval.api.long_work import finished
 from capeval.api.sync_async import blocking
+from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.prompting import load_caption_prompts
 from capeval.captioners.run import Generation, GenerationWork, Line, Wanted, default_run
-from capeval.captioners.selection import choose_model, open_captioner
+from capeval.captioners.selection import choose_model
 from capeval.files.videos import VideoFolder
 from capeval.options import takes
 from capeval.runs.folder import RunFolder
@@ -66,9 +67,7 @@ async def open_generating(
     def run_of(model: str) -> RunFolder:
         return RunFolder(Path(options.runs) / run_name(options.run or default_run(model)))
 
-    # Where only the server knows the model, a dry run needs the server.
-    dry = run_of(entry.name) if dry_run and entry else None
-    async with open_captioner(options, on_notice=on_notice, dry_run=dry) as opened:
+    def session(opened: OpenCaptioner) -> AskingSession[Line, Generation]:
         work = GenerationWork(
             run_of(opened.captioner.name),
             opened.captioner,
@@ -78,7 +77,12 @@ async def open_generating(
         )
         prompt = work.settings["prompt"]["source"]
         seen = f"frames {work.settings['frames']} by {work.settings['decoder']}, prompt {prompt}"
-        yield AskingSession(work, opened, _PHRASES, seen)
+        return AskingSession(work, opened, _PHRASES, seen)
+
+    # Where only the server knows the model, a dry run needs the server.
+    run = run_of(entry.name) if entry else None
+    async with open_session(options, run, session, on_notice=on_notice, dry_run=dry_run) as opened:
+        yield opened
 
 
 def _wanted(options: GenerateOptions, prompt: str | None) -> Wanted:

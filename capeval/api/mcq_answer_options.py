@@ -18,7 +18,7 @@ class AnswerOptions(CaptionerOptions):
     model : As for `capeval generate`.
     base_url : An OpenAI-compatible server.
     questions : TUNA-MCQ, TOMATO or Video-MME as published, or your own as JSON lines.
-    where : Only questions with this tag, such as task=count.
+    where : Only those with a tag: task=count.
     only : Only these questions.
     limit : Only the first N questions.
     videos : Their folder. By default videos/ in or next to the questions, else their folder.
@@ -32,7 +32,7 @@ class AnswerOptions(CaptionerOptions):
     symbols : Name options by letters or numbers.
     likelihood : Store each option's likelihood (local models).
     batch_size : Questions at a time on a GPU.
-    seed : The seed of random frames and of sampling.
+    seed : Of random frames and samples.
     shard : Do part I of N; the last merges all.
     """
 

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from capeval.api.asking_session import AskingSession, Phrases
+from capeval.api.asking_session import AskingSession, Phrases, open_session
 from capeval.api.long_work import finished
 from capeval.api.mcq_answer_options import AnswerOptions
 from capeval.api.sync_async import blocking
-from capeval.captioners.selection import choose_model, open_captioner
+from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.selection import choose_model
 from capeval.captioners.stored_work import READERS
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
@@ -77,9 +78,7 @@ async def open_answering(
         name = run_name(options.run or asking.folder_name(model))
         return RunFolder(Path(options.runs) / MCQ / asking.benchmark / name)
 
-    # Where only the server knows the model, a dry run needs the server.
-    dry = run_of(entry.name) if dry_run and entry else None
-    async with open_captioner(options, on_notice=on_notice, dry_run=dry) as opened:
+    def session(opened: OpenCaptioner) -> AskingSession[Response, Answers]:
         captioner = opened.captioner
         if options.likelihood and not getattr(captioner, "scores_continuations", False):
             raise UsageError(
@@ -92,7 +91,12 @@ async def open_answering(
             lambda: opened.meter.spent,
             asking=asking,
         )
-        yield AskingSession(work, opened, _PHRASES, _seen(options, work.settings))
+        return AskingSession(work, opened, _PHRASES, _seen(options, work.settings))
+
+    # Where only the server knows the model, a dry run needs the server.
+    run = run_of(entry.name) if entry else None
+    async with open_session(options, run, session, on_notice=on_notice, dry_run=dry_run) as opened:
+        yield opened
 
 
 def _seen(options: AnswerOptions, settings: Mapping[str, Any]) -> str:

@@ -31,13 +31,16 @@ class CaptionerOptions(ModelOptions):
     model : A model that `capeval models` lists, hf:ORG/NAME, a folder such as ./ours, or the
         server's name for it.
     base_url : An OpenAI-compatible server, such as http://localhost:8000/v1.
+    serve : Start the model's server, then end it.
+    gpus : With --serve: share the work among N GPUs.
+    port : With --serve. By default a free one.
     max_new_tokens : The longest reply. By default 1024 for most.
     temperature : Above 0, replies are sampled. By default 0.
     batch_size : Videos at a time on a GPU.
     device : cuda, cuda:1, mps or cpu. By default the best.
     frames : 32 (evenly spread), 2fps, auto (2fps below 16 s, else 1fps), or as published:
         qwen-2fps, tuna-2fps. By default the catalogue's.
-    decoder : pyav, or decord, as in the papers.
+    decoder : pyav, or the papers' decord.
     seed : The seed of sampling in this process.
     allow_damaged : Use what can be decoded of damaged videos.
     client : Replaces the network, for tests and recordings.
@@ -49,6 +52,9 @@ class CaptionerOptions(ModelOptions):
     )
     _: KW_ONLY
     base_url: str | None = option(None, panel=MODEL, metavar="URL")
+    serve: bool = option(False, panel=MODEL)
+    gpus: int | None = option(None, panel=MODEL, metavar="N", min=1)
+    port: int | None = option(None, panel=MODEL, metavar="N", min=1, max=65_535)
     max_new_tokens: int | None = option(None, panel=MODEL, metavar="N", min=1)
     temperature: float | None = option(None, panel=MODEL, metavar="T", min=0, max=5)
     batch_size: int | Literal["auto"] = option("auto", panel=MODEL, metavar="N", min=1, max=4096)

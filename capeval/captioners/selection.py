@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from capeval.captioners.catalogue import (
 )
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import Job
+from capeval.captioners.serving import serve_command, server_url, serving
 from capeval.config import CONFIG
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.meter import Meter
@@ -38,19 +40,23 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
     """Return the catalogue's entry for the options; None where only the endpoint knows it."""
     catalogue = read_catalogue(CONFIG)
     name = options.model
+    if options.serve and (options.base_url or options.client):
+        raise UsageError("--serve starts a server of its own: omit --base-url")
+    if not options.serve and (given := _given(options, "gpus", "port")):
+        raise UsageError(f"{_flag(next(iter(given)))} is for --serve")
     if name is not None and not isinstance(name, str):
         called = as_captioner(name).name
         return catalogue.get(called) or ModelEntry(name=called, reached="endpoint")
-    served = options.base_url or options.client
+    served = options.base_url or options.client or options.serve
     if name is None:
-        if served:
+        if served and not options.serve:
             return None
         raise UsageError("name a model with --model (`capeval models` lists them) or a --base-url")
     is_known = name in catalogue or name.startswith(HUB_PREFIX)
     is_known |= not served and model_folder(name) is not None
     if not is_known and not served and is_plugin(name):
         return ModelEntry(name=name, reached=name)
-    if not is_known and (served or name.startswith(_OPENAI_NAMES)):
+    if not is_known and not options.serve and (served or name.startswith(_OPENAI_NAMES)):
         by_hub = entries_by_hub(catalogue).get(name.lower())
         if by_hub is None:
             return ModelEntry(name=name, reached="endpoint", frames="auto" if not served else "32")
@@ -60,11 +66,11 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
         raise UsageError(f"{name} cannot be run by capeval: {entry.note}")
     if served and "preset" in entry.options:
         raise UsageError(
-            f"{name}: its preset runs in this process only; with --base-url name {entry.hub}"
+            f"{name}: its preset runs in this process only; behind a server name {entry.hub}"
         )
     if entry.reached == "server" and not served:
         raise UsageError(
-            f"{name} runs behind a server: start one with `{entry.serve}` "
+            f"{name} runs behind a server: add --serve, or start one with `{entry.serve}` "
             "and name it with --base-url"
         )
     return entry.model_copy(update={"reached": "endpoint"}) if served else entry
@@ -79,11 +85,12 @@ async def open_captioner(
 ) -> AsyncIterator[OpenCaptioner]:
     """Open a captioner; its model or connections close with the block.
 
-    For a dry run of a run that is named, an endpoint needs neither a key nor a server.
+    For a dry run of a run that is named, an endpoint needs neither a key nor a server, and none is
+    started.
     """
     entry = choose_model(options)
     if entry is not None and not isinstance(options.model, str | None):
-        if given := _given(options, *_OF_MODELS):
+        if given := _given(options, *_OF_MODELS, "serve"):
             raise UsageError(
                 f"the captioner {shown(entry.name)} does not take {_flag(next(iter(given)))}; set "
                 "it on the object"
@@ -107,11 +114,21 @@ async def open_captioner(
             for name in _given(options, *_IN_PROCESS):
                 instead = "--max-concurrency" if name == "batch_size" else "the server's own option"
                 raise UsageError(f"{_flag(name)} is for models in this process; use {instead}")
-        backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
-        async with backend(entry, options, on_notice, **more) as opened:
-            yield opened
+        async with AsyncExitStack() as stack:
+            if entry is not None and options.serve:
+                if dry_run is None:
+                    url = await stack.enter_async_context(serving(entry, options, on_notice))
+                else:
+                    command = serve_command(entry, options.gpus, options.port)
+                    on_notice(f"--serve would start: {shlex.join(command)}")
+                    url = server_url(options.port or _USUAL_PORT)
+                options = replace(options, base_url=url)
+            backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
+            yield await stack.enter_async_context(backend(entry, options, on_notice, **more))
 
 
+# That of vLLM: in a dry run no port is taken.
+_USUAL_PORT = 8000
 _IN_PROCESS = ("device", "batch_size")
 _OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
 

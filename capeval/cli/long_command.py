@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, NoReturn, TypeVar
 
 import typer
@@ -42,6 +43,7 @@ def run_long(
 
     async def run() -> int:
         nonlocal caches_replies
+        _stop_on_sigterm()
         async with opening as work:
             expected = await work.estimate()
             for line in (work.title, *work.notices):
@@ -79,10 +81,19 @@ def run_long(
 
     try:
         code = asyncio.run(run())
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         progress.report_stop(caches_replies=caches_replies)
         code = 130
     raise typer.Exit(code)
+
+
+def _stop_on_sigterm() -> None:
+    """Let SIGTERM, as of a scheduler or `docker stop`, stop the work as Ctrl-C does."""
+    task = asyncio.current_task()
+    # Only a main thread receives signals, and only where there is SIGTERM.
+    with suppress(RuntimeError):
+        if task:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 async def _collected(results: AsyncIterator[T]) -> tuple[list[T], CapevalError | None]:

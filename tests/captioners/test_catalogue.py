@@ -180,7 +180,7 @@ def test_a_malformed_entry_is_one_line(text: str, said: str, tmp_path: Path) -> 
         (GenerateOptions("minicpm-v-2.6"), "vllm serve openbmb/MiniCPM-V-2_6"),
         (
             GenerateOptions("qwen2-vl-7b-tuna", base_url="http://gpu:8000/v1"),
-            "preset runs in this process only; with --base-url name Qwen/Qwen2-VL-7B-Instruct",
+            "preset runs in this process only; behind a server name Qwen/Qwen2-VL-7B-Instruct",
         ),
     ],
 )

@@ -1,0 +1,182 @@
+"""`--serve`: the model's server is started, used and ended, however the command ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from capeval.captioners.catalogue import ModelEntry
+from capeval.captioners.options import CaptionerOptions
+from capeval.captioners.serving import serving
+from capeval.errors import EndpointRefused
+from tests.cli.conftest import ROOT, Workspace, end_of, wait_until
+
+GENERATE = ("generate", "--model", "mine", "--frames", "2", "--limit", "3", "--serve")
+QUESTION = {
+    "id": "q1",
+    "video": "sample_01.mp4",
+    "question": "Who runs?",
+    "options": ["A man", "A dog"],
+    "answer": "A",
+}
+
+
+class Served(Workspace):
+    """A workspace whose model `mine` has a server of some mood."""
+
+    def mood(self, mood: str, *more: str) -> str:
+        program = (sys.executable, str(ROOT / "tests" / "model_server.py"), mood, str(self.folder))
+        command = shlex.join((*program, *more))
+        self.write("capeval.toml", f'[models."mine"]\nserve = {json.dumps(command)}\n')
+        return command
+
+    @property
+    def pids(self) -> list[str]:
+        file = self.folder / "pids"
+        return file.read_text(encoding="utf-8").split() if file.exists() else []
+
+    def alive(self) -> list[str]:
+        """The processes of all its servers that have not ended; a zombie has."""
+        found = []
+        for pid in self.pids:
+            with suppress(OSError):
+                state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+                found += [pid] if state.split()[0] != "Z" else []
+        return found
+
+    def captions(self) -> int:
+        file = self.folder / "runs" / "mine" / "captions.jsonl"
+        return len(file.read_bytes().splitlines()) if file.exists() else 0
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Served:
+    return Served(tmp_path / "work", "")
+
+
+def ended(work: Served) -> bool:
+    """Wait until no process of a server is left; there was one."""
+    assert work.pids
+    wait_until(lambda: not work.alive())
+    return True
+
+
+def test_a_server_is_started_for_what_is_left_and_ended(served: Served) -> None:
+    command = served.mood("good", "--tensor-parallel-size", "2")
+    made = served.run(*GENERATE, "--gpus", "8")
+    assert (made.code, served.captions()) == (0, 3), made.err
+    added = r" --served-model-name mine --data-parallel-size 4 --host 127.0.0.1 --port \d+\n"
+    assert re.search(re.escape(f"Starting the server: {command}") + added, made.err)
+    assert ended(served)
+    again = served.run(*GENERATE)
+    assert (again.code, "captioned 3/3" in again.out) == (0, True)
+    assert "Starting" not in again.err
+    dry = served.run(*GENERATE, "--limit", "5", "--gpus", "2", "--dry-run")
+    assert "mine: 2 videos to caption" in dry.out
+    assert f"--serve would start: {command} " in dry.err
+    assert len(served.pids) == 2
+
+
+def test_questions_are_answered_through_it_too(served: Served) -> None:
+    served.mood("good")
+    served.write("q.jsonl", json.dumps(QUESTION))
+    videos = str(ROOT / "annotations" / "sample" / "videos")
+    made = served.run("mcq", "answer", "--questions", "q.jsonl", "--videos", videos, *GENERATE[1:])
+    assert (made.code, "answered 1/1" in made.out) == (0, True), made.err
+    assert ended(served)
+
+
+def test_a_server_that_crashes_shows_the_end_of_its_log(served: Served) -> None:
+    served.mood("crash")
+    made = served.run(*GENERATE, "-q")
+    assert (made.code, made.out) == (2, "")
+    *log, error = made.lines
+    assert "| Loading the weights" in log
+    assert "the server of mine ended before it answered; its log is /" in error
+    assert "RuntimeError: no GPU has room for the weights" in error
+    path = re.findall(r"its log is (\S+) ", error)[0]
+    assert "Traceback (most recent call last)" in Path(path).read_text(encoding="utf-8")
+    assert "\x1b" not in made.err
+    assert not (served.folder / "runs").exists()
+    assert ended(served)
+
+
+async def test_a_server_that_never_answers_is_given_up(served: Served) -> None:
+    entry = ModelEntry(name="mine", reached="server", serve=served.mood("hang"))
+    with pytest.raises(EndpointRefused, match=r"did not answer within .*Loading the weights"):
+        async with serving(entry, CaptionerOptions(serve=True), lambda _: None, startup=1.5):
+            raise AssertionError
+    assert ended(served)
+
+
+def test_a_server_that_dies_at_work_stops_the_run(served: Served) -> None:
+    served.mood("mortal")
+    made = served.run(*GENERATE, "--timeout", "2")
+    assert (made.code, served.captions()) == (3, 0)
+    assert "the server of mine ended before the work was done; its log is" in made.err
+    assert "| The server has ended with exit code 7." in made.lines
+    assert ended(served)
+
+
+@pytest.mark.parametrize("mood", ["hang", "slow"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_process_outlives_the_command(mood: str, number: signal.Signals, served: Served) -> None:
+    """It is stopped while the server starts, or while it works."""
+    served.mood(mood)
+    process = served.start(*GENERATE, "--max-concurrency", "1")
+    wait_until(lambda: bool(served.captions() if mood == "slow" else len(served.pids) == 2))
+    assert served.alive() == served.pids
+    process.send_signal(number)
+    stopped = end_of(process)
+    if number == signal.SIGKILL:
+        assert stopped.code == -number
+    else:
+        assert stopped.code == 130
+        assert stopped.lines[-1].endswith("run the same command to resume")
+    assert ended(served)
+    assert (served.captions() > 0) == (mood == "slow")
+
+
+def test_a_server_that_does_not_end_is_killed(served: Served) -> None:
+    served.mood("deaf")
+    assert served.run(*GENERATE).code == 0
+    assert ended(served)
+
+
+@pytest.mark.parametrize(
+    ("serve", "arguments", "message"),
+    [
+        (None, (), 'smolvlm2-256m has no serve command: set serve of [models."smolvlm2-256m"] in'),
+        ("vllm 'serve", (), "No closing quotation; correct serve of"),
+        ("no-such-vllm serve x", (), "no-such-vllm, which serves smolvlm2-256m, is not installed"),
+        ("true -tp 4", ("--gpus", "6"), "--gpus 6 cannot be divided by the 4 GPUs"),
+        ("true -tp four", ("--gpus", "4"), "invalid int value: 'four'; correct serve of"),
+        ("true", ("--base-url", "http://gpu/v1"), "--serve starts a server of its own: omit"),
+        ("true", ("--device", "cpu"), "--device is for models in this process"),
+        ("true", ("--port", "TAKEN"), "Address already in use; omit it for a free one"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    serve: str | None, arguments: tuple[str, ...], message: str, served: Served
+) -> None:
+    if serve:
+        served.write("capeval.toml", f'[models."smolvlm2-256m"]\nserve = "{serve}"\n')
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        typed = [port if one == "TAKEN" else one for one in arguments]
+        made = served.run("generate", "--model", "smolvlm2-256m", "--serve", "-q", *typed)
+    assert (made.code, len(made.lines)) == (2, 1)
+    assert message in made.err
+
+
+def test_gpus_and_port_are_for_serve(served: Served) -> None:
+    made = served.run("generate", "--model", "mine", "--gpus", "2", "-q")
+    assert made.err == "capeval: --gpus is for --serve\n"

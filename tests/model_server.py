@@ -1,0 +1,53 @@
+"""A model's server for `--serve`: `python model_server.py MOOD FOLDER`, then what capeval adds.
+
+It writes the ids of its processes to FOLDER/pids, its own and that of a child that ignores SIGTERM.
+The moods: `good`; `slow` to reply; `mortal`, which ends at its first call for work; `crash` and
+`hang`, which never answer; `deaf`, which ignores SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.judge_responder import is_preflight
+from tests.server import LoopbackServer, completion
+
+CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+
+
+async def serve(mood: str, name: str, port: int) -> None:
+    def answer(request: dict[str, Any]) -> Any:
+        if mood == "mortal" and not is_preflight(request):
+            os._exit(7)
+        return completion("A man runs along a beach.")
+
+    latency = 1.0 if mood == "slow" else 0.0
+    async with LoopbackServer(answer, models=[name], latency=latency, port=port, keep=False):
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    mood, folder = sys.argv[1], Path(sys.argv[2])
+    given = dict(zip(sys.argv[3::2], sys.argv[4::2], strict=True))
+    if mood == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    child = os.spawnl(os.P_NOWAIT, sys.executable, sys.executable, "-c", CHILD)
+    with (folder / "pids").open("a", encoding="utf-8") as pids:
+        pids.write(f"{os.getpid()}\n{child}\n")
+    print("Loading the weights\n\x1b[2J", flush=True)
+    time.sleep(600 if mood == "hang" else 0.7)
+    if mood == "crash":
+        raise RuntimeError("no GPU has room for the weights")
+    asyncio.run(serve(mood, given["--served-model-name"], int(given["--port"])))
+
+
+if __name__ == "__main__":
+    main()
