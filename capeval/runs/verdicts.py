@@ -286,7 +286,7 @@ def signature_of(
             prompts=identity.prompts or "none",
             reasoning=identity.reasoning,
             repeats=identity.repeats,
-            data_hash=data or annotations_hash(annotations),
+            data_hash=data or annotations_hash(tuple(annotations)),
             annotated=len(annotations),
             version=__version__,
         )
