@@ -20,6 +20,7 @@ from benchmarks import (
     metrics,
     nli,
     reporting,
+    scale,
 )
 
 
@@ -28,6 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("--videos", type=int, default=1000)
     parser.add_argument("--files", type=int, default=100)
+    parser.add_argument("--captions", type=int, default=10_000, help="of the part scale")
     parser.add_argument(
         "--part",
         choices=[
@@ -40,7 +42,7 @@ def main() -> None:
                 "reporting",
                 "checking",
             ),
-            *("mcq", "answering", "temporal", "metrics", "nli"),
+            *("mcq", "answering", "temporal", "metrics", "nli", "scale"),
         ],
         help="this part alone",
     )
@@ -65,6 +67,7 @@ def main() -> None:
             "temporal": answering.measure_temporal(Path(folder)),
             "metrics": metrics.measure(),
             "nli": nli.measure(Path(folder)),
+            "scale": scale.measure(Path(folder), captions=chosen.captions),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

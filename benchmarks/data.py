@@ -32,16 +32,18 @@ def _sentence(rng: random.Random, kind: str) -> str:
     return f"The {subject} wears a {colour} {thing} number {rng.randrange(1000)}."
 
 
-def make_set(videos: int, seed: int = 0) -> list[dict[str, object]]:
+def make_set(
+    videos: int, seed: int = 0, *, events: int = _EVENTS, elements: int = _ELEMENTS
+) -> list[dict[str, object]]:
     """Return annotations in the published layout."""
     rng = random.Random(seed)
     result: list[dict[str, object]] = []
     for number in range(videos):
-        events: list[list[dict[str, object]]] = [[] for _ in range(_EVENTS)]
-        for n in range(_ELEMENTS):
+        of_video: list[list[dict[str, object]]] = [[] for _ in range(events)]
+        for n in range(elements):
             kind = rng.choice(_TYPES)
             element = {"content": _sentence(rng, kind), "type": kind, "weight": rng.randint(1, 3)}
-            events[n % _EVENTS].append(element)
+            of_video[n % events].append(element)
         result.append(
             {
                 "index": f"video_{number:04d}",
@@ -52,15 +54,17 @@ def make_set(videos: int, seed: int = 0) -> list[dict[str, object]]:
                 "domain": f"domain {number % 12}",
                 "events": [
                     {"event": " ".join(str(e["content"]) for e in event), "visual_elements": event}
-                    for event in events
+                    for event in of_video
                 ],
             }
         )
     return result
 
 
-def make_captions(annotations: list[dict[str, object]], path: Path, seed: int = 1) -> None:
-    """Write a captions file: parts of each annotation, in order, filled up to 200 words."""
+def make_captions(
+    annotations: list[dict[str, object]], path: Path, seed: int = 1, *, words: int = _WORDS
+) -> None:
+    """Write a captions file: parts of each annotation, in order, filled up to some words."""
     rng = random.Random(seed)
     with path.open("w", encoding="utf-8") as file:
         for annotation in annotations:
@@ -71,7 +75,7 @@ def make_captions(annotations: list[dict[str, object]], path: Path, seed: int = 
                 for element in event["visual_elements"]
                 if rng.random() < 0.6
             ]
-            while sum(len(sentence.split()) for sentence in sentences) < _WORDS:
+            while sum(len(sentence.split()) for sentence in sentences) < words:
                 place = rng.randrange(len(sentences) + 1)
                 sentences.insert(place, _sentence(rng, rng.choice(_TYPES)))
             line = {"index": annotation["index"], "caption": " ".join(sentences), "model": "bench"}

@@ -49,7 +49,8 @@ class Judged:
         """Return the same with the names of the videos alone, if their scores are in the file."""
         if self.file is None:
             return self
-        names: dict[str, dict[str, VideoScore]] = {index: {} for index in self.scores.videos}
+        nothing: dict[str, VideoScore] = {}
+        names = dict.fromkeys(self.scores.videos, nothing)
         return replace(self, scores=self.scores.model_copy(update={"videos": names}))
 
 
@@ -95,6 +96,7 @@ class JudgingSession(LongWork[Judged]):
         self.meter, self.thinks = opened.meter, opened.thinks
         self.caches_replies = opened.offline is not None
         self._reported: set[str] = set()
+        self._loaded: tuple[Target, Source] | None = None
 
     async def estimate(self) -> Estimate:
         """Check every target and return what there is to judge, and the expected cost.
@@ -107,7 +109,7 @@ class JudgingSession(LongWork[Judged]):
         for target in self.targets:
             try:
                 with reading():
-                    source = target.load()
+                    source = self._load(target)
                     work = self._work(source)
                     plan = work.plan()
             except (InputError, UsageError) as fault:
@@ -142,7 +144,7 @@ class JudgingSession(LongWork[Judged]):
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
         """Judge the targets and yield the result of each; the last may have been stopped."""
         for target in self.targets:
-            source = target.load()
+            source = self._load(target)
             work = self._work(source)
             if source.name not in self._reported:
                 self._report(source, work.plan())
@@ -158,7 +160,9 @@ class JudgingSession(LongWork[Judged]):
             ):
                 self._on_notice(notice)
             missing = len(asked) - len(ended)
-            yield Judged(source.name, scores, file, left, finished.stopped, missing)
+            result = Judged(source.name, scores, file, left, finished.stopped, missing)
+            # The scores of every video of many runs would fill the memory.
+            yield result.without_videos() if len(self.targets) > 1 else result
             if finished.stopped:
                 return
 
@@ -171,6 +175,12 @@ class JudgingSession(LongWork[Judged]):
     def written(self, result: Judged) -> list[str]:
         """Return the file of the scores."""
         return [str(result.file)] if result.file else []
+
+    def _load(self, target: Target) -> Source:
+        """Load a target; the last one is kept, as it is often the only one."""
+        if self._loaded is None or self._loaded[0] is not target:
+            self._loaded = target, target.load()
+        return self._loaded[1]
 
     def _work(self, source: Source) -> JudgingWork:
         o = self._options

@@ -13,7 +13,7 @@ from capeval.options import takes
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
 from capeval.runs.outputs import check_json, check_output, write_output
 from capeval.runs.resolve import find_metric
-from capeval.runs.stored_scores import Checked, read_scores
+from capeval.runs.stored_scores import Checked, read_scores, scores_text
 from capeval.runs.stored_scores import check_scores as check_stored
 from capeval.scoring import Scores, Signature
 from capeval.text import counted
@@ -56,8 +56,7 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         for line in store_labels(judged):
             o.on_notice(line)
     if o.out is not None:
-        scores = dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n"
-        write_output(Path(o.out), scores if verdicts is None else verdicts)
+        write_output(Path(o.out), scores_text(judged.scores) if verdicts is None else verdicts)
         what = "scores" if verdicts is None else "verdicts"
         o.on_notice(f"{o.out}: the {what} of {counted(len(judged.scored), 'video')}")
     return judged

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,8 @@ def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[s
     return None, Path(path)
 
 
-def annotations_hash(annotations: Sequence[Annotation]) -> str:
+@lru_cache(maxsize=1)  # many runs are of one set
+def annotations_hash(annotations: tuple[Annotation, ...]) -> str:
     """Return the SHA-256 (hex) of what is judged: index, tags, events, elements; not the layout."""
     digest = hashlib.sha256()
     for annotation in annotations:

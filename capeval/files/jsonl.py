@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from capeval.errors import InputError
-from capeval.files.reading import decoded, json_lines, read_bytes
+from capeval.files.reading import check_regular, streamed_lines
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:
@@ -56,16 +56,15 @@ def whole_lines(path: Path) -> list[Any]:
     return [value for _, value in numbered_lines(path)]
 
 
-def numbered_lines(path: Path) -> list[tuple[int, Any]]:
-    """Return the values of a file, each with the number of its line.
+def numbered_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the values of a file, each with the number of its line; none if there is no file.
 
     A killed process may have left the last line incomplete: it is ignored then, but one that lacks
     only its line break is used.
     """
-    data = read_bytes(path) if path.exists() else b""
-    end = data.rfind(b"\n") + 1
-    text = decoded(data if _is_whole(data[end:]) else data[:end], path)
-    return list(json_lines(text, file=path))
+    if path.exists():
+        check_regular(path)
+        yield from streamed_lines(path, is_whole=_is_whole)
 
 
 class JsonlAppender:
@@ -114,7 +113,7 @@ def _is_whole(line: bytes) -> bool:
         return False
 
 
-def write_atomic(path: Path, text: str | bytes) -> None:
+def write_atomic(path: Path, content: str | bytes | Iterable[str]) -> None:
     """Write a file so that readers see either the old content or the new, never a part.
 
     A link is followed: its target is written. InputError if that is a folder, or a device or pipe,
@@ -127,7 +126,8 @@ def write_atomic(path: Path, text: str | bytes) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(text.encode("utf-8") if isinstance(text, str) else text)
+            for part in [content] if isinstance(content, str | bytes) else content:
+                file.write(part.encode("utf-8") if isinstance(part, str) else part)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
@@ -143,4 +143,4 @@ def write_atomic(path: Path, text: str | bytes) -> None:
 
 def write_jsonl(path: Path, values: Iterable[Any]) -> None:
     """Write JSON lines atomically."""
-    write_atomic(path, "".join(dumps(value) + "\n" for value in values))
+    write_atomic(path, (dumps(value) + "\n" for value in values))

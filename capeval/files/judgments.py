@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from capeval.errors import InputError
-from capeval.files.jsonl import dumps, whole_lines, write_jsonl
+from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
 from capeval.schema import JUDGMENT, Annotation, Caption, Judgment
 from capeval.text import complaint, shown
 
@@ -29,10 +29,9 @@ def load_judgments(path: Path) -> dict[str, Judgment]:
     return {judgment.index: judgment for judgment in judgment_lines(path)}
 
 
-def judgment_lines(path: Path) -> list[Judgment]:
-    """Return every judgment of a file, in its order."""
-    result: list[Judgment] = []
-    for value in whole_lines(path):
+def judgment_lines(path: Path) -> Iterator[Judgment]:
+    """Yield every judgment of a file, in its order."""
+    for _, value in numbered_lines(path):
         index = value.get("index") if isinstance(value, dict) else value
         if isinstance(value, dict) and "status" not in value:
             raise InputError(
@@ -41,7 +40,7 @@ def judgment_lines(path: Path) -> list[Judgment]:
                 file=path,
             )
         try:
-            result.append(JUDGMENT.validate_python(value))
+            yield JUDGMENT.validate_python(value)
         except ValidationError as faults:
             field, message = complaint(faults)
             raise InputError(
@@ -51,7 +50,6 @@ def judgment_lines(path: Path) -> list[Judgment]:
                 # The path of a field in a union begins with the name of the variant.
                 field=re.sub(r"^(un)?scored(\.|$)", "", field),
             ) from None
-    return result
 
 
 def write_judgments(path: Path, judgments: Sequence[Judgment]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,14 +38,19 @@ def decoded(data: bytes, path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a regular file: reading a pipe or a device may never end."""
-    try:
+    """Return the content of a regular file."""
+    check_regular(path)
+    with reading():
+        return path.read_bytes()
+
+
+def check_regular(path: Path) -> None:
+    """Raise `InputError` unless a path is a regular file: reading another may never end."""
+    with reading():
         if path.is_file():
-            return path.read_bytes()
+            return
         kind = "is a folder" if path.is_dir() else "is not a regular file"
         problem = f"{kind}; name a file" if path.exists() else why_missing(path)
-    except OSError as fault:
-        problem = f"cannot be read ({fault.strerror})"
     raise InputError(problem, file=path)
 
 
@@ -69,11 +75,10 @@ def why_missing(path: Path) -> str:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise ValueError(f"the key {shown(cut(key))} is duplicated")
-        result[key] = value
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        key = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise ValueError(f"the key {shown(cut(key))} is duplicated")
     return result
 
 
@@ -129,7 +134,8 @@ def json_records(
     """
     start = first_line(path)
     if start[0] != "[" and not _is_wide(path):
-        yield from _streamed(path, on_fault, nan)
+        for number, value in streamed_lines(path, on_fault, nan=nan):
+            yield f"line {number}", value
         return
     text = read_text(path)
     if text.lstrip()[0] == "[":
@@ -143,13 +149,25 @@ def json_records(
             yield f"line {number}", value
 
 
-def _streamed(path: Path, on_fault: OnFault | None, nan: bool) -> Iterator[tuple[str, Any]]:
+def streamed_lines(
+    path: Path,
+    on_fault: OnFault | None = None,
+    *,
+    nan: bool = False,
+    is_whole: Callable[[bytes], bool] = bool,
+) -> Iterator[tuple[int, Any]]:
+    """Yield `(line number from 1, value)` for every line of a file; see `json_records`.
+
+    `is_whole` says whether to use a last line that lacks its line break.
+    """
     is_json = False
     with reading(), path.open("rb") as file:
         for number, data in enumerate(file, start=1):
             line = data.removeprefix(codecs.BOM_UTF8) if number == 1 else data
             if not line.strip():
                 continue
+            if not (line.endswith(b"\n") or is_whole(line)):
+                return
             try:
                 value = parse_json(_text_of(line, path, number), file=path, line=number, nan=nan)
             except InputError as fault:
@@ -158,7 +176,7 @@ def _streamed(path: Path, on_fault: OnFault | None, nan: bool) -> Iterator[tuple
                 on_fault(fault)
                 continue
             is_json = True
-            yield f"line {number}", value
+            yield number, value
 
 
 def _text_of(line: bytes, path: Path, number: int) -> str:

@@ -196,8 +196,8 @@ class JudgingWork:
             stored = self._lines.get(index)
             if stored is None or not is_by(judge, stored):
                 continue
-            kept[index] = in_force(stored, annotation, caption, self._repeats)
             changed = changed_since(stored, annotation, caption)
+            kept[index] = in_force(stored, changed, self._repeats)
             if changed is None:
                 begun[index] = stored
             elif isinstance(stored, Scored):

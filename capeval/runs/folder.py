@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from capeval.errors import InputError, RunLocked
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import dumps, numbered_lines, remove_empty, write_atomic
-from capeval.files.judgments import load_judgments
+from capeval.files.judgments import judgment_lines
 from capeval.files.reading import parse_json, read_text, reading
 from capeval.runs.shards import file_of, shards_in
 from capeval.schema import Caption
@@ -80,7 +80,7 @@ class JudgeFolder:
         """Return the hash of the identity of the judge that the folder belongs to, if any."""
         owner = self.read_judge().get("hash")
         if owner is None and self.has_verdicts():
-            first = next(iter(load_judgments(self.judgments).values()), None)
+            first = next(judgment_lines(self.judgments), None)
             owner = first.inputs.judge if first and first.inputs else "unknown"
         return owner
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from capeval.errors import CapevalError, InputError, UsageError
@@ -54,14 +54,20 @@ class Source:
         return (
             self.annotations_path == SAMPLE
             and bundled is not None
-            and _are_alike(load_captions(bundled), self.captions)
+            and captions_hash(load_captions(bundled)) == self.captions_hash
         )
+
+    @cached_property
+    def captions_hash(self) -> str:
+        """The hash of the indexes and texts."""
+        return captions_hash(self.captions)
 
     def check(self) -> None:
         """Raise `InputError` if a run of this name has other captions."""
         if self.run is None or self.origin is None or not self.run.exists():
             return
-        if not _are_alike(self.run.read_captions(), self.captions):
+        stamps = tuple(stamp_of(file) for file in self.run.caption_files)
+        if _hash_in(self.run, stamps) != self.captions_hash:
             raise InputError(
                 f"has different captions from {self.origin}; choose another name with --run",
                 file=self.run.path,
@@ -83,7 +89,7 @@ class Source:
         if self.origin is not None and "generation" not in before:
             manifest["captions"] = {
                 "source": self.origin,
-                "sha256": captions_hash(self.captions),
+                "sha256": self.captions_hash,
                 "count": len(self.captions),
             }
         # After a kill between the two, the run may still take other captions.
@@ -93,8 +99,10 @@ class Source:
             write_jsonl(self.run.captions, lines)
 
 
-def _are_alike(one: Sequence[Caption], other: Sequence[Caption]) -> bool:
-    return captions_hash(one) == captions_hash(other)
+@lru_cache(maxsize=1)
+def _hash_in(run: RunFolder, _stamps: tuple[Stamp, ...]) -> str:
+    # One command checks a run several times, the last time inside its lock.
+    return captions_hash(run.read_captions())
 
 
 def annotations_file(path: str | Path) -> Path:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import PydanticSerializationError
+
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.reading import parse_json, read_text
@@ -25,7 +27,16 @@ TOLERANCE = 1e-9
 
 def write_scores(folder: JudgeFolder, scores: Scores) -> None:
     """Write `scores.json`."""
-    write_atomic(folder.scores, dumps(scores.model_dump(mode="json"), indent=1) + "\n")
+    write_atomic(folder.scores, scores_text(scores))
+
+
+def scores_text(scores: Scores) -> str:
+    """Return the content of a file of scores."""
+    try:
+        # Of a million videos, it takes a twentieth of the time and the memory of `dumps`.
+        return scores.model_dump_json(indent=1) + "\n"
+    except PydanticSerializationError:  # an unpaired surrogate in a name
+        return dumps(scores.model_dump(mode="json"), indent=1) + "\n"
 
 
 def read_scores(file: Path) -> dict[str, Any]:

@@ -78,8 +78,8 @@ def stored_judgments(
         most = max((len(votes_of(judgment)) for judgment in stored.values()), default=1)
         repeats = repeats or folder.repeats or most or 1
         judgments = [
-            in_force(judgment, known[index], captions.get(index), repeats)
-            for index, judgment in stored.items()
+            in_force(one, changed_since(one, known[index], captions.get(index)), repeats)
+            for index, one in stored.items()
             if index in known
         ]
     if not judgments:
@@ -106,15 +106,12 @@ def _is_list(path: Path) -> bool:
     return first.startswith("[")
 
 
-def in_force(
-    judgment: Judgment, annotation: Annotation, caption: Caption | None, repeats: int
-) -> Judgment:
+def in_force(judgment: Judgment, changed: str | None, repeats: int) -> Judgment:
     """Return a stored judgment as it counts today.
 
-    It is unscored if the caption or the annotation has changed since, or if it has fewer than
-    `repeats` repeats; of more, the first ones count.
+    It is unscored if what was judged has `changed` since, as `changed_since` says, or if it has
+    fewer than `repeats` repeats; of more, the first ones count.
     """
-    changed = changed_since(judgment, annotation, caption)
     if changed is None:
         return first_repeats(judgment, repeats)
     return _unscored(judgment, changed) if isinstance(judgment, Scored) else judgment
@@ -289,7 +286,7 @@ def signature_of(
             prompts=identity.prompts or "none",
             reasoning=identity.reasoning,
             repeats=identity.repeats,
-            data_hash=data or annotations_hash(annotations),
+            data_hash=data or annotations_hash(tuple(annotations)),
             annotated=len(annotations),
             version=__version__,
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from capeval.schema import Annotation, Judgment, Relation, RunLabels, Scored, Usage
 from capeval.scoring.buckets import Membership, by_way
 from capeval.scoring.calibrated import calibrated_scores
-from capeval.scoring.counts import COUNTS, GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
+from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
 from capeval.scoring.result import (
     Breakdown,
     Bucket,
@@ -21,6 +21,7 @@ from capeval.scoring.result import (
     Scores,
     TypeScores,
     UnmatchedEvents,
+    VideoScore,
 )
 from capeval.stats import mean_intervals
 
@@ -96,11 +97,12 @@ def _tables(values: NDArray[np.float64], members: Sequence[Membership]) -> tuple
     n = np.array([present[of.inside].sum(axis=0) for of in members])
     sums = np.array([filled[of.inside].sum(axis=0) for of in members])
     mean = np.divide(sums, n, out=np.full(shape, np.nan), where=n > 0)
-    # (videos, buckets, groups, measures): NaN where the video is not in the bucket.
-    masks = np.array([of.inside for of in members]).T
-    spread = np.where(masks[:, :, None, None], values[:, None], np.nan)
-    flat = spread.reshape(len(values), mean.size)
-    low, high = (ends.reshape(shape) for ends in mean_intervals(flat, limits=(0, 1)))
+    flat = values.reshape(len(values), mean[0].size)
+    # Bucket by bucket: all of them at once take more memory than the verdicts.
+    ends = [
+        mean_intervals(np.where(of.inside[:, None], flat, np.nan), limits=(0, 1)) for of in members
+    ]
+    low, high = np.array(ends).swapaxes(0, 1).reshape(2, *shape)
     table = np.stack([mean, low, high], axis=-1)
     buckets = [_bucket(table[b], n[b, :, 0]) for b in range(len(members))]
     return buckets[0], Breakdown(**by_way(members[1:], buckets[1:]))
@@ -129,16 +131,18 @@ def _number(value: np.float64) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _videos(indexes: Sequence[str], counts: NDArray[np.int64], values: NDArray[np.float64]) -> Any:
-    # Plain values, of which `Scores` makes its models: five for each video add up.
-    names = (*COUNTS, *MEASURES)
+def _videos(
+    indexes: Sequence[str], counts: NDArray[np.int64], values: NDArray[np.float64]
+) -> dict[str, dict[str, VideoScore]]:
     return {
         index: {
-            group: dict(zip(names, (*of_group, *measured), strict=True))
-            for group, of_group, measured in zip(GROUPS, *of_video, strict=True)
+            group: VideoScore(*of_group, *measured)
+            for group, of_group, measured in zip(
+                GROUPS, *(one.tolist() for one in of_video), strict=True
+            )
             if of_group[-1] > 0
         }
-        for index, *of_video in zip(indexes, counts.tolist(), values.tolist(), strict=True)
+        for index, *of_video in zip(indexes, counts, values, strict=True)
     }
 
 

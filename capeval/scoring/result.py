@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import (
@@ -86,7 +87,8 @@ class Counts(ResultModel):
         return value if self.empty else {k: n for k, n in value.items() if k != "empty"}
 
 
-class VideoScore(ResultModel):
+@dataclass(frozen=True, slots=True)
+class VideoScore:
     """Weights and measures of one video and type."""
 
     entailed: int

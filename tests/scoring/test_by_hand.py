@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from capeval.schema import Scored, Unscored, Usage, Verdict
@@ -60,7 +62,7 @@ def test_all_entailed_scores_one() -> None:
 
 def test_video_scores_carry_their_weights() -> None:
     video = scores([VIDEO], [scored("v", "+0- 0++")]).videos["v"]
-    assert video["all"].model_dump() == {
+    assert asdict(video["all"]) == {
         "entailed": 6,
         "contradicted": 3,
         "total": 12,
