@@ -98,6 +98,12 @@ def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
     return option(None, text, note=note, kind=kind, metavar="NAMES", commas=True, **details)
 
 
+def base_url_option(panel: str) -> Sequence[str] | None:
+    """Declare the addresses of the endpoints that serve the model; usually there is one."""
+    kind: Any = list[str] | None
+    return option(None, note="Or a list.", kind=kind, panel=panel, metavar="URL")
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(required,))
 def declares(options: type[T]) -> type[T]:
     """Make a class one of options, whose values are checked when it is called."""

@@ -1,5 +1,6 @@
 """The options of a captioner, and of generating captions."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -10,6 +11,7 @@ from capeval.options import (
     LIMITS,
     MODEL,
     ModelOptions,
+    base_url_option,
     declares,
     option,
     python_only,
@@ -30,7 +32,8 @@ class CaptionerOptions(ModelOptions):
     ----------
     model : A model that `capeval models` lists, hf:ORG/NAME, a folder such as ./ours, or the
         server's name for it.
-    base_url : An OpenAI-compatible server, such as http://localhost:8000/v1.
+    base_url : An OpenAI-compatible server, such as http://localhost:8000/v1; several share the
+        calls.
     max_new_tokens : The longest reply. By default 1024 for most.
     temperature : Above 0, replies are sampled. By default 0.
     batch_size : Videos at a time on a GPU.
@@ -48,7 +51,7 @@ class CaptionerOptions(ModelOptions):
         None, note="Or a `Captioner` of your own.", method="caption", panel=MODEL, metavar="NAME"
     )
     _: KW_ONLY
-    base_url: str | None = option(None, panel=MODEL, metavar="URL")
+    base_url: Sequence[str] | None = base_url_option(MODEL)
     max_new_tokens: int | None = option(None, panel=MODEL, metavar="N", min=1)
     temperature: float | None = option(None, panel=MODEL, metavar="T", min=0, max=5)
     batch_size: int | Literal["auto"] = option("auto", panel=MODEL, metavar="N", min=1, max=4096)

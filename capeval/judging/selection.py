@@ -30,12 +30,13 @@ from capeval.judging.registry import (
     runs_model,
 )
 from capeval.llm.asker import Asker, open_asker
-from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.client import DEFAULT_URL, endpoint_urls
 from capeval.llm.judge_models import JudgeModel
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.schema import endpoint_name
 from capeval.text import nearest, shown
 
 
@@ -151,7 +152,7 @@ def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--ba
     base_url : the option that names the endpoint
     """
     key = options.api_key or os.environ.get("OPENAI_API_KEY")
-    if key or options.client is not None or endpoint_url(options.base_url) != DEFAULT_URL:
+    if key or options.client is not None or DEFAULT_URL not in endpoint_urls(options.base_url):
         return
     near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
     unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
@@ -188,10 +189,10 @@ async def open_chat_model(
 
     A notice says that the model ends soon, or has ended.
     """
-    base_url = endpoint_url(options.base_url)
-    address = public_url(base_url)
+    base_urls = endpoint_urls(options.base_url)
+    address, endpoint = _one_endpoint([public_url(url) for url in base_urls])
     async with open_asker(
-        base_url,
+        base_urls,
         options.api_key or os.environ.get("OPENAI_API_KEY") or None,
         client=options.client,
         offline=offline and model is not None,
@@ -216,11 +217,24 @@ async def open_chat_model(
             asker.offline(),
             name,
             address,
-            configured_names(CONFIG).get(address),
+            endpoint,
             effort,
             reason,
             thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
         )
+
+
+def _one_endpoint(addresses: list[str]) -> tuple[str, str | None]:
+    """Return the first address, and the configured name of all; it is part of the identity."""
+    configured = configured_names(CONFIG)
+    names = {configured.get(one) or endpoint_name(one): one for one in addresses}
+    if len(names) > 1:
+        each = ", ".join(f"{address} is {name}" for name, address in names.items())
+        raise UsageError(
+            f"--base-url: endpoints of different names are different judges ({each}); "
+            f"judge at one, or give them one name in [endpoints] of {CONFIG}"
+        )
+    return addresses[0], configured.get(addresses[0])
 
 
 @asynccontextmanager

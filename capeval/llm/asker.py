@@ -20,6 +20,7 @@ from capeval.errors import (
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
+from capeval.llm.pool import EndpointPool
 from capeval.llm.prices import read_prices
 from capeval.llm.redact import public_url
 from capeval.llm.types import (
@@ -135,7 +136,8 @@ class Asker:
 
     async def models(self) -> tuple[str, ...]:
         """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
-        return await self.client.models() if isinstance(self.client, OpenAIChatClient) else ()
+        client = self.client
+        return await client.models() if isinstance(client, OpenAIChatClient | EndpointPool) else ()
 
     async def _reply(
         self, request: ChatRequest, asked: RequestIdentity
@@ -196,7 +198,7 @@ def listed(models: Sequence[str]) -> str:
 
 @asynccontextmanager
 async def open_asker(
-    base_url: str,
+    base_urls: Sequence[str],
     key: str | None,
     *,
     client: ChatClient | None = None,
@@ -207,8 +209,9 @@ async def open_asker(
     on_notice: Callable[[str], None],
     **settings: Any,
 ) -> AsyncIterator[Asker]:
-    """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
+    """Open endpoints with the cache of their replies, the user's prices and a cap on the cost.
 
+    Replies are cached as those of the first endpoint, whichever of them answered.
     `client` replaces the connection, and `offline` leaves it out; `settings` are those of
     `OpenAIChatClient`. Raises `InputError` where the user's prices are not right.
     """
@@ -216,13 +219,17 @@ async def open_asker(
     replies = ReplyCache(cache, on_notice=on_notice)
     try:
         if client is not None or offline:
-            yield Asker(client, replies, base_url=base_url, meter=meter)
+            yield Asker(client, replies, base_url=base_urls[0], meter=meter)
             return
-        async with OpenAIChatClient(
-            base_url, key, service_tier=service_tier, on_notice=on_notice, **settings
+        settings |= {"service_tier": service_tier, "on_notice": on_notice}
+        several = len(base_urls) > 1
+        async with (
+            EndpointPool(base_urls, key, on_paid=meter.paid, **settings)
+            if several
+            else OpenAIChatClient(base_urls[0], key, **settings)
         ) as endpoint:
             yield Asker(
-                endpoint, replies, base_url=base_url, meter=meter, preflight=endpoint.preflight
+                endpoint, replies, base_url=base_urls[0], meter=meter, preflight=endpoint.preflight
             )
     finally:
         replies.close()

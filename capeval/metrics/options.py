@@ -10,6 +10,7 @@ from capeval.options import (
     JUDGE,
     OUTPUT,
     ModelOptions,
+    base_url_option,
     columns_option,
     declares,
     option,
@@ -82,7 +83,7 @@ class MetricsOptions(ModelOptions):
     )
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
     judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
-    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    base_url: Sequence[str] | None = base_url_option(JUDGE)
     reasoning: (
         Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ) = option(None, panel=JUDGE, metavar="EFFORT")
