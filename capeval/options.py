@@ -98,12 +98,6 @@ def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
     return option(None, text, note=note, kind=kind, metavar="NAMES", commas=True, **details)
 
 
-def base_url_option(panel: str) -> Sequence[str] | None:
-    """Declare the addresses of the endpoints that serve the model; usually there is one."""
-    kind: Any = list[str] | None
-    return option(None, note="Or a list.", kind=kind, panel=panel, metavar="URL")
-
-
 @dataclass_transform(frozen_default=True, field_specifiers=(required,))
 def declares(options: type[T]) -> type[T]:
     """Make a class one of options, whose values are checked when it is called."""
@@ -239,9 +233,10 @@ def _kind(declared: Any, *, optional: bool = False) -> Any:
     """
     if declared is bool:
         return bool
-    several = get_origin(declared) in (Collection, Sequence)
+    kinds = _alternatives(declared)
+    several = str not in kinds and any(get_origin(one) in (Collection, Sequence) for one in kinds)
     kind: Any = list[str] if several else str
-    return kind | None if optional or NoneType in _alternatives(declared) else kind
+    return kind | None if optional or NoneType in kinds else kind
 
 
 def takes(

@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from capeval.api import FilePath, Notices
 from capeval.api.run_options import on_notice_option, out_option, runs_option, seed_option
-from capeval.options import (
-    JUDGE,
-    LIMITS,
-    OUTPUT,
-    base_url_option,
-    declares,
-    option,
-    python_only,
-    required,
-)
+from capeval.options import JUDGE, LIMITS, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
     from capeval.llm.types import ChatClient
@@ -63,7 +54,7 @@ class GradeOptions:
     convention: Literal["tuna", "tomato", "video-mme"] | None = python_only(None)
     by: Collection[str] = option((), metavar="TAG", commas=True)
     llm: str | None = option(None, panel=JUDGE, metavar="NAME")
-    base_url: Sequence[str] | None = base_url_option(JUDGE)
+    base_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)

@@ -11,7 +11,6 @@ from capeval.options import (
     LIMITS,
     MODEL,
     ModelOptions,
-    base_url_option,
     declares,
     option,
     python_only,
@@ -51,7 +50,7 @@ class CaptionerOptions(ModelOptions):
         None, note="Or a `Captioner` of your own.", method="caption", panel=MODEL, metavar="NAME"
     )
     _: KW_ONLY
-    base_url: Sequence[str] | None = base_url_option(MODEL)
+    base_url: Sequence[str] | None = option(None, panel=MODEL, metavar="URL")
     max_new_tokens: int | None = option(None, panel=MODEL, metavar="N", min=1)
     temperature: float | None = option(None, panel=MODEL, metavar="T", min=0, max=5)
     batch_size: int | Literal["auto"] = option("auto", panel=MODEL, metavar="N", min=1, max=4096)

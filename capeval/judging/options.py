@@ -10,7 +10,6 @@ from capeval.options import (
     JUDGE,
     CallOptions,
     ModelOptions,
-    base_url_option,
     columns_option,
     declares,
     option,
@@ -60,7 +59,7 @@ class JudgingOptions(CallOptions):
     judge: "str | Judge | None" = option(
         None, note="Or a `Judge` of your own.", method="judge", panel=JUDGE, metavar="NAME"
     )
-    base_url: Sequence[str] | None = base_url_option(JUDGE)
+    base_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
     reasoning: (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -190,7 +190,7 @@ async def open_chat_model(
     A notice says that the model ends soon, or has ended.
     """
     base_urls = endpoint_urls(options.base_url)
-    address, endpoint = _one_endpoint([public_url(url) for url in base_urls])
+    address, endpoint = public_url(base_urls[0]), _endpoint_of(base_urls)
     async with open_asker(
         base_urls,
         options.api_key or os.environ.get("OPENAI_API_KEY") or None,
@@ -224,17 +224,14 @@ async def open_chat_model(
         )
 
 
-def _one_endpoint(addresses: list[str]) -> tuple[str, str | None]:
-    """Return the first address, and the configured name of all; it is part of the identity."""
+def _endpoint_of(base_urls: Sequence[str]) -> str | None:
+    """Return the configured name of addresses; a judge's identity has one name at most."""
     configured = configured_names(CONFIG)
-    names = {configured.get(one) or endpoint_name(one): one for one in addresses}
-    if len(names) > 1:
-        each = ", ".join(f"{address} is {name}" for name, address in names.items())
-        raise UsageError(
-            f"--base-url: endpoints of different names are different judges ({each}); "
-            f"judge at one, or give them one name in [endpoints] of {CONFIG}"
-        )
-    return addresses[0], configured.get(addresses[0])
+    names = {public_url(url): configured.get(public_url(url)) for url in base_urls}
+    if len({name or endpoint_name(address) for address, name in names.items()}) > 1:
+        each = ", ".join(f"{url} is {name or endpoint_name(url)}" for url, name in names.items())
+        raise UsageError(f"--base-url: several must have one name in [endpoints] ({each})")
+    return names[public_url(base_urls[0])]
 
 
 @asynccontextmanager

@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from capeval.errors import (
-    CapevalError,
     EndpointDown,
     EndpointError,
     EndpointRefused,
@@ -80,28 +79,17 @@ class EndpointPool:
         self._notify, self._on_paid, self._sleep = on_notice, on_paid, sleep
         self._freed = asyncio.Event()
         self._asked: dict[tuple[str, str | None], None] = {}
-        self._trials: set[asyncio.Task[None]] = set()
-        self._refusal: CapevalError | None = None
-
-    @property
-    def base_url(self) -> str:
-        """The first endpoint, without anything secret."""
-        return self._endpoints[0].client.base_url
+        self._trials: list[asyncio.Task[None]] = []
+        self._refusal: EndpointError | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        async with AsyncExitStack() as stack:
-            for endpoint in self._endpoints:
-                stack.push_async_callback(endpoint.client.aclose)
-            for trial in self._trials:
-                trial.cancel()
-            await asyncio.gather(*self._trials, return_exceptions=True)
+        for trial in self._trials:
+            trial.cancel()
+        await asyncio.gather(*self._trials, return_exceptions=True)
+        await asyncio.gather(*(endpoint.client.aclose() for endpoint in self._endpoints))
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one call, at however many endpoints it takes; raises `EndpointError`."""
@@ -184,9 +172,7 @@ class EndpointPool:
             return
         endpoint.is_left_out = True
         self._notify(one_line(f"{failure}; the other endpoints get its calls until it answers"))
-        trial = asyncio.create_task(self._bring_back(endpoint))
-        self._trials.add(trial)
-        trial.add_done_callback(self._trials.discard)
+        self._trials.append(asyncio.create_task(self._bring_back(endpoint)))
 
     async def _bring_back(self, endpoint: _Endpoint) -> None:
         """Try an endpoint until it answers; what it refuses then ends the run."""
@@ -194,11 +180,11 @@ class EndpointPool:
             pause, endpoint.pause = endpoint.pause, min(2 * endpoint.pause, LONGEST_PAUSE)
             await self._sleep(pause)
             try:
-                for model, reasoning in self._asked:
+                for model, reasoning in tuple(self._asked):
                     self._on_paid(model, await self._check(endpoint, model, reasoning))
             except (EndpointUnreachable, EndpointDown):
                 continue
-            except CapevalError as refusal:
+            except EndpointError as refusal:
                 self._refusal = refusal
             else:
                 endpoint.is_left_out = False
