@@ -10,6 +10,7 @@ Each becomes one line on stderr and an exit code.
     ├── RunLocked               another process is working on the same run       exit 2
     ├── EndpointError           a model endpoint did not give a usable reply
     │   ├── EndpointRefused     refused key, unknown model, no quota: the run stops      exit 2
+    │   │   └── EndpointUnreachable  it cannot be reached at first                 exit 2
     │   ├── EndpointDown        it stopped answering: the run stops                      exit 3
     │   │   ├── ModelDown       a model here fails in one way again and again: the run stops  exit 3
     │   │   └── RequestsWritten requests are in a file, for another program to answer         exit 3
@@ -102,6 +103,10 @@ class EndpointRefused(EndpointError):
 
     exit_code = 2
     lets_calls_finish = True
+
+
+class EndpointUnreachable(EndpointRefused):
+    """The endpoint cannot be reached, or does not answer, before the first call."""
 
 
 class EndpointDown(EndpointError):

@@ -233,9 +233,10 @@ def _kind(declared: Any, *, optional: bool = False) -> Any:
     """
     if declared is bool:
         return bool
-    several = get_origin(declared) in (Collection, Sequence)
+    kinds = _alternatives(declared)
+    several = str not in kinds and any(get_origin(one) in (Collection, Sequence) for one in kinds)
     kind: Any = list[str] if several else str
-    return kind | None if optional or NoneType in _alternatives(declared) else kind
+    return kind | None if optional or NoneType in kinds else kind
 
 
 def takes(

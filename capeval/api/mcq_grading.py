@@ -15,7 +15,7 @@ from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
 from capeval.llm.asker import Asker, open_asker
-from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.client import DEFAULT_URL, endpoint_urls
 from capeval.llm.meter import Meter
 from capeval.mcq.benchmark_files import benchmark_files
 from capeval.mcq.exact import VERSION as EXACT
@@ -261,13 +261,13 @@ async def open_grading(
         yield GradingSession(o, None, on_notice)
         return
     key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
-    base_url = endpoint_url(o.base_url)
-    if not key and o.client is None and not offline and base_url == DEFAULT_URL:
+    base_urls = endpoint_urls(o.base_url)
+    if not key and o.client is None and not offline and DEFAULT_URL in base_urls:
         raise UsageError(
             "there is no key for --llm: set OPENAI_API_KEY, or name a local server with --base-url"
         )
     async with open_asker(
-        base_url,
+        base_urls,
         key,
         client=o.client,
         offline=offline,

@@ -1,6 +1,6 @@
 """The options of `capeval mcq grade`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Literal
 
@@ -54,7 +54,7 @@ class GradeOptions:
     convention: Literal["tuna", "tomato", "video-mme"] | None = python_only(None)
     by: Collection[str] = option((), metavar="TAG", commas=True)
     llm: str | None = option(None, panel=JUDGE, metavar="NAME")
-    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    base_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)

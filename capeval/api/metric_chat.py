@@ -12,7 +12,7 @@ from capeval.judging.default_judge import default_judge
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import JUDGES
 from capeval.judging.selection import captions_at_once, open_chat_model
-from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.client import DEFAULT_URL, endpoint_urls
 from capeval.llm.meter import Meter
 from capeval.metrics.options import MetricsOptions
 from capeval.metrics.protocol import Chat
@@ -43,11 +43,11 @@ async def open_chat(
     UsageError
         No endpoint is configured, or the model is none.
     """
-    base_url = endpoint_url(o.base_url)
+    base_urls = endpoint_urls(o.base_url)
     key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
     if o.judge in JUDGES:
         raise UsageError(f"--judge {shown(o.judge)} is no chat model, which these metrics ask")
-    if not offline and not key and o.client is None and base_url == DEFAULT_URL:
+    if not offline and not key and o.client is None and DEFAULT_URL in base_urls:
         raise UsageError(
             "there is no key for the chat model: set OPENAI_API_KEY, or name a local server with "
             "--base-url"

@@ -19,7 +19,7 @@ from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.config import CONFIG
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
 from capeval.llm.asker import Asker, listed, open_asker
-from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.client import DEFAULT_URL, endpoint_urls
 from capeval.llm.types import ChatRequest
 from capeval.runs.folder import RunFolder
 from capeval.tracing import about
@@ -142,12 +142,13 @@ async def open_endpoint(
     In a dry run of `dry_run` the endpoint is not asked anything.
     """
     offline = dry_run is not None
-    base_url = options.base_url or (entry and entry.base_url) or endpoint_url(None)
+    own = (entry.base_url,) if entry and entry.base_url else None
+    base_urls = endpoint_urls(options.base_url or own)
     key, key_help = (None, "")
     if not (options.client or offline):
-        key, key_help = _key(entry, options, base_url)
+        key, key_help = _key(entry, options, base_urls[0])
     async with open_asker(
-        base_url,
+        base_urls,
         key,
         client=options.client,
         offline=offline,

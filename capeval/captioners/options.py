@@ -1,5 +1,6 @@
 """The options of a captioner, and of generating captions."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -30,7 +31,8 @@ class CaptionerOptions(ModelOptions):
     ----------
     model : A model that `capeval models` lists, hf:ORG/NAME, a folder such as ./ours, or the
         server's name for it.
-    base_url : An OpenAI-compatible server, such as http://localhost:8000/v1.
+    base_url : An OpenAI-compatible server, such as http://localhost:8000/v1; several share the
+        calls.
     serve : Start the model's server, then end it.
     gpus : With --serve: share the work among N GPUs.
     port : With --serve. By default a free one.
@@ -51,7 +53,7 @@ class CaptionerOptions(ModelOptions):
         None, note="Or a `Captioner` of your own.", method="caption", panel=MODEL, metavar="NAME"
     )
     _: KW_ONLY
-    base_url: str | None = option(None, panel=MODEL, metavar="URL")
+    base_url: Sequence[str] | None = option(None, panel=MODEL, metavar="URL")
     serve: bool = option(False, panel=MODEL)
     gpus: int | None = option(None, panel=MODEL, metavar="N", min=1)
     port: int | None = option(None, panel=MODEL, metavar="N", min=1, max=65_535)

@@ -41,8 +41,8 @@ class JudgingOptions(CallOptions):
     judge : A chat model (see `capeval judges`); nli or nli:MODEL, a local model; lexical, which
         only compares words; or a package's. By default gpt-4o-2024-08-06, or the server's only
         model.
-    base_url : An OpenAI-compatible server, such as http://localhost:8000/v1. By default
-        OPENAI_BASE_URL.
+    base_url : An OpenAI-compatible server, such as http://localhost:8000/v1; several share the
+        calls. By default OPENAI_BASE_URL.
     prompts : A prompt set, a folder with one, or tuna:CHECKOUT.
     explain : Ask for reasons, which `inspect` shows. Counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
@@ -59,7 +59,7 @@ class JudgingOptions(CallOptions):
     judge: "str | Judge | None" = option(
         None, note="Or a `Judge` of your own.", method="judge", panel=JUDGE, metavar="NAME"
     )
-    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    base_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
     reasoning: (

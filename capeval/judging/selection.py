@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -30,13 +30,14 @@ from capeval.judging.registry import (
     runs_model,
 )
 from capeval.llm.asker import Asker, open_asker
-from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.client import DEFAULT_URL, endpoint_urls
 from capeval.llm.collecting import MOST_REQUESTS, Batching
 from capeval.llm.judge_models import JudgeModel
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.schema import endpoint_name
 from capeval.text import nearest, shown
 
 
@@ -146,16 +147,20 @@ _OF_CHAT = ("reasoning", "base_url", "prompts", "explain", "batch", "batch_files
 
 def _batching(options: JudgeOptions, model: str | None) -> Batching | None:
     """Return how requests are collected, or None if each is made at once; raises `UsageError`."""
-    names = {"--batch": options.batch, "--batch-files": options.batch_files}
-    chosen = [name for name, value in names.items() if value]
-    if not chosen:
+    given = {
+        "--batch": options.batch,
+        "--batch-files": options.batch_files,
+        "--service-tier": options.service_tier,
+        "several --base-url": len(options.base_url or ()) > 1,
+        "client": options.client,
+    }
+    together = [name for name, value in given.items() if value]
+    if not (options.batch or options.batch_files):
         if options.finish == "live":
             raise UsageError("--finish is about batches; add --batch")
         return None
-    if len(chosen) > 1 or options.service_tier or options.client is not None:
-        others = {"--service-tier": options.service_tier, "client": options.client}
-        both = [*chosen, *(name for name, value in others.items() if value is not None)]
-        raise UsageError(f"{' and '.join(both[:2])} exclude each other; choose one")
+    if len(together) > 1:
+        raise UsageError(f"{' and '.join(together[:2])} exclude each other; choose one")
     if options.batch_files is None:
         return Batching(finish_live=options.finish == "live")
     if options.finish == "live" or model is None:
@@ -172,7 +177,7 @@ def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--ba
     base_url : the option that names the endpoint
     """
     key = options.api_key or os.environ.get("OPENAI_API_KEY")
-    if key or options.client is not None or endpoint_url(options.base_url) != DEFAULT_URL:
+    if key or options.client is not None or DEFAULT_URL not in endpoint_urls(options.base_url):
         return
     near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
     unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
@@ -209,11 +214,11 @@ async def open_chat_model(
 
     A notice says that the model ends soon, or has ended.
     """
-    base_url = endpoint_url(options.base_url)
-    address = public_url(base_url)
+    base_urls = endpoint_urls(options.base_url)
+    address, endpoint = public_url(base_urls[0]), _endpoint_of(base_urls)
     batch = _batching(options, model)
     async with open_asker(
-        base_url,
+        base_urls,
         options.api_key or os.environ.get("OPENAI_API_KEY") or None,
         client=options.client,
         offline=offline and model is not None,
@@ -239,11 +244,21 @@ async def open_chat_model(
             asker.offline(),
             name,
             address,
-            configured_names(CONFIG).get(address),
+            endpoint,
             effort,
             reason,
             thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
         )
+
+
+def _endpoint_of(base_urls: Sequence[str]) -> str | None:
+    """Return the configured name of addresses; a judge's identity has one name at most."""
+    configured = configured_names(CONFIG)
+    names = {public_url(url): configured.get(public_url(url)) for url in base_urls}
+    if len({name or endpoint_name(address) for address, name in names.items()}) > 1:
+        each = ", ".join(f"{url} is {name or endpoint_name(url)}" for url, name in names.items())
+        raise UsageError(f"--base-url: several must have one name in [endpoints] ({each})")
+    return names[public_url(base_urls[0])]
 
 
 @asynccontextmanager

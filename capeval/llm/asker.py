@@ -21,6 +21,7 @@ from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.collecting import Batching, CollectingClient
 from capeval.llm.meter import Meter
+from capeval.llm.pool import EndpointPool
 from capeval.llm.prices import read_prices
 from capeval.llm.redact import public_url
 from capeval.llm.types import (
@@ -136,7 +137,7 @@ class Asker:
 
     async def models(self) -> tuple[str, ...]:
         """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
-        if isinstance(self.client, OpenAIChatClient | CollectingClient):
+        if isinstance(self.client, OpenAIChatClient | EndpointPool | CollectingClient):
             return await self.client.models()
         return ()
 
@@ -199,7 +200,7 @@ def listed(models: Sequence[str]) -> str:
 
 @asynccontextmanager
 async def open_asker(
-    base_url: str,
+    base_urls: Sequence[str],
     key: str | None,
     *,
     client: ChatClient | None = None,
@@ -211,31 +212,39 @@ async def open_asker(
     on_notice: Callable[[str], None],
     **settings: Any,
 ) -> AsyncIterator[Asker]:
-    """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
+    """Open endpoints with the cache of their replies, the user's prices and a cap on the cost.
 
+    Replies are cached as those of the first endpoint, whichever of them answered.
     `client` replaces the connection, and `offline` leaves it out; `batch` makes the client that
-    collects requests; `settings` are those of `OpenAIChatClient`. Raises `InputError` where the
-    user's prices are not right.
+    collects requests of a single endpoint; `settings` are those of `OpenAIChatClient`. Raises
+    `InputError` where the user's prices are not right.
     """
     tier = batch.tier if batch else service_tier
     meter = Meter(prices=read_prices(CONFIG), cap=max_cost, tier=tier)
     replies = ReplyCache(cache, on_notice=on_notice)
     try:
         if client is not None or offline:
-            yield Asker(client, replies, base_url=base_url, meter=meter)
+            yield Asker(client, replies, base_url=base_urls[0], meter=meter)
             return
-        async with OpenAIChatClient(
-            base_url, key, service_tier=service_tier, on_notice=on_notice, **settings
+        settings |= {"service_tier": service_tier, "on_notice": on_notice}
+        several = len(base_urls) > 1
+        async with (
+            EndpointPool(base_urls, key, on_paid=meter.paid, **settings)
+            if several
+            else OpenAIChatClient(base_urls[0], key, **settings)
         ) as endpoint:
-            if batch is None:
+            if batch is None or isinstance(endpoint, EndpointPool):
                 yield Asker(
-                    endpoint, replies, base_url=base_url, meter=meter, preflight=endpoint.preflight
+                    *(endpoint, replies),
+                    base_url=base_urls[0],
+                    meter=meter,
+                    preflight=endpoint.preflight,
                 )
                 return
             async with batch.open(endpoint, replies, meter, on_notice) as collecting:
                 preflight = endpoint.preflight if collecting.calls_endpoint else None
                 yield Asker(
-                    collecting, replies, base_url=base_url, meter=meter, preflight=preflight
+                    collecting, replies, base_url=base_urls[0], meter=meter, preflight=preflight
                 )
     finally:
         replies.close()

@@ -6,13 +6,14 @@ import asyncio
 import difflib
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from capeval.errors import (
     EndpointDown,
     EndpointRefused,
+    EndpointUnreachable,
     RequestRefused,
     RetriesExhausted,
     UsageError,
@@ -31,7 +32,7 @@ from capeval.llm.wire import (
     reply_from,
 )
 from capeval.schema.usage import Usage
-from capeval.text import Loss, listed, one_line
+from capeval.text import Loss, counted, listed, one_line
 from capeval.tracing import is_tracing, trace
 
 if TYPE_CHECKING:
@@ -59,6 +60,11 @@ PREFLIGHT_SCHEMA = ReplySchema("preflight", object_of(ok={"type": "boolean"}))
 def endpoint_url(base_url: str | None) -> str:
     """Return the base URL to call: the given one, else OPENAI_BASE_URL, else OpenAI's own."""
     return base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+
+
+def endpoint_urls(base_urls: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the base URLs to call: the given ones, else the one of `endpoint_url`."""
+    return tuple(base_urls or ()) or (endpoint_url(None),)
 
 
 class OpenAIChatClient:
@@ -128,17 +134,20 @@ class OpenAIChatClient:
             await self._connection.close()
             self._connection = None
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Make one call, however many attempts it takes; raises `EndpointError`."""
-        retrying = self._retrying(self._attempts, self._patience)
+    async def complete(self, request: ChatRequest, *, once: bool = False) -> ChatReply:
+        """Make one call, however many attempts it takes; raises `EndpointError`.
+
+        With `once`, another endpoint can take the call: only throttling is waited out here.
+        """
+        retrying = self._retrying(1 if once else self._attempts, self._patience)
         try:
             reply = await self._persist(request, retrying)
         except CallFailed as failure:
-            self._failed_in_a_row += 1
+            self._failed_in_a_row += not once
             self._last_failure = str(failure)
+            attempts = counted(retrying.statistics["attempt_number"], "attempt")
             raise RetriesExhausted(
-                f"{retrying.statistics['attempt_number']} attempts at {self.base_url} failed, "
-                f"the last with: {failure}"
+                f"{attempts} at {self.base_url} failed, the last with: {failure}"
             ) from None
         self._failed_in_a_row = 0
         return reply
@@ -153,6 +162,8 @@ class OpenAIChatClient:
 
         Raises `EndpointRefused`.
         """
+        # One that stopped answering may be back.
+        self._failed_in_a_row = 0
         request = ChatRequest(
             model, PREFLIGHT, max_tokens=16, schema=PREFLIGHT_SCHEMA, reasoning=reasoning
         )
@@ -161,7 +172,7 @@ class OpenAIChatClient:
         try:
             return await self._persist(request, retrying, is_first=True)
         except CallFailed as failure:
-            raise EndpointRefused(self._explained(failure, model)) from None
+            raise EndpointUnreachable(self._explained(failure, model)) from None
         except RequestRefused as error:
             # It is never left off: with another effort, the judge would be another.
             advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"

@@ -82,7 +82,7 @@ class MetricsOptions(ModelOptions):
     )
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
     judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
-    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    base_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
     reasoning: (
         Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ) = option(None, panel=JUDGE, metavar="EFFORT")

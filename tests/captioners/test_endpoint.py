@@ -205,7 +205,7 @@ async def test_frames_shrink_only_when_asked(endpoint: Endpoint) -> None:
         (says("<think>A dog? A cat?</think>"), "no caption"),
         (says("Okay.\n<think>A dog? A cat?"), "not clear where the reasoning ends"),
         (lambda _: failure(400, "flagged", code="content_filter"), "400: flagged"),
-        (lambda _: failure(500, "it broke"), "1 attempts"),
+        (lambda _: failure(500, "it broke"), "1 attempt"),
     ],
 )
 async def test_what_brings_no_caption_says_why(

@@ -17,6 +17,7 @@ from aiohttp import web
 from capeval.errors import (
     EndpointDown,
     EndpointRefused,
+    EndpointUnreachable,
     RequestRefused,
     RetriesExhausted,
 )
@@ -372,5 +373,5 @@ async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait(
         asker = Asker(client, None, base_url="http://judge/v1", meter=Meter(), preflight=counted)
         asks = (asker.ask(ask_for(str(n)), lambda reply: reply.text) for n in range(64))
         ended = await asyncio.gather(*asks, return_exceptions=True)
-    assert {type(one) for one in ended} == {EndpointRefused}
+    assert {type(one) for one in ended} == {EndpointUnreachable}
     assert len(made) == 1

@@ -94,7 +94,7 @@ async def test_the_proxy_of_the_environment_gets_all_but_this_machines_own_calls
         assert proxy.headers[0]["Proxy-Authorization"] == "Basic bWU6cHc="
         monkeypatch.setenv("NO_PROXY", "a.org, .invalid")
         async with client_of("http://judge.invalid/v1", attempts=1) as client:
-            with pytest.raises(CapevalError, match="attempts"):
+            with pytest.raises(CapevalError, match="attempt"):
                 await client.complete(ask_for())
         assert proxy.calls == 1
 
@@ -145,7 +145,7 @@ async def test_only_trusted_certificates_are_accepted(
     async with LoopbackServer(tls=tls) as server:
         for url, message in (
             (server.url, "CERTIFICATE_VERIFY_FAILED"),
-            (server.url.replace("https", "http"), "attempts"),
+            (server.url.replace("https", "http"), "attempt"),
         ):
             async with client_of(url, attempts=1) as client:
                 with pytest.raises(CapevalError, match=message):

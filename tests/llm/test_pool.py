@@ -1,0 +1,213 @@
+"""Several endpoints behind one client: they share the calls, fail and come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capeval.errors import EndpointDown, EndpointRefused, RequestRefused, RetriesExhausted
+from capeval.llm.pool import EndpointPool
+from capeval.llm.types import ChatReply, ChatRequest
+from tests.server import Act, Hang, LoopbackServer, completion, failure
+
+Requests = Callable[..., ChatRequest]
+
+
+class Pauses:
+    """A sleep that lasts until the test ends it; the short ones between attempts take no time."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._end = asyncio.Event()
+
+    async def __call__(self, seconds: float) -> None:
+        if seconds >= 30:
+            self.seconds.append(seconds)
+            await self._end.wait()
+            self._end.clear()
+        await asyncio.sleep(0)
+
+    async def end(self, until: Callable[[], bool]) -> None:
+        self._end.set()
+        await wait_until(until)
+
+
+async def wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it never happened")
+
+
+@pytest.fixture
+def pauses() -> Pauses:
+    return Pauses()
+
+
+@pytest.fixture
+def notices() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def pool_of(pauses: Pauses, notices: list[str]) -> Callable[..., EndpointPool]:
+    """Makes a pool of servers that run, so that it has their ports."""
+
+    def make(*servers: LoopbackServer, **settings: Any) -> EndpointPool:
+        urls = [server.url for server in servers]
+        return EndpointPool(urls, sleep=pauses, on_notice=notices.append, **settings)
+
+    return make
+
+
+Pools = Callable[..., EndpointPool]
+
+
+async def answers(pool: EndpointPool, request: Requests, count: int) -> list[ChatReply]:
+    return await asyncio.gather(*(pool.complete(request(str(n))) for n in range(count)))
+
+
+async def test_endpoints_share_the_calls(pool_of: Pools, ask_for: Requests) -> None:
+    paid: list[ChatReply] = []
+    async with (
+        LoopbackServer(latency=0.05) as one,
+        LoopbackServer(latency=0.05) as two,
+        pool_of(one, two, max_concurrency=8, on_paid=lambda _, reply: paid.append(reply)) as pool,
+    ):
+        first = await pool.preflight("judge-model")
+        await answers(pool, ask_for, 40)
+    assert [reply.text for reply in paid] == [first.text]
+    assert one.calls + two.calls == 42
+    assert min(one.calls, two.calls) > 10
+    assert (one.busiest, two.busiest) == (4, 4)
+
+
+async def test_a_throttled_endpoint_gets_fewer_calls(pool_of: Pools, ask_for: Requests) -> None:
+    acts = [failure(429) for _ in range(60)]
+    async with (
+        LoopbackServer(latency=0.02, acts=acts) as one,
+        LoopbackServer(latency=0.02) as two,
+        pool_of(one, two, max_concurrency=32) as pool,
+    ):
+        await answers(pool, ask_for, 200)
+    assert 0 < one.calls - 60 < two.calls / 2
+
+
+async def test_calls_of_a_dead_endpoint_move_until_it_is_back(
+    pool_of: Pools, ask_for: Requests, pauses: Pauses, notices: list[str]
+) -> None:
+    one, two = LoopbackServer(latency=0.01), LoopbackServer(latency=0.01)
+    async with two:
+        pass  # from now on it has a port
+    async with one, pool_of(one, two, max_concurrency=8) as pool:
+        async with two:
+            await pool.preflight("judge-model")
+            under_way = asyncio.create_task(answers(pool, ask_for, 200))
+            await wait_until(lambda: two.calls >= 20)
+        assert [reply.text for reply in await under_way] == [str(n) for n in range(200)]
+        assert f"at {two.url} failed" in notices[0]
+        await pauses.end(until=lambda: len(pauses.seconds) == 2)
+        async with two:
+            await pauses.end(until=lambda: len(notices) == 2)
+            before = two.calls
+            await answers(pool, ask_for, 20)
+            assert two.calls > before
+    assert notices[1] == f"{two.url} answers again, and gets calls"
+    assert pauses.seconds == [30, 60]
+
+
+async def test_the_call_that_hangs_moves(
+    pool_of: Pools, ask_for: Requests, notices: list[str]
+) -> None:
+    async with (
+        LoopbackServer(lambda _: Hang()) as one,
+        LoopbackServer() as two,
+        pool_of(one, two, timeout=0.3) as pool,
+    ):
+        assert (await pool.complete(ask_for("hello"))).text == "hello"
+    assert (one.calls, two.calls, len(notices)) == (1, 1, 1)
+    assert "timed out" in notices[0]
+
+
+def as_model(name: str) -> Callable[[dict[str, Any]], Act]:
+    return lambda _: completion("fine", model=name)
+
+
+async def test_endpoints_of_different_models_stop_the_run(
+    pool_of: Pools, ask_for: Requests, pauses: Pauses
+) -> None:
+    one, two = LoopbackServer(as_model("snapshot-1")), LoopbackServer(as_model("snapshot-2"))
+    async with one, two:
+        named = f"{one.url} answers as snapshot-1, {two.url} answers as snapshot-2"
+        async with pool_of(one, two) as pool:
+            with pytest.raises(EndpointRefused, match=named):
+                await pool.preflight("judge-model")
+        # The second is another one after it was down.
+        two.responder = as_model("snapshot-1")
+        async with pool_of(one, two) as pool:
+            await pool.preflight("judge-model")
+            two.acts.extend([failure(500), failure(500)])
+            await answers(pool, ask_for, 2)
+            two.acts.clear()
+            two.responder = as_model("snapshot-2")
+            calls = two.calls
+            await pauses.end(until=lambda: two.calls > calls)
+            with pytest.raises(EndpointRefused, match=named):
+                await answers(pool, ask_for, 200)
+    assert two.calls == calls + 1
+
+
+async def test_what_no_endpoint_answers_fails_as_at_one(pool_of: Pools, ask_for: Requests) -> None:
+    async with (
+        LoopbackServer() as one,
+        LoopbackServer() as two,
+        pool_of(one, two, max_concurrency=1) as pool,
+    ):
+        await pool.preflight("judge-model")
+        one.acts.extend([failure(500)])
+        two.acts.extend(failure(500) for _ in range(5))
+        assert (await pool.complete(ask_for("patience"))).text == "patience"
+        one.responder = two.responder = lambda _: failure(500)
+        for _ in range(20):
+            with pytest.raises(RetriesExhausted, match="6 attempts"):
+                await pool.complete(ask_for())
+        with pytest.raises(EndpointDown, match="20 calls in a row"):
+            await pool.complete(ask_for())
+
+
+async def test_a_refused_request_is_not_sent_elsewhere(
+    pool_of: Pools, ask_for: Requests, notices: list[str]
+) -> None:
+    async with (
+        LoopbackServer(acts=[failure(400, "flagged", code="content_filter")]) as one,
+        LoopbackServer() as two,
+        pool_of(one, two) as pool,
+    ):
+        with pytest.raises(RequestRefused, match="flagged"):
+            await pool.complete(ask_for())
+    assert (one.calls, two.calls, notices) == (1, 0, [])
+
+
+async def test_a_request_that_fails_leaves_out_no_endpoint_that_answers_others(
+    pool_of: Pools, ask_for: Requests, notices: list[str]
+) -> None:
+    async def answer(request: dict[str, Any]) -> Act:
+        if request["messages"][0]["content"] != "bad":
+            return "fine"
+        await asyncio.sleep(0.1)
+        return failure(500)
+
+    async with (
+        LoopbackServer(answer) as one,
+        LoopbackServer(answer) as two,
+        pool_of(one, two) as pool,
+    ):
+        bad = asyncio.create_task(pool.complete(ask_for("bad")))
+        while not bad.done():
+            await answers(pool, ask_for, 4)
+    assert isinstance(bad.exception(), RetriesExhausted)
+    assert notices == []
