@@ -25,8 +25,7 @@ def judge(
         list[str] | None,
         typer.Argument(
             metavar="RUN",
-            help="Runs, or captions files. By default every run, or the bundled sample (its name: "
-            "sample).",
+            help="Runs, or captions files. By default every run, or the sample.",
             show_default=False,
         ),
     ] = None,

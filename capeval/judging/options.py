@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from capeval.options import (
     INPUTS,
     JUDGE,
+    LIMITS,
     CallOptions,
     ModelOptions,
     columns_option,
@@ -41,8 +42,8 @@ class JudgingOptions(CallOptions):
     judge : A chat model (see `capeval judges`); nli or nli:MODEL, a local model; lexical, which
         only compares words; or a package's. By default gpt-4o-2024-08-06, or the server's only
         model.
-    base_url : An OpenAI-compatible server, such as http://localhost:8000/v1; several share the
-        calls. By default OPENAI_BASE_URL.
+    base_url : An OpenAI-compatible server; several share the calls. By default
+        OPENAI_BASE_URL.
     prompts : A prompt set, a folder with one, or tuna:CHECKOUT.
     explain : Ask for reasons, which `inspect` shows. Counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
@@ -79,13 +80,12 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     Parameters
     ----------
     captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
-    annotations : Annotations: a file, 'tuna' or 'sample'. By default those that a run names.
-    run : The name of a captions file's run. By default its stem.
+    annotations : A file, 'tuna' or 'sample'. By default the run's.
+    run : The captions file's run. By default its stem.
     columns : The columns of captions: index=video_id,caption=text.
-    batch : Use the endpoint's batch service: half the price, within hours.
-    batch_files : Write the requests into this folder, and read replies that are there. For `vllm
-        run-batch`.
-    finish : live: ask again at once for what a batch has left.
+    batch : Half the price, within hours.
+    batch_files : Requests and replies as files.
+    finish : live: ask at once for what a batch leaves.
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
@@ -101,6 +101,6 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     )
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions without an annotation.", panel=INPUTS)
-    batch: bool = option(False, panel=JUDGE)
-    batch_files: str | Path | None = option(None, panel=JUDGE, metavar="DIR")
-    finish: Literal["batch", "live"] = option("batch", panel=JUDGE, metavar="HOW")
+    batch: bool = option(False, panel=LIMITS)
+    batch_files: str | Path | None = option(None, panel=LIMITS, metavar="DIR")
+    finish: Literal["batch", "live"] | None = option(None, panel=LIMITS, metavar="live")

@@ -163,9 +163,10 @@ async def test_a_refused_or_cancelled_batch_stops_the_run_and_the_next_goes_on(
     assert set(server.batch.sent.values()) == {1} if fault == "fail" else {1, 2}
 
 
-async def start(work: Workspace) -> asyncio.subprocess.Process:
+async def start(work: Workspace, most_requests: int = 1000) -> asyncio.subprocess.Process:
     """Start `capeval judge --batch` in a process of its own, with the pauses of these tests."""
     lines = [f"import {name.rpartition('.')[0]}; {name} = {s}" for name, s in PAUSES.items()]
+    lines += [f"capeval.llm.batches.BatchClient.most_requests = {most_requests}"]
     code = "\n".join([*lines, "from capeval.cli import main; main()"])
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", code, *work.judging("--batch")),
@@ -191,8 +192,9 @@ async def test_kills_at_any_moment_send_nothing_twice(
     work = workspace(tmp_path / "batch", server, videos)
     kills = 0
     while True:
-        moment = rng.choice(["upload", "create", "created", "download", *["time"] * 4])
-        process = await start(work)
+        moment = rng.choice(["upload", "create", "created", "download", "time", "time"])
+        # Several small batches for a stage: more moments between two of them.
+        process = await start(work, 60)
         server.batch.reached = partial(kill_at, moment, process)
         try:
             seconds = rng.uniform(0.5, 2.5) if moment == "time" and kills < 20 else 60
