@@ -80,7 +80,7 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     Parameters
     ----------
     captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
-    annotations : A file, 'tuna' or 'sample'. By default the run's.
+    annotations : A file, tuna or sample. By default the run's.
     run : The captions file's run. By default its stem.
     columns : The columns of captions: index=video_id,caption=text.
     batch : Half the price, within hours.
