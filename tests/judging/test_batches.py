@@ -26,7 +26,7 @@ VIDEOS = 8
 PAUSES = {
     "capeval.llm.collecting.QUIET_SECONDS": 0.2,
     "capeval.llm.batches.POLL_SECONDS": 0.02,
-    "capeval.llm.batches.SETTLE_SECONDS": 1.0,
+    "capeval.llm.batches.SETTLE_SECONDS": 0.6,
 }
 
 
@@ -105,7 +105,7 @@ def fails_once() -> Callable[[dict[str, Any]], bool]:
         (["expire"], {}, ()),
         (["expire", None, "expire"], {}, ("--finish", "live")),
         # The endpoint has made the batch, its answer is lost, and the list shows it later.
-        (["lose", None, "lose"], {"hidden": 0.4}, ()),
+        (["lose", None, "lose"], {"hidden": 0.3}, ()),
         (["token_limit", None, "token_limit"], {}, ()),
         (["tear", None, "tear"], {}, ()),
         ([], {"broken": fails_once(), "most_listed": 1}, ()),
@@ -188,7 +188,7 @@ async def test_kills_at_any_moment_send_nothing_twice(
 ) -> None:
     videos, rng = 300, random.Random(1)
     expected, calls = await live(tmp_path / "live", server, videos)
-    server.batch.seconds, server.batch.hidden = 0.7, 0.5
+    server.batch.seconds, server.batch.hidden = 0.3, 0.3
     work = workspace(tmp_path / "batch", server, videos)
     kills = 0
     while True:
@@ -197,7 +197,7 @@ async def test_kills_at_any_moment_send_nothing_twice(
         process = await start(work, 60)
         server.batch.reached = partial(kill_at, moment, process)
         try:
-            seconds = rng.uniform(0.5, 2.5) if moment == "time" and kills < 20 else 60
+            seconds = rng.uniform(0.5, 2.0) if moment == "time" and kills < 20 else 60
             _, err = await asyncio.wait_for(process.communicate(), seconds)
         except TimeoutError:
             process.kill()
