@@ -10,7 +10,9 @@ from capeval.api.asking_session import AskingSession, Phrases
 from capeval.api.long_work import finished
 from capeval.api.sync_async import blocking
 from capeval.captioners.options import GenerateOptions
+from capeval.captioners.pipeline import caption_videos
 from capeval.captioners.prompting import load_caption_prompts
+from capeval.captioners.ray_pool import RayPool, open_ray
 from capeval.captioners.run import Generation, GenerationWork, Line, Wanted, default_run
 from capeval.captioners.selection import choose_model, open_captioner
 from capeval.files.videos import VideoFolder
@@ -68,13 +70,18 @@ async def open_generating(
 
     # Where only the server knows the model, a dry run needs the server.
     dry = run_of(entry.name) if dry_run and entry else None
-    async with open_captioner(options, on_notice=on_notice, dry_run=dry) as opened:
+    opening = open_captioner(options, on_notice=on_notice, dry_run=dry)
+    async with opening if options.ray is None else open_ray(options) as opened:
+        captioner = opened.captioner
         work = GenerationWork(
-            run_of(opened.captioner.name),
-            opened.captioner,
+            run_of(captioner.name),
+            captioner,
             _reader(options, opened.entry.frames),
             lambda: opened.meter.spent,
             wanted=wanted,
+            caption_videos=(
+                captioner.caption_videos if isinstance(captioner, RayPool) else caption_videos
+            ),
         )
         prompt = work.settings["prompt"]["source"]
         seen = f"frames {work.settings['frames']} by {work.settings['decoder']}, prompt {prompt}"
