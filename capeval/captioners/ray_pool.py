@@ -14,7 +14,7 @@ import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +68,7 @@ class _Reply:
     model_is_down: bool = False
 
 
-@cache
-def _replies() -> TypeAdapter[_Reply]:
-    return TypeAdapter(_Reply)
+_REPLY = TypeAdapter(_Reply)
 
 
 class _Worker:
@@ -107,7 +105,7 @@ class _Worker:
         reply = _Reply([], self.fault)
         if not self.fault:
             reply = self._runner.run(self._caption(cloudpickle.loads(row["jobs"])))
-        return {"reply": _replies().dump_json(reply)}
+        return {"reply": _REPLY.dump_json(reply)}
 
     async def _caption(self, jobs: Sequence[Job]) -> _Reply:
         outcomes: list[tuple[str, Captioned | Uncaptioned, dict[str, Any]]] = []
@@ -166,7 +164,7 @@ class RayPool:
         waiting = {job.index: job for job in jobs}
         rows = self._rows(jobs, reader)
         while row := await in_thread(partial(_next, rows)):
-            reply = _replies().validate_json(row)
+            reply = _REPLY.validate_json(row)
             for index, outcome, frames in reply.outcomes:
                 record(waiting.pop(index), outcome, frames)
             if reply.stopped is not None:
