@@ -11,9 +11,12 @@ from capeval.api.long_work import finished
 from capeval.api.sync_async import blocking
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import GenerateOptions
+from capeval.captioners.pipeline import caption_videos
 from capeval.captioners.prompting import load_caption_prompts
+from capeval.captioners.ray_pool import RayPool, open_ray
 from capeval.captioners.run import Generation, GenerationWork, Line, Wanted, default_run
 from capeval.captioners.selection import choose_model
+from capeval.errors import UsageError
 from capeval.files.videos import VideoFolder
 from capeval.options import takes
 from capeval.runs.folder import RunFolder
@@ -68,17 +71,27 @@ async def open_generating(
         return RunFolder(Path(options.runs) / run_name(options.run or default_run(model)))
 
     def session(opened: OpenCaptioner) -> AskingSession[Line, Generation]:
+        captioner = opened.captioner
         work = GenerationWork(
-            run_of(opened.captioner.name),
-            opened.captioner,
+            run_of(captioner.name),
+            captioner,
             _reader(options, opened.entry.frames),
             lambda: opened.meter.spent,
             wanted=wanted,
+            caption_videos=(
+                captioner.caption_videos if isinstance(captioner, RayPool) else caption_videos
+            ),
         )
         prompt = work.settings["prompt"]["source"]
         seen = f"frames {work.settings['frames']} by {work.settings['decoder']}, prompt {prompt}"
         return AskingSession(work, opened, _PHRASES, seen)
 
+    if options.ray is not None:
+        if options.serve:
+            raise UsageError("--ray and --serve exclude each other; choose one")
+        async with open_ray(options) as pool:
+            yield session(pool)
+        return
     # Where only the server knows the model, a dry run needs the server.
     run = run_of(entry.name) if entry else None
     async with open_session(options, run, session, on_notice=on_notice, dry_run=dry_run) as opened:

@@ -12,8 +12,8 @@ from capeval.api.long_work import finished
 from capeval.api.mcq_answer_options import AnswerOptions
 from capeval.api.sync_async import blocking
 from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.pipeline import READERS
 from capeval.captioners.selection import choose_model
-from capeval.captioners.stored_work import READERS
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.tuna_benchmark import is_benchmark, videos_of

@@ -84,6 +84,7 @@ class GenerateOptions(CaptionerOptions):
     videos : Their folder. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.
     shard : Do part I of N; the last merges all.
+    ray : Caption on the Ray cluster at this address; local starts one here.
     """
 
     annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
@@ -92,3 +93,4 @@ class GenerateOptions(CaptionerOptions):
     videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
     shard: str | None = option(None, panel=INPUTS, metavar="I/N")
+    ray: str | None = option(None, panel=MODEL, metavar="ADDRESS")

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from capeval.captioners.caption_cleanup import (
     REASONING_REMOVED,
@@ -37,6 +37,8 @@ from capeval.text import describe, one_line, shown
 from capeval.tracing import trace
 from capeval.video import FrameReader, FrameSet
 
+# Each decodes with all cores; the second reads and scales while the first waits for its file.
+READERS = 2
 # Decoded frames that wait for the model; a batch of 32 frames of 1080p is 200 MB a video.
 AHEAD_BYTES = 2 << 30
 _RECORDED = (
@@ -87,6 +89,16 @@ Record = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
 """Called once with each outcome and what the caption line records of its frames."""
 
 
+class CaptionVideos(Protocol):
+    """Captions videos, here as `caption_videos` does, or elsewhere."""
+
+    async def __call__(
+        self, jobs: Sequence[Job], reader: FrameReader, captioner: Captioner, /, *, record: Record
+    ) -> None:
+        """Pass each outcome to `record`."""
+        ...
+
+
 @dataclass
 class _Read:
     job: Job
@@ -100,10 +112,14 @@ async def caption_videos(
     captioner: Captioner,
     *,
     record: Record,
-    threads: int = 2,
+    threads: int = READERS,
+    fail_fast: FailFast | None = None,
 ) -> None:
-    """Caption videos, `threads` of them decoded at a time; pass each outcome to `record`."""
-    await _Pipeline(jobs, reader, captioner, record).run(threads)
+    """Caption videos, `threads` of them decoded at a time; pass each outcome to `record`.
+
+    `fail_fast` has seen the captioner's outcomes before, if there were any.
+    """
+    await _Pipeline(jobs, reader, captioner, record, fail_fast or FailFast()).run(threads)
 
 
 class _Pipeline:
@@ -114,7 +130,12 @@ class _Pipeline:
     """
 
     def __init__(
-        self, jobs: Sequence[Job], reader: FrameReader, captioner: Captioner, record: Record
+        self,
+        jobs: Sequence[Job],
+        reader: FrameReader,
+        captioner: Captioner,
+        record: Record,
+        fail_fast: FailFast,
     ) -> None:
         self._todo = iter(jobs)
         self._reader, self._captioner, self._record = reader, captioner, record
@@ -124,7 +145,7 @@ class _Pipeline:
         self._cancel = threading.Event()
         self._stopped: list[BaseException] = []
         self._calls: set[asyncio.Task[None]] = set()
-        self._fail_fast = FailFast()
+        self._fail_fast = fail_fast
 
     async def run(self, threads: int) -> None:
         try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from capeval.captioners.pipeline import Job, caption_videos
+from capeval.captioners.pipeline import CaptionVideos, Job, caption_videos
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
 from capeval.captioners.run_settings import same_settings, settings_id
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
@@ -27,9 +27,6 @@ from capeval.schema import Usage
 from capeval.version import __version__
 from capeval.video import FrameReader
 from capeval.video.frames import file_size
-
-# Each decodes with all cores; the second reads and scales while the first waits for its file.
-READERS = 2
 
 _WAIT_FOR_OTHERS = 60.0
 """Seconds for which a shard waits until others have written the manifest or the whole run."""
@@ -110,6 +107,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     names : the files, without their endings
     not_reached : why an item has nothing where the run was stopped before it
     dollars : returns what calls have cost so far
+    caption_videos : asks the model about videos
     shard : the part that this process does, if not all
     videos : the folder of the videos; None if the model sees none
     items : the video of each item, in order
@@ -127,6 +125,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     reader: FrameReader
     dollars: Callable[[], float] = lambda: 0.0
     usage: Usage = field(default_factory=Usage)
+    caption_videos: CaptionVideos = field(default=caption_videos, kw_only=True)
     shard: Shard | None = field(init=False)
     videos: Path | None = field(init=False)
     items: Mapping[str, str] = field(init=False)
@@ -293,7 +292,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
                     outcome = replace(outcome, model=plan.settings["model"])
             record(self.stored(job, outcome, frames, plan.settings))
 
-        await caption_videos(plan.todo, self.reader, self.captioner, record=keep, threads=READERS)
+        await self.caption_videos(plan.todo, self.reader, self.captioner, record=keep)
 
     def line(
         self, plan: StoredPlan[ValueT], outcome: Stored[ValueT]

@@ -1,0 +1,311 @@
+"""Captioning on the machines of a Ray cluster, each of whose workers holds a loaded captioner.
+
+Ray Data sends clips to the workers, which read and caption them. This process alone writes the
+run's files: what comes back is recorded like the outcomes of a captioner here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import warnings
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.fail_fast import FailFast
+from capeval.captioners.options import GenerateOptions
+from capeval.captioners.pipeline import Job, Record, caption_videos
+from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Outcomes, Uncaptioned
+from capeval.captioners.selection import choose_model, open_captioner
+from capeval.errors import CapevalError, MissingExtra, ModelDown, UsageError
+from capeval.files.jsonl import as_stored
+from capeval.llm.meter import Meter
+from capeval.runs.concurrency import in_thread
+from capeval.text import describe
+from capeval.video import FrameReader
+
+LOST = "its worker ended twice before it was captioned: killed, crashed, or out of memory"
+
+# Only paths and captions go through it; by default it takes a third of the memory.
+_OBJECT_STORE = 256 << 20
+_CONNECTING = 10.0
+# To be set before Ray is imported: nothing is sent anywhere, and its messages are not capeval's.
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    # It would print to stdout that a worker ended.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+    # A thread that Ctrl-C abandoned would otherwise start another cluster.
+    "RAY_ENABLE_AUTO_CONNECT": "0",
+}
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A captioner on a worker; `memory` is the most bytes that its process has used."""
+
+    name: str
+    settings: Mapping[str, Any]
+    batch_size: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """The outcomes of some clips, and why the run cannot go on, if it cannot."""
+
+    outcomes: list[tuple[str, Captioned | Uncaptioned, dict[str, Any]]]
+    stopped: str | None = None
+    model_is_down: bool = False
+
+
+_REPLY = TypeAdapter(_Reply)
+
+
+class _Worker:
+    """Captions clips in a process of the cluster; what fails here is part of the reply."""
+
+    def __init__(self, folder: str, sent: bytes, settings: Mapping[str, Any] | None = None) -> None:
+        from ray import cloudpickle
+
+        self._runner, self._stack, self._fail_fast = asyncio.Runner(), AsyncExitStack(), FailFast()
+        self.fault: str | None = None
+        try:
+            # Paths, also those of capeval.toml, mean the same here.
+            os.chdir(folder)
+            options, self._reader = cloudpickle.loads(sent)
+            opening = self._stack.enter_async_context(open_captioner(options))
+            self._captioner = self._runner.run(opening).captioner
+            if settings not in (None, as_stored(self._captioner.settings)):
+                raise UsageError("the model here is another, or has other settings")
+        except Exception as error:
+            self.fault = _reason(error)
+
+    def opened(self) -> _Opened:
+        """Return what is known of the captioner."""
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        one = self._captioner
+        return _Opened(one.name, as_stored(one.settings), one.batch_size, peak)
+
+    def __call__(self, row: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Return the reply about the jobs of a row."""
+        from ray import cloudpickle
+
+        reply = _Reply([], self.fault)
+        if not self.fault:
+            reply = self._runner.run(self._caption(cloudpickle.loads(row["jobs"])))
+        return {"reply": _REPLY.dump_json(reply)}
+
+    async def _caption(self, jobs: Sequence[Job]) -> _Reply:
+        outcomes: list[tuple[str, Captioned | Uncaptioned, dict[str, Any]]] = []
+
+        def keep(job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]) -> None:
+            outcomes.append((job.index, outcome, dict(frames)))
+
+        try:
+            await caption_videos(
+                jobs, self._reader, self._captioner, record=keep, fail_fast=self._fail_fast
+            )
+        except Exception as error:
+            return _Reply(outcomes, _reason(error), isinstance(error, ModelDown))
+        return _Reply(outcomes)
+
+
+def _reason(error: Exception) -> str:
+    """Return an error as the other machine shows it; no exception of the worker crosses over."""
+    what = str(error) if isinstance(error, CapevalError) else describe(error)
+    return f"{what} (on {socket.gethostname()})"
+
+
+def _probe(folder: str, sent: bytes) -> _Opened | str:
+    """Open the captioner once, and return what it is, or why it cannot be opened."""
+    worker = _Worker(folder, sent)
+    return worker.fault or worker.opened()
+
+
+class RayPool:
+    """A captioner of which each worker of a cluster has one."""
+
+    concurrency = 1
+
+    def __init__(self, ray: Any, options: GenerateOptions, opened: _Opened, gpus: int) -> None:
+        self._ray, self._options, self._opened, self._gpus = ray, options, opened, gpus
+        self.name, self.settings, self.batch_size = opened.name, opened.settings, opened.batch_size
+
+    async def caption(self, requests: Sequence[CaptionRequest]) -> Outcomes:
+        """Raise an error: frames never leave the machine that reads them."""
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Do nothing: the captioners end with the workers."""
+
+    async def caption_videos(
+        self,
+        jobs: Sequence[Job],
+        reader: FrameReader,
+        captioner: Captioner,  # noqa: ARG002 - each worker has its own
+        *,
+        record: Record,
+    ) -> None:
+        """Caption videos on the workers; one whose worker ends twice is left without a caption."""
+        if not jobs:
+            return
+        waiting = {job.index: job for job in jobs}
+        rows = self._rows(jobs, reader)
+        while row := await in_thread(partial(_next, rows)):
+            reply = _REPLY.validate_json(row)
+            for index, outcome, frames in reply.outcomes:
+                record(waiting.pop(index), outcome, frames)
+            if reply.stopped is not None:
+                raise (ModelDown if reply.model_is_down else UsageError)(reply.stopped)
+        for job in waiting.values():
+            record(job, Uncaptioned(job.index, LOST), {})
+
+    def _rows(self, jobs: Sequence[Job], reader: FrameReader) -> Iterator[Any]:
+        """Send the jobs, as many together as the captioner takes; return the replies to come."""
+        data, dumps = self._ray.data, self._ray.cloudpickle.dumps
+        size = max(1, self.batch_size)
+        batches = [dumps(jobs[at : at + size]) for at in range(0, len(jobs), size)]
+        context = data.DataContext.get_current()
+        context.enable_progress_bars = False
+        # One that crashes its worker is not captioned; Ray drops it without an error.
+        context.max_errored_blocks = -1
+        resources: dict[str, Any] = {"num_cpus": 1, "memory": self._opened.memory}
+        with warnings.catch_warnings():
+            # Until Ray 2.64 the counts of restarts and retries are passed in this way.
+            warnings.simplefilter("ignore", self._ray.util.annotations.RayDeprecationWarning)
+            replies = data.from_items(
+                [{"jobs": batch} for batch in batches], override_num_blocks=len(batches)
+            ).map(
+                _Worker,
+                fn_constructor_args=(
+                    str(Path.cwd()),
+                    _pickled(self._ray, self._options, reader),
+                    self.settings,
+                ),
+                # A second task that waits at a worker would be lost with the first.
+                compute=data.ActorPoolStrategy(
+                    size=min(len(batches), _places(self._ray, self._opened, self._gpus)),
+                    max_tasks_in_flight_per_actor=1,
+                ),
+                **({"num_gpus": self._gpus} if self._gpus else resources),
+                # A clip is tried twice, by default for ever. Workers must be restarted for ever:
+                # once all have ended for good, Ray waits for them without an end.
+                max_restarts=-1,
+                max_task_retries=1,
+            )
+        # Read ahead, a reply would wait for the one after it.
+        return iter(
+            replies.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
+        )
+
+
+def _next(rows: Iterator[Any]) -> bytes | None:
+    try:
+        found = next(rows, None)
+    except Exception as error:
+        raise ModelDown(f"Ray stopped: {describe(error)}") from error
+    return None if found is None else bytes(found["reply"][0].as_py())
+
+
+@asynccontextmanager
+async def open_ray(options: GenerateOptions) -> AsyncIterator[OpenCaptioner]:
+    """Connect to the cluster that the options name, or start one here for the block."""
+    entry = choose_model(options)
+    if entry is None or (entry.reached == "endpoint" and isinstance(options.model, str)):
+        raise UsageError("--ray is for models that capeval loads; for a server, omit it")
+    os.environ.update(_ENVIRONMENT)
+    try:
+        import ray
+        import ray.data
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"--ray needs {error.name}", "ray") from error
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    sent = replace(options, ray=None, progress=None)
+    _pickled(ray, sent)
+    try:
+        # Not in a thread of its own: Ray's processes end with the thread that started them.
+        _connect(ray, str(options.ray))
+        opened, gpus = await _opened(ray, sent)
+        yield OpenCaptioner(RayPool(ray, sent, opened, gpus), entry, Meter())
+    finally:
+        ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
+    starts: dict[str, Any] = {}
+    stderr = os.dup(2)
+    try:
+        if address == "local":
+            starts = {"object_store_memory": _OBJECT_STORE, "include_dashboard": False}
+        elif address != "auto":
+            # Where nobody listens, Ray ends this process after a minute.
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), timeout=_CONNECTING).close()
+        # Ray's own library reports there that it is to be silent.
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **starts)
+    except (OSError, RuntimeError, ValueError) as error:  # ConnectionError is an OSError
+        raise UsageError(
+            f"--ray {address}: no Ray cluster can be reached there ({describe(error, 200)}); give "
+            "HOST:PORT, auto on a machine of the cluster, or local"
+        ) from error
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+async def _opened(ray: Any, options: GenerateOptions) -> tuple[_Opened, int]:
+    """Open the captioner once; return what it is, and how many GPUs each worker needs.
+
+    That is one, or as many more, doubled each time, as a captioner that is refused on fewer needs.
+    """
+    most = 0 if options.device == "cpu" else max(int(n.get("GPU", 0)) for n in _nodes(ray))
+    gpus = min(1, most)
+    while True:
+        # A new process, so that the model's memory is free again afterwards.
+        task = ray.remote(num_gpus=gpus, max_calls=1, max_retries=0)(_probe)
+        try:
+            found = await task.remote(str(Path.cwd()), _pickled(ray, options))
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None) or error
+            raise UsageError(f"no worker could open the model: {describe(cause)}") from error
+        if isinstance(found, _Opened):
+            return found, gpus
+        if not 0 < 2 * gpus <= most:
+            raise UsageError(found)
+        gpus *= 2
+
+
+def _places(ray: Any, opened: _Opened, gpus: int) -> int:
+    """Return how many workers the cluster has room for, at least 1."""
+    if gpus:
+        return max(1, sum(int(node.get("GPU", 0)) // gpus for node in _nodes(ray)))
+    needed = max(1, opened.memory)
+    return max(1, sum(int(min(n.get("CPU", 0), n["memory"] // needed)) for n in _nodes(ray)))
+
+
+def _nodes(ray: Any) -> list[Mapping[str, float]]:
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def _pickled(ray: Any, options: GenerateOptions, reader: FrameReader | None = None) -> bytes:
+    try:
+        return bytes(ray.cloudpickle.dumps((options, reader)))
+    except Exception as error:  # an object may raise anything
+        raise UsageError(
+            f"--ray: the captioner or the reader cannot be sent to workers: {describe(error)}"
+        ) from error

@@ -1,0 +1,143 @@
+"""Captions from the workers of a real Ray: the same files, whatever happens to a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from capeval.captioners.ray_pool import LOST
+from tests.captioners import tiny
+from tests.cli_runs import environment, run, start
+from tests.typed import typed
+
+SITE = """import sys
+from tests.torchvision_operators import DefinedBeforeImport
+sys.meta_path.insert(0, DefinedBeforeImport())
+"""
+FEW = ("--device", "cpu", "--frames", "4", "--max-new-tokens", "48")
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    """What a local Ray of two workers needs, whatever this machine has."""
+    (tmp_path / "sitecustomize.py").write_text(SITE, encoding="utf-8")
+    path = environment(tmp_path)["PYTHONPATH"]
+    return {
+        "PYTHONPATH": f"{path}:{tmp_path}",
+        "RAY_OVERRIDE_RESOURCES": '{"CPU": 2}',
+        # Ray keeps its token there.
+        "HOME": str(tmp_path),
+    }
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    """The captions of a run but for the seconds they took."""
+    file = folder / "captions.jsonl"
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    return [
+        {name: value for name, value in json.loads(line).items() if name != "seconds"}
+        for line in text.splitlines()
+    ]
+
+
+async def until(
+    is_done: Callable[[], bool], process: asyncio.subprocess.Process
+) -> Awaitable[tuple[bytes, bytes]]:
+    """Wait for something that a process does; return what it prints to its end."""
+    output = asyncio.ensure_future(process.communicate())
+    while not is_done():
+        assert process.returncode is None, await output
+        await asyncio.sleep(0.01)
+    return output
+
+
+def workers(process: asyncio.subprocess.Process) -> list[psutil.Process]:
+    """The processes that caption for a process."""
+    found = psutil.Process(process.pid).children(recursive=True)
+    return [one for one in found if "MapWorker" in "".join(one.cmdline()[:1])]
+
+
+async def test_stopped_and_with_a_worker_killed_the_files_are_the_same(
+    tmp_path: Path, variables: dict[str, str]
+) -> None:
+    model = str(tiny.make("llava-onevision", tmp_path))
+    runs = tmp_path / "runs"
+    plain = run(tmp_path, "generate", "--model", model, *FEW, "--run", "plain", **variables)
+    assert plain.code == 0, plain.err
+    command = ("generate", "--model", model, *FEW, "--run", "pool", "--ray", "local", "--json")
+
+    process = await start(tmp_path, *command, prepare=None, **variables)
+    ending = await until(lambda: bool(lines(runs / "pool")), process)
+    process.send_signal(signal.SIGINT)
+    _, err = await ending
+    assert process.returncode == 130
+    assert b"are captioned and kept; run the same command to resume" in err
+    kept = lines(runs / "pool")
+    assert 0 < len(kept) < 10
+
+    process = await start(tmp_path, *command, prepare=None, **variables)
+    ending = await until(lambda: len(lines(runs / "pool")) > len(kept), process)
+    # The one that is captioning, if it is not between two videos.
+    max(workers(process), key=lambda one: "submit" in one.cmdline()[0]).kill()
+    out, err = await ending
+    assert process.returncode == 0, err
+    # Nothing of Ray's is between capeval's lines.
+    assert json.loads(out)["new"] == 10 - len(kept)
+    assert b"ray" not in err.lower()
+    assert lines(runs / "pool") == lines(runs / "plain")
+    manifests = [(runs / name / "manifest.json").read_bytes() for name in ("plain", "pool")]
+    assert manifests[0] == manifests[1]
+    assert sorted(p.name for p in (runs / "pool").iterdir()) == ["captions.jsonl", "manifest.json"]
+
+
+def test_a_video_that_ends_its_worker_is_left_without_a_caption(
+    tmp_path: Path, variables: dict[str, str]
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.captioners.ending_captioner"],
+        cwd=tmp_path,
+        env=environment(tmp_path, **variables),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    others = [f"sample_{n:02}" for n in (1, *range(4, 11))]
+    assert found["captions"] == {index: f"A dog of {index} runs." for index in others}
+    assert found["left"] == {
+        "sample_02": LOST,
+        "sample_03": "the model failed: RuntimeError: no kernel image",
+    }
+    assert "cannot be sent to workers: TypeError: cannot pickle" in found["refused"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--base-url", "http://127.0.0.1:9/v1"], "--ray is for models that capeval loads"),
+        (["--ray", "127.0.0.1:9"], "no Ray cluster can be reached there (ConnectionRefused"),
+        (["--ray", "here"], "--ray here: no Ray cluster can be reached there"),
+    ],
+)
+def test_what_cannot_run_there_is_refused_in_one_line(
+    given: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    model = [] if "--base-url" in given else ["--model", str(tmp_path)]
+    shown = typed(tmp_path, "generate", "-q", "--ray", "local", *model, *given)
+    assert (shown.code, shown.out, shown.err.count("\n")) == (2, "", 1)
+    assert said in shown.err
+    monkeypatch.setitem(sys.modules, "ray", None)
+    shown = typed(tmp_path, "generate", "-q", "--ray", "local", "--model", str(tmp_path))
+    assert "--ray needs ray (not installed): pip install '.[ray]'" in shown.err
