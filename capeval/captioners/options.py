@@ -31,8 +31,7 @@ class CaptionerOptions(ModelOptions):
     ----------
     model : A model that `capeval models` lists, hf:ORG/NAME, a folder such as ./ours, or the
         server's name for it.
-    base_url : An OpenAI-compatible server, such as http://localhost:8000/v1; several share the
-        calls.
+    base_url : An OpenAI-compatible server; several share the calls.
     serve : Start the model's server, then end it.
     gpus : With --serve: share the work among N GPUs.
     port : With --serve. By default a free one.
@@ -84,7 +83,7 @@ class GenerateOptions(CaptionerOptions):
     videos : Their folder. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.
     shard : Do part I of N; the last merges all.
-    ray : Caption on the Ray cluster at this address; local starts one here.
+    ray : A Ray cluster's address; local starts one.
     """
 
     annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
