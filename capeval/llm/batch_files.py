@@ -43,9 +43,14 @@ class BatchFiles(CollectingClient):
         except OSError as error:
             raise InputError(str(error.strerror), file=folder, field="--batch-files") from None
         for path, content in contents:
+            name = hashlib.sha256(content).hexdigest()
+            # Otherwise a reply that was not accepted would come back instead of being asked again.
+            if cache.is_read(name):
+                continue
             found = replies_in(content)
             replies = {key: one for key, one in found.items() if isinstance(one, ChatReply)}
             cache.receive(replies)
+            cache.note_batch(name, "")
             failures = [one for key, one in found.items() if key not in replies]
             if failures:
                 what = counted(len(failures), "request")

@@ -46,7 +46,7 @@ MONTH = 30 * 86_400
 HASH = "capeval_requests"
 """The field of a batch's metadata that has the hash of its requests."""
 
-GOES_ON = ("validating", "in_progress", "finalizing")
+ENDED = ("completed", "failed", "expired", "cancelled")
 
 
 class _Note(BaseModel):
@@ -82,7 +82,6 @@ class BatchClient(CollectingClient):
         self._sending = asyncio.Lock()
         self._notes = {note.hash: note for note in map(_Note.model_validate_json, cache.batches())}
         self._followed: dict[str, Batch | None] = {}
-        self._ended: set[str] = set()
         self._one_ended = asyncio.Event()
         self._largest = 0
         """The most requests of a batch, once the endpoint has refused a larger one; 0 before."""
@@ -157,10 +156,11 @@ class BatchClient(CollectingClient):
         """Return a batch of the same requests that has replies or may get some."""
         since = time.time() - MONTH
         for batch in await self._call(lambda: self._service.batches(since, TIMEOUT)):
+            if (batch.metadata or {}).get(HASH) != note.hash or self.cache.is_read(batch.id):
+                continue
             counts = batch.request_counts
             has_replies = batch.status == "completed" and (counts is None or counts.completed > 0)
-            is_it = (batch.metadata or {}).get(HASH) == note.hash and batch.id not in self._ended
-            if is_it and (batch.status in GOES_ON or has_replies):
+            if has_replies or batch.status not in (*ENDED, "cancelling"):
                 return batch
         return None
 
@@ -203,7 +203,6 @@ class BatchClient(CollectingClient):
             found = await self._results(note, batch)
         except CallFailed:
             return False
-        self._ended.add(batch.id)
         if batch.status == "failed":
             self._forget(note)
             return self._is_given_up(note, batch)
@@ -214,6 +213,8 @@ class BatchClient(CollectingClient):
         )
         is_cancelled = batch.status == "cancelled"
         self.answer(replies if is_cancelled else found)
+        # A later run that asks the same again shall not get the same replies.
+        self.cache.note_batch(batch.id, "")
         self._forget(note)
         why = f"batch {batch.id} was cancelled; run the same command again to send the rest"
         lost = EndpointDown(why) if is_cancelled else CallFailed(None, f"no reply in {batch.id}")
@@ -225,12 +226,14 @@ class BatchClient(CollectingClient):
             batch = await self._call(lambda: self._service.batch(batch_id, TIMEOUT), may_fail=True)
             self._followed[note.hash] = batch
             self._report()
-            if batch.status not in (*GOES_ON, "cancelling"):
+            if batch.status in ENDED:
                 return batch
             await asyncio.sleep(POLL_SECONDS)
 
     async def _results(self, note: _Note, batch: Batch) -> dict[str, ChatReply | CallFailed]:
         """Return the replies and failures of a batch by key; raises `CallFailed`."""
+        if batch.request_counts and batch.request_counts.completed and not batch.output_file_id:
+            raise EndpointDown(f"batch {batch.id} has replies, but no file with them yet")
         contents = [
             await self._call(partial(self._service.download, file, TIMEOUT), may_fail=True)
             for file in (batch.output_file_id, batch.error_file_id)
@@ -288,11 +291,11 @@ class BatchClient(CollectingClient):
         counts = [batch.request_counts for batch in batches if batch.request_counts]
         done = sum(one.completed + one.failed for one in counts)
         of = f"{done:,} of {sum(one.total for one in counts):,} requests done"
-        what, now = f"{counted(len(batches), 'batch', 'batches')}, {of}", time.monotonic()
+        what, now = f"{counted(len(batches), 'batch', 'batches')}, {of}", time.time()
         before, when = self._reported
         if what == before or now < when + REPORT_SECONDS:
             return
         self._reported = what, now
-        minutes = max(time.time() - min(batch.created_at for batch in batches), 0) / 60
+        minutes = max(now - min(batch.created_at or now for batch in batches), 0) / 60
         spent = f", ${self._meter.spent:,.2f} so far" if self._meter.spent else ""
         self._notify(f"{what}, the oldest begun {minutes:,.0f} min ago{spent}")

@@ -33,7 +33,8 @@ CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY, state TEXT NOT NULL, model TEXT NOT NULL,
     request TEXT NOT NULL, reply TEXT NOT NULL)
 """
-# Batches of requests that may exist at an endpoint, as JSON; see `capeval.llm.batches`.
+# Batches that may exist at an endpoint, as JSON; see `capeval.llm.batches`. An empty note says
+# that the replies of a batch, or of a file, have been read.
 BATCHES = "CREATE TABLE IF NOT EXISTS batches (hash TEXT PRIMARY KEY, note TEXT NOT NULL)"
 # Another process writes for milliseconds, and all calls of this one wait meanwhile. After that,
 # replies are kept in memory, and written with one that comes later.
@@ -177,14 +178,18 @@ class ReplyCache:
         self._write_surely(insert, rows)
 
     def batches(self) -> list[str]:
-        """Return the notes about batches."""
-        return [note for (note,) in self._run("SELECT note FROM batches") or ()]
+        """Return the notes about batches that are not finished."""
+        return [note for (note,) in self._run("SELECT note FROM batches WHERE note <> ''") or ()]
 
-    def note_batch(self, batch: str, note: str | None) -> None:
-        """Keep a note about a batch by its hash, or remove it; raises `InputError`."""
-        self._write_surely("DELETE FROM batches WHERE hash = ?", [(batch,)])
+    def note_batch(self, name: str, note: str | None) -> None:
+        """Keep a note about a batch, or remove it; raises `InputError`."""
+        self._write_surely("DELETE FROM batches WHERE hash = ?", [(name,)])
         if note is not None:
-            self._write_surely("INSERT INTO batches VALUES (?, ?)", [(batch, note)])
+            self._write_surely("INSERT INTO batches VALUES (?, ?)", [(name, note)])
+
+    def is_read(self, name: str) -> bool:
+        """Return whether the replies of a batch or a file have been received before."""
+        return self._run("SELECT 1 FROM batches WHERE hash = ? AND note = ''", name) == [(1,)]
 
     def _write_surely(self, sql: str, rows: Iterable[tuple[str, ...]]) -> None:
         """Write rows that would be missed, however long others write; raises `InputError`."""
@@ -230,6 +235,7 @@ class ReplyCache:
             with closing(_open(self.path)) as db:
                 where = "DELETE FROM replies WHERE ?1 IS NULL OR model = ?1"
                 removed = db.execute(where, (model,)).rowcount
+                db.execute("DELETE FROM batches WHERE note = ''")
                 db.execute("VACUUM")
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 return removed

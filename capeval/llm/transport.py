@@ -107,7 +107,7 @@ class Connection:
         async def listed() -> list[Batch]:
             found: list[Batch] = []
             async for one in self._client.batches.list(limit=100):
-                if one.created_at < since:
+                if (one.created_at or since) < since:
                     break
                 found.append(one)
             return found

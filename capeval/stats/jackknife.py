@@ -108,7 +108,8 @@ def difference(
 
 def _fisher(values: Floats, lowest: float) -> Floats:
     with np.errstate(divide="ignore"):
-        return np.asarray(np.arctanh((2 * values - 1 - lowest) / (1 - lowest)))
+        # Rounding can make a perfect value the next number after 1.
+        return np.asarray(np.arctanh(np.minimum((2 * values - 1 - lowest) / (1 - lowest), 1.0)))
 
 
 def _from_fisher(values: Floats, lowest: float) -> Floats:

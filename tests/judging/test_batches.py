@@ -141,6 +141,18 @@ async def test_what_fails_in_every_batch_is_left_unscored(
     assert work.scores()["counts"]["scored"] == VIDEOS - 1
 
 
+async def test_an_unscored_caption_is_asked_again_and_not_answered_by_an_old_batch(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    server.responder = lambda body: "no" if "unit003" in json.dumps(body) else answer(body)
+    work = workspace(tmp_path, server)
+    # The second run sends what a batch of the third would have in common with it.
+    for _ in range(2):
+        assert (await judged(work, "--batch")).code == 3
+    server.responder = answer
+    assert (await judged(work, "--batch")).code == 0
+
+
 @pytest.mark.parametrize(
     ("fault", "code", "message"),
     [
