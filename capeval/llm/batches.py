@@ -82,6 +82,7 @@ class BatchClient(CollectingClient):
         self._sending = asyncio.Lock()
         self._notes = {note.hash: note for note in map(_Note.model_validate_json, cache.batches())}
         self._followed: dict[str, Batch | None] = {}
+        self._unreached: set[str] = set()
         self._one_ended = asyncio.Event()
         self._largest = 0
         """The most requests of a batch, once the endpoint has refused a larger one; 0 before."""
@@ -89,8 +90,8 @@ class BatchClient(CollectingClient):
 
     async def __aexit__(self, *exception: object) -> None:
         await super().__aexit__(*exception)
-        if self._followed:
-            what = counted(len(self._followed), "batch", "batches")
+        if unfinished := self._followed.keys() | self._unreached:
+            what = counted(len(unfinished), "batch", "batches")
             url = self.endpoint.base_url
             self._notify(
                 Loss(f"{what} not finished at {url}: the same command fetches the replies")
@@ -190,7 +191,10 @@ class BatchClient(CollectingClient):
                 self._forget(note)
                 self.send_again(note.keys)
         except Exception as failure:
-            # Those who wait raise it; this task has nobody who would.
+            # Those who wait raise it; who asks later follows the batch again.
+            if note.hash in self._notes:
+                self._unreached.add(note.hash)
+            self._follow_no_longer(note)
             self.fail(note.keys, failure)
 
     async def _is_finished(self, note: _Note, batch_id: str) -> bool:
@@ -279,11 +283,15 @@ class BatchClient(CollectingClient):
         return EndpointRefused(f"{self.endpoint.base_url} refuses batches: {failure}{advice}")
 
     def _forget(self, note: _Note) -> None:
-        """Follow a batch no longer whose replies are stored, or that does not exist."""
-        self._followed.pop(note.hash, None)
-        self._one_ended.set()
+        """Remove the note about a batch whose replies are stored, or that does not exist."""
+        self._follow_no_longer(note)
+        self._unreached.discard(note.hash)
         self._notes.pop(note.hash, None)
         self.cache.note_batch(note.hash, None)
+
+    def _follow_no_longer(self, note: _Note) -> None:
+        self._followed.pop(note.hash, None)
+        self._one_ended.set()
 
     def _report(self) -> None:
         """Report how far the batches are where that has changed, at most once a minute."""
