@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -116,6 +118,10 @@ class Provenance(_Noun):
         return endpoint_name(self.base_url)
 
 
+# The verdicts of one judge have one object: on its own it would be a fifth of each.
+_shared = lru_cache(maxsize=64)(lambda provenance: provenance)
+
+
 class Inputs(_Noun):
     """Short hashes of the judge, the caption and the reference events of a judgment.
 
@@ -136,7 +142,7 @@ class _Judged(_Noun):
     """None where the verdicts were made elsewhere."""
     usage: dict[str, Usage] = Field(default_factory=dict)
     """Per stage ("split", "match", "classify"), over all repeats, cached or not."""
-    provenance: Provenance = Field(default_factory=Provenance)
+    provenance: Annotated[Provenance, AfterValidator(_shared)] = Field(default_factory=Provenance)
 
 
 class Scored(_Judged):
