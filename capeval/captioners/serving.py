@@ -138,11 +138,14 @@ async def serving(
             raise EndpointRefused(failed("ended before it answered"))
         yield url
     finally:
-        if is_ready and guard.returncode is not None:
+        has_ended = guard.returncode is not None
+        if is_ready and has_ended:
             on_notice(Loss(failed("ended before the work was done")))
         if guard.stdin:
             guard.stdin.close()
         await guard.wait()
+        if is_ready and not has_ended:
+            Path(log).unlink(missing_ok=True)
 
 
 def _free_port(wanted: int | None) -> int:
