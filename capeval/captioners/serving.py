@@ -145,7 +145,11 @@ async def serving(
             guard.stdin.close()
         await guard.wait()
         if is_ready and not has_ended:
-            Path(log).unlink(missing_ok=True)
+            _remove(log)
+
+
+def _remove(log: str) -> None:
+    Path(log).unlink(missing_ok=True)
 
 
 def _free_port(wanted: int | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -65,7 +66,9 @@ class BatchFiles(CollectingClient):
         temporary = file.with_suffix(".tmp")
         temporary.write_bytes(content)
         temporary.replace(file)
+        model = json.loads(next(iter(lines.values())))["body"]["model"]
+        replies = self._folder / f"replies-{name}.jsonl"
         raise RequestsWritten(
             f"{counted(len(lines), 'request')} in {file}; answer them, for example with "
-            f"`vllm run-batch -i {file} -o {self._folder / f'replies-{name}.jsonl'} --model MODEL`"
+            f"`vllm run-batch -i {file} -o {replies} --model {model}`"
         )
