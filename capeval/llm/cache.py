@@ -316,7 +316,7 @@ def _text_of(reply: ChatReply) -> str:
     return json.dumps(fields | {"usage": reply.usage.model_dump()})
 
 
-_FIELDS = ("text", "finish_reason", "model", "fingerprint", "left_off")
+_FIELDS = ("text", "finish_reason", "model", "fingerprint", "left_off", "tier")
 
 
 def _reply_in(text: str) -> ChatReply:
