@@ -238,17 +238,10 @@ async def open_asker(
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(endpoint)
             if batch is not None and isinstance(endpoint, OpenAIChatClient):
-                if batch.folder is None:
-                    live = batch.finish_live
-                    service = BatchClient(
-                        endpoint, replies, meter=meter, finish_live=live, on_notice=on_notice
-                    )
-                    asked = await stack.enter_async_context(service)
-                else:
-                    # Nothing is called.
-                    preflight = None
-                    files = BatchFiles(endpoint, replies, batch.folder, on_notice=on_notice)
-                    asked = await stack.enter_async_context(files)
+                kind = BatchClient if batch.folder is None else BatchFiles
+                collecting = kind(endpoint, replies, batch, meter, on_notice)
+                asked = await stack.enter_async_context(collecting)
+                preflight = None if batch.folder else preflight
             yield Asker(asked, replies, base_url=base_urls[0], meter=meter, preflight=preflight)
     finally:
         replies.close()

@@ -12,15 +12,13 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
 from capeval.errors import EndpointDown, EndpointRefused
-from capeval.llm.cache import ReplyCache
-from capeval.llm.client import OpenAIChatClient
-from capeval.llm.collecting import CollectingClient, NotSent, outcomes_in, parted
-from capeval.llm.meter import Meter
+from capeval.llm.collecting import CollectingClient, NotSent, Outcomes, outcomes_in, parted
 from capeval.llm.retry import CallFailed
 from capeval.llm.types import ChatReply
 from capeval.text import Loss, counted, listed
@@ -60,25 +58,20 @@ class _Note(BaseModel):
     id: str | None = None
 
 
+@dataclass(eq=False)
 class BatchClient(CollectingClient):
     """Sends what it collects to an endpoint's batch service, and fetches the replies.
 
     A request that is part of a noted batch waits for that one, whichever process sent it.
     """
 
-    def __init__(
-        self,
-        endpoint: OpenAIChatClient,
-        cache: ReplyCache,
-        *,
-        meter: Meter,
-        finish_live: bool,
-        on_notice: Callable[[str], None],
-    ) -> None:
-        super().__init__(endpoint, cache, finish_live=finish_live)
-        self._meter, self._notify = meter, on_notice
+    def __post_init__(self) -> None:
+        """Read the notes about batches that are not finished."""
+        super().__post_init__()
         self._sending = asyncio.Lock()
-        self._notes = {note.hash: note for note in map(_Note.model_validate_json, cache.batches())}
+        self._notes = {
+            note.hash: note for note in map(_Note.model_validate_json, self.cache.batches())
+        }
         self._followed: dict[str, asyncio.Task[None]] = {}
         self._seen: dict[str, Batch] = {}
         """How the batches that are followed stood at the last look."""
@@ -92,7 +85,7 @@ class BatchClient(CollectingClient):
         if unfinished:
             what = counted(unfinished, "batch", "batches")
             url = self.endpoint.base_url
-            self._notify(
+            self.on_notice(
                 Loss(f"{what} not finished at {url}: the same command fetches the replies")
             )
 
@@ -144,7 +137,7 @@ class BatchClient(CollectingClient):
         note.id = batch.id
         self._keep(note)
         self._notes[note.hash] = note
-        self._notify(f"Batch {batch.id}: {counted(len(lines), 'request')} sent")
+        self.on_notice(f"Batch {batch.id}: {counted(len(lines), 'request')} sent")
         self._follow(note)
 
     async def _find(self, note: _Note) -> Batch | None:
@@ -177,7 +170,7 @@ class BatchClient(CollectingClient):
         if note.hash not in self._followed:
             self._followed[note.hash] = self.answer(note.keys, self._outcomes(note))
 
-    async def _outcomes(self, note: _Note) -> Mapping[str, ChatReply | Exception]:
+    async def _outcomes(self, note: _Note) -> Outcomes:
         """Return what became of the requests of a batch, once it has ended and that is stored.
 
         Raises `NotSent` if they must be sent again. The note of a batch that cannot be reached
@@ -190,7 +183,7 @@ class BatchClient(CollectingClient):
         except CallFailed as failure:
             if failure.status != 404:
                 raise self._refusal(failure) from None
-            self._notify(Loss(f"{url} has no batch {note.id} any more: it is sent again"))
+            self.on_notice(Loss(f"{url} has no batch {note.id} any more: it is sent again"))
             batch = None
         finally:
             del self._followed[note.hash]
@@ -201,7 +194,7 @@ class BatchClient(CollectingClient):
         if batch.status == "failed":
             self._forget(note)
             raise self._not_accepted(note, batch)
-        self._notify(
+        self.on_notice(
             f"Batch {batch.id} {batch.status}: {counted(len(replies), 'reply', 'replies')} to "
             f"{counted(len(note.keys), 'request')}"
         )
@@ -253,7 +246,7 @@ class BatchClient(CollectingClient):
             return EndpointRefused(f"{url} did not accept batch {batch.id}: {why}")
         self._largest = (len(note.keys) + 1) // 2
         size = counted(self._largest, "request")
-        self._notify(f"Batch {batch.id} was not accepted ({why}): going on with {size} at a time")
+        self.on_notice(f"Batch {batch.id} was not accepted ({why}): going on with {size} at a time")
         return NotSent()
 
     async def _call(self, call: Callable[[AsyncOpenAI], Awaitable[T]]) -> T:
@@ -298,5 +291,5 @@ class BatchClient(CollectingClient):
             return
         self._reported = what, now
         minutes = max(now - min(batch.created_at for batch in batches), 0) / 60
-        spent = f", ${self._meter.spent:,.2f} so far" if self._meter.spent else ""
-        self._notify(f"{what}, the oldest begun {minutes:,.0f} min ago{spent}")
+        spent = f", ${self.meter.spent:,.2f} so far" if self.meter.spent else ""
+        self.on_notice(f"{what}, the oldest begun {minutes:,.0f} min ago{spent}")

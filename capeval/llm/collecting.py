@@ -22,6 +22,7 @@ from capeval.errors import (
 )
 from capeval.llm.cache import ReplyCache, identify
 from capeval.llm.client import OpenAIChatClient
+from capeval.llm.meter import Meter
 from capeval.llm.retry import CallFailed
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.llm.wire import reply_from
@@ -49,25 +50,35 @@ class Batching:
         return "batch" if self.folder is None else "files"
 
 
+Outcomes = Mapping[str, ChatReply | Exception]
+"""What became of requests, by key."""
+Coming = Coroutine[Any, Any, Outcomes | None]
+
+
 class NotSent(Exception):
     """No batch has the request: it is collected again."""
 
 
+@dataclass(eq=False)
 class CollectingClient(ABC):
     """Collects requests until no more come, and lets `send` have them answered.
 
     It is a `ChatClient`. A request's line has the key of the reply cache as its `custom_id`. What
-    is answered goes into the cache before anything else happens with it. With `finish_live`,
+    is answered goes into the cache before anything else happens with it. To finish live,
     requests that continue a conversation or have failed are made at the endpoint instead.
     """
 
     most_requests: ClassVar[float] = MOST_REQUESTS
     most_bytes: ClassVar[float] = MOST_BYTES
 
-    def __init__(
-        self, endpoint: OpenAIChatClient, cache: ReplyCache, *, finish_live: bool = False
-    ) -> None:
-        self.endpoint, self.cache, self._finish_live = endpoint, cache, finish_live
+    endpoint: OpenAIChatClient
+    cache: ReplyCache
+    batching: Batching
+    meter: Meter
+    on_notice: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        """Begin with nothing collected."""
         self.left_off: tuple[str, ...] = ()
         """The parameters that the endpoint does not take; the preflight found them out."""
         self._waiting: dict[str, asyncio.Future[ChatReply]] = {}
@@ -102,7 +113,7 @@ class CollectingClient(ABC):
         """Return the reply to a request, in whichever batch it comes; raises `EndpointError`."""
         continues = any(message["role"] == "assistant" for message in request.messages)
         failures = 0
-        while not (self._finish_live and (continues or failures)):
+        while not (self.batching.finish_live and (continues or failures)):
             try:
                 return await self._reply(request)
             except NotSent:
@@ -152,23 +163,14 @@ class CollectingClient(ABC):
         if lines:
             self.answer(lines, self.send(dict(sorted(lines.items()))))
 
-    def answer(
-        self,
-        keys: Iterable[str],
-        coming: Coroutine[Any, Any, Mapping[str, ChatReply | Exception] | None],
-    ) -> asyncio.Task[None]:
+    def answer(self, keys: Iterable[str], coming: Coming) -> asyncio.Task[None]:
         """Let those who wait for `keys` go on with what comes, or all of them with its failure."""
         task = asyncio.get_running_loop().create_task(self._settle(keys, coming))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _settle(
-        self,
-        keys: Iterable[str],
-        coming: Coroutine[Any, Any, Mapping[str, ChatReply | Exception] | None],
-    ) -> None:
-        outcomes: Mapping[str, ChatReply | Exception]
+    async def _settle(self, keys: Iterable[str], coming: Coming) -> None:
         try:
             outcomes = await coming or {}
         except Exception as failure:
@@ -187,25 +189,19 @@ class CollectingClient(ABC):
 REQUESTS = "requests-"
 
 
+@dataclass(eq=False)
 class BatchFiles(CollectingClient):
     """Writes what it collects into a folder, and reads the replies that it finds there.
 
-    Any other `.jsonl` file of the folder has replies, which go into the cache at once. Raises
-    `InputError` where the folder cannot be used.
+    Any other `.jsonl` file of the folder has replies, which go into the cache at once.
     """
 
     most_requests = most_bytes = float("inf")
 
-    def __init__(
-        self,
-        endpoint: OpenAIChatClient,
-        cache: ReplyCache,
-        folder: Path,
-        *,
-        on_notice: Callable[[str], None],
-    ) -> None:
-        super().__init__(endpoint, cache)
-        self._folder = folder
+    def __post_init__(self) -> None:
+        """Read the replies in the folder; raises `InputError`."""
+        super().__post_init__()
+        self._folder = folder = self.batching.folder or Path()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             files = [one for one in folder.glob("*.jsonl") if not one.name.startswith(REQUESTS)]
@@ -215,14 +211,14 @@ class BatchFiles(CollectingClient):
         for path, content in contents:
             name = hashlib.sha256(content).hexdigest()
             # Otherwise a reply that was not accepted would come back instead of being asked again.
-            if cache.is_read(name):
+            if self.cache.is_read(name):
                 continue
             replies, failures = parted(outcomes_in(content))
-            cache.receive(replies)
-            cache.note_batch(name, "")
+            self.cache.receive(replies)
+            self.cache.note_batch(name, "")
             if failures:
                 what, first = counted(len(failures), "request"), next(iter(failures.values()))
-                on_notice(Loss(f"{path}: {what} failed, the first with: {first}"))
+                self.on_notice(Loss(f"{path}: {what} failed, the first with: {first}"))
 
     async def send(self, lines: Mapping[str, bytes]) -> None:
         """Write requests, and end the run: raises `RequestsWritten`."""
