@@ -110,7 +110,7 @@ class _Worker:
 
         try:
             await caption_videos(
-                jobs, self._reader, self._captioner, record=keep, fail_fast=self._fail_fast
+                jobs, self._reader, self._captioner, keep, fail_fast=self._fail_fast
             )
         except Exception as error:
             return _Reply(outcomes, _reason(error), isinstance(error, ModelDown))
@@ -150,7 +150,6 @@ class RayPool:
         jobs: Sequence[Job],
         reader: FrameReader,
         captioner: Captioner,  # noqa: ARG002 - each worker has its own
-        *,
         record: Record,
     ) -> None:
         """Caption videos on the workers; one whose worker ends twice is left without a caption."""

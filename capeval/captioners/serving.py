@@ -145,11 +145,7 @@ async def serving(
             guard.stdin.close()
         await guard.wait()
         if is_ready and not has_ended:
-            _remove(log)
-
-
-def _remove(log: str) -> None:
-    Path(log).unlink(missing_ok=True)
+            os.unlink(log)  # noqa: PTH108
 
 
 def _free_port(wanted: int | None) -> int:

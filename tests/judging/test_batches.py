@@ -129,6 +129,23 @@ async def test_faulty_batches_lose_nothing(
         assert set(server.batch.sent.values()) == {1}
 
 
+async def test_a_batch_that_the_endpoint_has_no_longer_is_sent_again(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    expected, _ = await live(tmp_path / "live", server)
+    first = iter(["created"])
+
+    def forget(what: str) -> None:
+        if what == "created" and next(first, ""):
+            server.batch.batches.clear()
+
+    server.batch.reached = forget
+    work = workspace(tmp_path / "batch", server)
+    ran = await judged(work, "--batch")
+    assert (ran.code, verdicts(work)) == (0, expected), ran.err
+    assert "has no batch batch-0 any more" in ran.err
+
+
 async def test_what_fails_in_every_batch_is_left_unscored(
     tmp_path: Path, server: LoopbackServer
 ) -> None:
