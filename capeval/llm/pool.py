@@ -9,7 +9,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 from capeval.errors import (
@@ -32,8 +32,7 @@ class _Endpoint:
     """One endpoint; with a `pause`, in seconds, it is left out `until` a time of the event loop.
 
     Then it gets one call at a time until it has answered one. `running` counts its calls, also
-    those that wait for another attempt; `answered` those answered. `snapshots` are what it last
-    answered as, by requested model.
+    those that wait for another attempt; `answered` those answered.
     """
 
     client: OpenAIChatClient
@@ -41,7 +40,6 @@ class _Endpoint:
     answered: int = 0
     pause: float = 0.0
     until: float = 0.0
-    snapshots: dict[str, str] = field(default_factory=dict)
 
     @property
     def free(self) -> int:
@@ -83,6 +81,8 @@ class EndpointPool:
         self._maximum = max_concurrency
         self._notify, self._on_paid = on_notice, on_paid
         self._freed = asyncio.Event()
+        # The endpoint that answered first, and as which model, by requested model.
+        self._first: dict[str, tuple[str, str]] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -180,17 +180,15 @@ class EndpointPool:
         endpoint.until = asyncio.get_running_loop().time() + endpoint.pause
 
     def _answered(self, endpoint: _Endpoint, model: str, reply: ChatReply) -> None:
-        """Count an answer; raise `EndpointRefused` if others in use answer as another model."""
-        endpoint.snapshots[model] = reply.model
-        # What one that is left out answered as may be long ago.
-        compared = (one for one in self._endpoints if one is endpoint or not one.pause)
-        found = {one.snapshots[model]: one for one in compared if model in one.snapshots}
-        if len(found) > 1:
-            each = (f"{one.client.base_url} answers as {name}" for name, one in found.items())
+        """Count an answer; raise `EndpointRefused` if another model answers than at first."""
+        url = endpoint.client.base_url
+        first, name = self._first.setdefault(model, (url, reply.model))
+        if reply.model != name:
             raise EndpointRefused(
-                f"the endpoints serve different models: {', '.join(each)}; name those of one model"
+                f"the endpoints serve different models: {first} answers as {name}, {url} answers "
+                f"as {reply.model}; name those of one model"
             )
         endpoint.answered += 1
         if endpoint.is_due:
             endpoint.pause = 0.0
-            self._notify(f"{endpoint.client.base_url} answers again, and gets calls")
+            self._notify(f"{url} answers again, and gets calls")
