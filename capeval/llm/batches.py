@@ -13,6 +13,7 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
@@ -101,7 +102,7 @@ class BatchClient(CollectingClient):
         async with self._sending:
             keys = list(lines)
             while keys:
-                if self._largest and self._followed:
+                while self._largest and self._followed:
                     await asyncio.wait(self._followed.values())
                 size = self._largest or len(keys)
                 some, keys = keys[:size], keys[size:]
@@ -168,7 +169,7 @@ class BatchClient(CollectingClient):
 
     def _follow(self, note: _Note) -> None:
         if note.hash not in self._followed:
-            self._followed[note.hash] = self.answer(note.keys, self._outcomes(note))
+            self._followed[note.hash] = self.answer(note.keys, partial(self._outcomes, note))
 
     async def _outcomes(self, note: _Note) -> Outcomes:
         """Return what became of the requests of a batch, once it has ended and that is stored.

@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -52,7 +53,7 @@ class Batching:
 
 Outcomes = Mapping[str, ChatReply | Exception]
 """What became of requests, by key."""
-Coming = Coroutine[Any, Any, Outcomes | None]
+Coming = Callable[[], Awaitable[Outcomes | None]]
 
 
 class NotSent(Exception):
@@ -161,7 +162,7 @@ class CollectingClient(ABC):
     def _send_collected(self) -> None:
         lines, self._collected, self._bytes = self._collected, {}, 0
         if lines:
-            self.answer(lines, self.send(dict(sorted(lines.items()))))
+            self.answer(lines, partial(self.send, dict(sorted(lines.items()))))
 
     def answer(self, keys: Iterable[str], coming: Coming) -> asyncio.Task[None]:
         """Let those who wait for `keys` go on with what comes, or all of them with its failure."""
@@ -172,7 +173,7 @@ class CollectingClient(ABC):
 
     async def _settle(self, keys: Iterable[str], coming: Coming) -> None:
         try:
-            outcomes = await coming or {}
+            outcomes = await coming() or {}
         except Exception as failure:
             # Those who wait raise it; this task has nobody who would.
             outcomes = dict.fromkeys(keys, failure)
