@@ -51,11 +51,6 @@ def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) ->
     )
 
 
-def is_by(judge: PreparedJudge, judgment: Judgment) -> bool:
-    """Return whether a stored judgment is by this judge."""
-    return judgment.inputs is not None and judgment.inputs.judge == short_hash(judge.identity)
-
-
 async def judge_caption(
     judge: PreparedJudge,
     annotation: Annotation,
@@ -188,13 +183,14 @@ class JudgingWork:
             read_labels(source.run)
         self._lines = load_judgments(self.folder.judgments) if self.folder else {}
         by_index = {annotation.index: annotation for annotation in source.annotations}
+        judged_by = short_hash(judge.identity)
         kept: dict[str, Judgment] = {}
         begun: dict[str, Judgment] = {}
         stale: Counter[str] = Counter()
         for caption in source.captions:
             index, annotation = caption.index, by_index[caption.index]
             stored = self._lines.get(index)
-            if stored is None or not is_by(judge, stored):
+            if stored is None or stored.inputs is None or stored.inputs.judge != judged_by:
                 continue
             changed = changed_since(stored, annotation, caption)
             kept[index] = in_force(stored, changed, self._repeats)
