@@ -141,6 +141,8 @@ def votes_of(judgment: Judgment) -> tuple[Verdict, ...]:
 
 def first_repeats(judgment: Judgment, repeats: int) -> Judgment:
     """Return a judgment by its first repeats alone; one that has fewer is unscored."""
+    if isinstance(judgment, Scored) and max(1, len(judgment.repeats)) == repeats:
+        return judgment
     votes = votes_of(judgment)
     if len(votes) < repeats:
         if not isinstance(judgment, Scored):
@@ -148,8 +150,6 @@ def first_repeats(judgment: Judgment, repeats: int) -> Judgment:
         return _unscored(
             judgment, f"it has {len(votes)} of {repeats} repeats; judge it with --repeats {repeats}"
         )
-    if len(votes) == repeats and isinstance(judgment, Scored):
-        return judgment
     return scored_by(votes[:repeats], judgment)
 
 
