@@ -35,8 +35,8 @@ class AnnotationArrays:
             [(GROUPS.index(e.type), e.weight) for event in a.events for e in event.visual_elements]
             for a in annotations
         ]
-        self._types = [np.array([group for group, _ in video]) for video in elements]
-        self._weights = [np.array([weight for _, weight in video]) for video in elements]
+        self._types = [np.array([group for group, _ in video], np.int8) for video in elements]
+        self._weights = [np.array([weight for _, weight in video], np.int8) for video in elements]
 
     @cached_property
     def _members(self) -> list[Membership]:
