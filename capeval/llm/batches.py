@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from openai.types import Batch
 
+    from capeval.llm.cache import ReplyCache
+
 T = TypeVar("T")
 
 POLL_SECONDS = 15.0
-REPORT_SECONDS = 60.0
-"""Between two lines about batches that go on."""
-# A batch that was just created may not be in the list of all yet.
+REPORT_SECONDS, SILENCE_SECONDS = 60.0, 600.0
+"""Between two lines about batches that go on, at least, and at most."""
+# A batch that was just created may not be in the list of all yet, nor be found at its address; one
+# that has just ended may have no file yet.
 SETTLE_SECONDS = 60.0
 # With a pause between them: long enough for an endpoint to be restarted.
 FAILURES_UNTIL_DOWN = 20
@@ -48,15 +52,25 @@ ENDED = ("completed", "failed", "expired", "cancelled")
 
 
 class _Note(BaseModel):
-    """A batch that is not finished; without an `id` it may not exist.
+    """A batch at `base_url` that is not finished; without an `id` it may not exist.
 
     `noted` is the Unix time of the last attempt to create it, 0 before the first.
     """
 
     hash: str
+    base_url: str
     keys: frozenset[str]
     noted: float = 0.0
     id: str | None = None
+
+
+def _notes_in(cache: ReplyCache) -> list[_Note]:
+    return [_Note.model_validate_json(note) for note in cache.batches()]
+
+
+def requests_sent(cache: ReplyCache, base_url: str) -> int:
+    """Return how many requests are in batches at an endpoint whose replies were not read yet."""
+    return sum(len(note.keys) for note in _notes_in(cache) if note.base_url == base_url)
 
 
 @dataclass(eq=False)
@@ -70,9 +84,7 @@ class BatchClient(CollectingClient):
         """Read the notes about batches that are not finished."""
         super().__post_init__()
         self._sending = asyncio.Lock()
-        self._notes = {
-            note.hash: note for note in map(_Note.model_validate_json, self.cache.batches())
-        }
+        self._notes = {note.hash: note for note in _notes_in(self.cache)}
         self._followed: dict[str, asyncio.Task[None]] = {}
         self._seen: dict[str, Batch] = {}
         """How the batches that are followed stood at the last look."""
@@ -113,16 +125,15 @@ class BatchClient(CollectingClient):
 
     async def _submit(self, lines: Mapping[str, bytes]) -> None:
         content = b"".join(lines.values())
-        note = _Note(hash=hashlib.sha256(content).hexdigest(), keys=frozenset(lines))
+        name, url = hashlib.sha256(content).hexdigest(), self.endpoint.base_url
+        note = _Note(hash=name, base_url=url, keys=frozenset(lines))
 
         async def create() -> Batch:
             # It may exist, although its note is lost or the answer to the last attempt.
             if found := await self._find(note):
                 return found
-            name = f"capeval-{note.hash[:12]}.jsonl"
-            file = await self._call(
-                lambda api: api.files.create(file=(name, content), purpose="batch")
-            )
+            named = (f"capeval-{name[:12]}.jsonl", content)
+            file = await self._call(lambda api: api.files.create(file=named, purpose="batch"))
             note.noted = time.time()
             self._keep(note)
             return await self._call_once(
@@ -178,14 +189,16 @@ class BatchClient(CollectingClient):
         remains.
         """
         url = self.endpoint.base_url
+        batch = None
         try:
             batch = await self._ended(note)
-            replies, failures = parted(await self._results(batch)) if batch else ({}, {})
+            results = await self._results(batch) if batch else {}
         except CallFailed as failure:
             if failure.status != 404:
                 raise self._refusal(failure) from None
-            self.on_notice(Loss(f"{url} has no batch {note.id} any more: it is sent again"))
-            batch = None
+            what = "replies of batch" if batch else "batch"
+            self.on_notice(Loss(f"{url} has no {what} {note.id} any more: it is sent again"))
+            results = {}
         finally:
             del self._followed[note.hash]
             self._seen.pop(note.hash, None)
@@ -194,7 +207,8 @@ class BatchClient(CollectingClient):
             raise NotSent
         if batch.status == "failed":
             self._forget(note)
-            raise self._not_accepted(note, batch)
+            raise await self._not_accepted(note, batch)
+        replies, failures = parted(results)
         self.on_notice(
             f"Batch {batch.id} {batch.status}: {counted(len(replies), 'reply', 'replies')} to "
             f"{counted(len(note.keys), 'request')}"
@@ -204,8 +218,10 @@ class BatchClient(CollectingClient):
         self.cache.note_batch(batch.id, "")
         self._forget(note)
         if batch.status == "cancelled":
-            why = f"batch {batch.id} was cancelled; run the same command again to send the rest"
+            why = f"batch {batch.id} was cancelled"
             return dict.fromkeys(note.keys, EndpointDown(why)) | replies
+        if batch.status == "completed":
+            self._largest *= 2
         lost = CallFailed(None, f"no reply in {batch.id}")
         return dict.fromkeys(note.keys, lost) | failures | replies
 
@@ -217,38 +233,77 @@ class BatchClient(CollectingClient):
                 return None
             note.id = found.id
             self._keep(note)
-        name = note.id
+        name, settled = note.id, 0.0
         while True:
-            batch = await self._call(lambda api: api.batches.retrieve(name))
-            self._seen[note.hash] = batch
-            self._report()
-            if batch.status in ENDED:
-                return batch
+            try:
+                batch = await self._call(lambda api: api.batches.retrieve(name))
+            except CallFailed as failure:
+                if failure.status != 404 or time.time() >= note.noted + SETTLE_SECONDS:
+                    raise
+            else:
+                self._seen[note.hash] = batch
+                if batch.status not in ENDED:
+                    self._report()
+                else:
+                    settled = settled or time.time() + SETTLE_SECONDS
+                    if batch.output_file_id or not _completed(batch) or time.time() >= settled:
+                        return batch
             await asyncio.sleep(POLL_SECONDS)
 
     async def _results(self, batch: Batch) -> dict[str, ChatReply | CallFailed]:
-        """Return the replies and failures of a batch by key."""
-        if batch.request_counts and batch.request_counts.completed and not batch.output_file_id:
-            raise EndpointDown(f"batch {batch.id} has replies, but no file with them yet")
-        names = filter(None, (batch.output_file_id, batch.error_file_id))
-        contents = [await self._download(name) for name in names]
-        return outcomes_in(b"\n".join(contents), self.left_off, tier="batch")
+        """Return the replies and failures of a batch by key; raises `CallFailed`."""
+        if _completed(batch) and not batch.output_file_id:
+            raise CallFailed(404, f"{batch.id} has no file of replies")
+        results: dict[str, ChatReply | CallFailed] = {}
+        files = ((batch.error_file_id, 0), (batch.output_file_id, _completed(batch)))
+        for file, count in files:
+            if file:
+                results |= await self._read(file, count)
+        return results
 
-    async def _download(self, file: str) -> bytes:
-        return (await self._call(lambda api: api.files.content(file))).content
+    async def _read(self, file: str, count: int) -> dict[str, ChatReply | CallFailed]:
+        """Return the results in a file that should have `count` of them."""
+        looks = itertools.count()
 
-    def _not_accepted(self, note: _Note, batch: Batch) -> Exception:
+        async def read() -> dict[str, ChatReply | CallFailed]:
+            content = (await self._call_once(lambda api: api.files.content(file))).content
+            found = outcomes_in(content, self.left_off, tier="batch")
+            # A proxy may answer with a page, or cut the file short. One line may be torn for good.
+            if count - len(found) > min(next(looks), 1):
+                raise CallFailed(None, f"{file} has {len(found):,} of {count:,} replies")
+            return found
+
+        return await self._persist(read)
+
+    async def _not_accepted(self, note: _Note, batch: Batch) -> Exception:
         """Return what to do about a batch that the endpoint did not accept, as an exception."""
         errors = (batch.errors and batch.errors.data) or []
         why = listed([error.message for error in errors if error.message], 2) or "no reason given"
         too_many = any(error.code == "token_limit_exceeded" for error in errors)
+        url = self.endpoint.base_url
+        if too_many and await self._has_waited(why):
+            return NotSent()
         if not too_many or len(note.keys) == 1:
-            url = self.endpoint.base_url
             return EndpointRefused(f"{url} did not accept batch {batch.id}: {why}")
         self._largest = (len(note.keys) + 1) // 2
         size = counted(self._largest, "request")
         self.on_notice(f"Batch {batch.id} was not accepted ({why}): going on with {size} at a time")
         return NotSent()
+
+    async def _has_waited(self, why: str) -> bool:
+        """Wait until a batch of those in progress has ended; return whether there were any."""
+
+        async def look(api: AsyncOpenAI) -> set[str]:
+            listed = api.batches.list(limit=100)
+            return {batch.id async for batch in listed if batch.status not in ENDED}
+
+        first = now = await self._call(look)
+        while first and first <= now:
+            what = counted(len(now), "batch", "batches")
+            self._say(f"{why}: waiting until one of {what} in progress has ended")
+            await asyncio.sleep(POLL_SECONDS)
+            now = await self._call(look)
+        return bool(first)
 
     async def _call(self, call: Callable[[AsyncOpenAI], Awaitable[T]]) -> T:
         """Make a call that costs nothing, again and again while the endpoint is away."""
@@ -268,9 +323,12 @@ class BatchClient(CollectingClient):
                 if failure.action != "wait":
                     raise
                 last = failure
+                self._say(f"{self.endpoint.base_url} does not answer ({failure}); trying again")
         raise EndpointDown(f"{self.endpoint.base_url}: its batches cannot be reached: {last}")
 
     def _refusal(self, failure: CallFailed) -> EndpointRefused:
+        if failure.action == "stop_run":
+            return EndpointRefused(self.endpoint.explained(failure))
         has_none = failure.status in {404, 405, 501}
         advice = "; without a batch service, omit --batch or use --batch-files" if has_none else ""
         return EndpointRefused(f"{self.endpoint.base_url} refuses batches: {failure}{advice}")
@@ -281,16 +339,25 @@ class BatchClient(CollectingClient):
         self.cache.note_batch(note.hash, None)
 
     def _report(self) -> None:
-        """Report how far the batches are where that has changed, at most once a minute."""
-        batches = self._seen.values()
+        """Report how far the batches are."""
+        batches, now = self._seen.values(), time.time()
         counts = [batch.request_counts for batch in batches if batch.request_counts]
         done = sum(one.completed + one.failed for one in counts)
-        of = f"{done:,} of {sum(one.total for one in counts):,} requests done"
-        what, now = f"{counted(len(batches), 'batch', 'batches')}, {of}", time.time()
-        before, when = self._reported
-        if what == before or now < when + REPORT_SECONDS:
-            return
-        self._reported = what, now
+        of = counted(sum(one.total for one in counts), "request")
+        which = f"{len(batches):,} batches" if len(batches) > 1 else "Batch"
         minutes = max(now - min(batch.created_at for batch in batches), 0) / 60
-        spent = f", ${self.meter.spent:,.2f} so far" if self.meter.spent else ""
-        self.on_notice(f"{what}, the oldest begun {minutes:,.0f} min ago{spent}")
+        spent = f", ${self.meter.spent:,.2f} so far" if self.meter.spent >= 0.01 else ""
+        self._say(f"{which}: {done:,} of {of} done", f" after {minutes:,.0f} min{spent}")
+
+    def _say(self, what: str, more: str = "") -> None:
+        """Report something at most once a minute, and less often what has not changed."""
+        before, when = self._reported
+        now = time.time()
+        if now >= when + (SILENCE_SECONDS if what == before else REPORT_SECONDS):
+            self._reported = what, now
+            self.on_notice(what + more)
+
+
+def _completed(batch: Batch) -> int:
+    """Return how many replies a batch has."""
+    return batch.request_counts.completed if batch.request_counts else 0

@@ -172,7 +172,7 @@ class OpenAIChatClient:
         try:
             return await self._persist(request, retrying, is_first=True)
         except CallFailed as failure:
-            raise EndpointUnreachable(self._explained(failure, model)) from None
+            raise EndpointUnreachable(self.explained(failure, model)) from None
         except RequestRefused as error:
             # It is never left off: with another effort, the judge would be another.
             advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
@@ -186,7 +186,7 @@ class OpenAIChatClient:
         try:
             return model_ids(await self.connected().get("/models", self._timeout))
         except CallFailed as failure:
-            raise EndpointRefused(self._explained(failure)) from None
+            raise EndpointRefused(self.explained(failure)) from None
 
     def _retrying(
         self, attempts: int, patience: float, longest: float = LONGEST_WAIT
@@ -242,7 +242,7 @@ class OpenAIChatClient:
                 raise RequestRefused(str(failure)) from None
             if failure.action == "refuse_access" and self._has_answered and not is_first:
                 raise RequestRefused(f"the endpoint refuses this request ({failure})") from None
-            message = self._explained(failure, request.model)
+            message = self.explained(failure, request.model)
             if is_first and failure.about_model:
                 message += await self._nearest(request.model)
             # A model that is unknown says nothing about the others.
@@ -350,7 +350,7 @@ class OpenAIChatClient:
         near = difflib.get_close_matches(model, known, NEAREST_MODELS, cutoff=0.4) or known
         return f"; it has {listed(near, NEAREST_MODELS)}" if near else "; it lists none"
 
-    def _explained(self, failure: CallFailed, model: str = "") -> str:
+    def explained(self, failure: CallFailed, model: str = "") -> str:
         """Return the message about a failure after which no call is made."""
         url, status = self.base_url, failure.status
         if status is None:

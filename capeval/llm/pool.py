@@ -17,6 +17,7 @@ from capeval.errors import (
     EndpointError,
     EndpointRefused,
     EndpointUnreachable,
+    RequestRefused,
     RetriesExhausted,
 )
 from capeval.llm.client import OpenAIChatClient
@@ -54,7 +55,8 @@ class _Endpoint:
 class EndpointPool:
     """Calls several endpoints as `OpenAIChatClient` calls one; an async context manager.
 
-    A call goes to the endpoint with the most free places, and to another one if it fails there. An
+    A call goes to the endpoint with the most free places, and to another one if it fails or is
+    refused there; it is refused if each one refuses it. An
     endpoint that answered no call meanwhile is left out, and tried again after a growing pause;
     the last one never is: it is called as an only endpoint is.
     `max_concurrency` limits the calls to all of them together. `on_paid` is called with each reply
@@ -93,12 +95,19 @@ class EndpointPool:
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one call, at however many endpoints it takes; raises `EndpointError`."""
         failed: set[_Endpoint] = set()
+        refused: set[_Endpoint] = set()
         while True:
             async with self._place(failed) as endpoint:
                 is_last = not (endpoint.pause or self._untried(failed | {endpoint}))
                 before = endpoint.answered
                 try:
                     reply = await endpoint.client.complete(request, once=not is_last)
+                except RequestRefused:
+                    refused.add(endpoint)
+                    # Those that failed get another chance.
+                    failed = set(refused)
+                    if not self._untried(refused):
+                        raise
                 except (RetriesExhausted, EndpointDown) as failure:
                     failed.add(endpoint)
                     # Otherwise it may be the request that fails.

@@ -77,7 +77,11 @@ class Connection:
 
     async def call(self, make: Callable[[AsyncOpenAI], Awaitable[T]], timeout: float) -> T:
         """Return what another call of the library's client returns; raises `CallFailed`."""
-        return await _answer(make(self._client), timeout)
+        answer = await _answer(make(self._client), timeout)
+        if isinstance(answer, str):
+            # The library returns the text of a page that came instead of JSON.
+            raise CallFailed(200, "", answer)
+        return answer
 
     async def close(self) -> None:
         """Close all connections."""
@@ -131,7 +135,7 @@ async def _answer(call: Awaitable[T], timeout: float) -> T:
     except APIStatusError as error:
         raise CallFailed(error.status_code, "", error.body, error.response.headers) from None
     # What the libraries let through is a ClientError; a proxy that they cannot use, a ValueError.
-    # Where a page came instead of JSON, the library returns its text: an AttributeError.
+    # In a list, a page instead of JSON is an AttributeError.
     except (APIError, ClientError, OSError, ValueError, AttributeError) as error:
         # They call any failure a timeout: the first exception of the chain is the cause.
         cause: BaseException = error

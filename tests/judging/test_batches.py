@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.batch_api import Fault
 from tests.cli.conftest import Workspace
 from tests.cli_runs import capeval, environment
 from tests.judge_responder import answer, flaky
-from tests.server import LoopbackServer
+from tests.server import LoopbackServer, failure, unauthorized
 from tests.typed import Said
 
 VIDEOS = 8
@@ -99,6 +100,28 @@ def fails_once() -> Callable[[dict[str, Any]], bool]:
     return is_broken
 
 
+def page(_: web.Response) -> web.Response:
+    """What a proxy answers instead."""
+    return web.Response(text="<p>Please sign in", content_type="text/html")
+
+
+def cut(answer: web.Response) -> web.Response:
+    assert isinstance(answer.body, bytes)
+    return web.Response(body=answer.body[: len(answer.body) // 3])
+
+
+def absent(_: web.Response) -> web.Response:
+    return failure(404, "No such batch")
+
+
+def without_replies(answer: web.Response) -> web.Response:
+    return web.json_response(json.loads(answer.text or "") | {"output_file_id": None})
+
+
+def busy(_: web.Response) -> web.Response:
+    return failure(503)
+
+
 @pytest.mark.parametrize(
     ("faults", "settings", "more"),
     [
@@ -109,6 +132,10 @@ def fails_once() -> Callable[[dict[str, Any]], bool]:
         (["token_limit", None, "token_limit"], {}, ()),
         (["tear", None, "tear"], {}, ()),
         ([], {"broken": fails_once(), "most_listed": 1}, ()),
+        ([], {"queue": 5}, ()),
+        ([], {"spoiled": {"upload": [page], "create": [page], "retrieve": [absent, page]}}, ()),
+        ([], {"spoiled": {"list": [busy, page], "download": [page, cut, busy, cut]}}, ()),
+        ([], {"spoiled": {"retrieve": 20 * [without_replies]}, "seconds": 0.0}, ()),
     ],
 )
 async def test_faulty_batches_lose_nothing(
@@ -125,8 +152,10 @@ async def test_faulty_batches_lose_nothing(
     work = workspace(tmp_path / "batch", server)
     ran = await judged(work, "--batch", *more)
     assert (ran.code, verdicts(work)) == (0, expected), ran.err
-    if "lose" in faults or "token_limit" in faults:
+    if "lose" in faults or "token_limit" in faults or "spoiled" in settings:
         assert set(server.batch.sent.values()) == {1}
+    if "list" in settings.get("spoiled", {}):
+        assert "does not answer (503: it broke); trying again" in ran.err
 
 
 async def test_a_batch_that_the_endpoint_has_no_longer_is_sent_again(
@@ -144,6 +173,47 @@ async def test_a_batch_that_the_endpoint_has_no_longer_is_sent_again(
     ran = await judged(work, "--batch")
     assert (ran.code, verdicts(work)) == (0, expected), ran.err
     assert "has no batch batch-0 any more" in ran.err
+
+
+async def test_replies_that_the_endpoint_has_no_longer_are_asked_for_again(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    expected, _ = await live(tmp_path / "live", server)
+    server.batch.spoiled["download"] = [absent]
+    work = workspace(tmp_path / "batch", server)
+    ran = await judged(work, "--batch")
+    assert (ran.code, verdicts(work)) == (0, expected), ran.err
+    assert "has no replies of batch batch-0 any more" in ran.err
+    assert set(server.batch.sent.values()) == {1, 2}
+
+
+async def test_a_queue_that_others_fill_is_waited_for(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    server.responder = answer
+    server.batch.queue, server.batch.seconds = VIDEOS, 0.5
+    first, second = (workspace(tmp_path / name, server) for name in ("first", "second"))
+    # The same requests would be the same batch.
+    captions = second.folder / "captions.jsonl"
+    captions.write_text(captions.read_text("utf-8").replace("unit", "UNIT"), "utf-8")
+    created = asyncio.Event()
+    server.batch.reached = lambda what: created.set() if what == "created" else None
+    process = await start(first)
+    await created.wait()
+    ran = await judged(second, "--batch")
+    await process.communicate()
+    assert (ran.code, process.returncode) == (0, 0), ran.err
+    assert "waiting until one of 1 batch in progress has ended" in ran.err
+    assert {len(one["lines"]) for one in server.batch.batches.values()} == {VIDEOS}
+
+
+async def test_the_key_that_is_refused_later_is_named_as_elsewhere(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    server.batch.spoiled["retrieve"] = [lambda _: unauthorized()]
+    ran = await judged(workspace(tmp_path, server), "--batch")
+    assert ran.code == 2
+    assert "needs a key: set OPENAI_API_KEY (401" in ran.err
 
 
 async def test_what_fails_in_every_batch_is_left_unscored(

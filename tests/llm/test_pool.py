@@ -170,17 +170,29 @@ async def test_what_no_endpoint_answers_fails_as_at_one(pool_of: Pools, ask_for:
             await pool.complete(ask_for())
 
 
-async def test_a_refused_request_is_not_sent_elsewhere(
+async def test_a_request_is_refused_only_if_each_endpoint_refuses_it(
     pool_of: Pools, ask_for: Requests, notices: list[str]
 ) -> None:
+    too_long = "maximum context length is 10 tokens"
+
+    def short(request: dict[str, Any]) -> Act:
+        fits = request["messages"][0]["content"] in {"0", "1"}
+        return "fine" if fits else failure(400, too_long)
+
+    def strict(request: dict[str, Any]) -> Act:
+        return failure(400, too_long) if request["messages"][0]["content"] == "9" else "fine"
+
     async with (
-        LoopbackServer(acts=[failure(400, "flagged", code="content_filter")]) as one,
-        LoopbackServer() as two,
-        pool_of(one, two) as pool,
+        LoopbackServer(short) as one,
+        LoopbackServer(strict, latency=0.02) as two,
+        pool_of(one, two, max_concurrency=2) as pool,
     ):
-        with pytest.raises(RequestRefused, match="flagged"):
-            await pool.complete(ask_for())
-    assert (one.calls, two.calls, notices) == (1, 0, [])
+        # One that failed is not one that refused.
+        two.acts.append(failure(500))
+        assert len(await answers(pool, ask_for, 9)) == 9
+        with pytest.raises(RequestRefused, match=too_long):
+            await pool.complete(ask_for("9"))
+    assert notices == []
 
 
 async def test_a_request_that_fails_leaves_out_no_endpoint_that_answers_others(
