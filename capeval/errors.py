@@ -13,6 +13,7 @@ Each becomes one line on stderr and an exit code.
     │   │   └── EndpointUnreachable  it cannot be reached at first                 exit 2
     │   ├── EndpointDown        it stopped answering: the run stops                      exit 3
     │   │   ├── ModelDown       a model here fails in one way again and again: the run stops  exit 3
+    │   │   ├── BatchCancelled  somebody cancelled a batch of requests                    exit 3
     │   │   └── RequestsWritten requests are in a file, for another program to answer         exit 3
     │   ├── RequestRefused      this one request is refused (filter, firewall)   unscored
     │   └── RetriesExhausted    every attempt failed                             unscored
@@ -115,6 +116,10 @@ class EndpointDown(EndpointError):
 
 class ModelDown(EndpointDown):
     """A model in this process fails on one call after another in the same way."""
+
+
+class BatchCancelled(EndpointDown):
+    """Somebody cancelled a batch; the next run sends what it has not answered."""
 
 
 class RequestsWritten(EndpointDown):

@@ -20,7 +20,7 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import CaptionerOptions
 from capeval.config import CONFIG
 from capeval.errors import EndpointRefused, UsageError
-from capeval.llm.redact import parse_endpoint
+from capeval.llm.redact import parse_endpoint, redact, remember_secrets
 from capeval.llm.retry import CallFailed
 from capeval.llm.wire import model_ids
 from capeval.text import Loss, one_line
@@ -41,6 +41,8 @@ def server_url(port: int) -> str:
 def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list[str]:
     """Return the words of a model's serve command and what capeval adds to them.
 
+    Its keys are remembered as secrets.
+
     Parameters
     ----------
     gpus : of all copies of the model; None for the command's own number
@@ -55,11 +57,14 @@ def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list
         raise UsageError(f"{entry.name} has no serve command: set {where}")
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--tensor-parallel-size", "-tp", type=int, default=1)
+    parser.add_argument("--api-key", nargs="*", default=[])
     try:
         words = shlex.split(entry.serve)
-        each = max(1, parser.parse_known_args(words)[0].tensor_parallel_size)
+        known = parser.parse_known_args(words)[0]
     except (ValueError, argparse.ArgumentError) as error:
         raise UsageError(f"{entry.name}: {entry.serve!r}: {error}; correct {where}") from None
+    each = max(1, known.tensor_parallel_size)
+    remember_secrets(known.api_key)
     if (called := entry.hub or entry.name) not in words:
         words += ["--served-model-name", called]
     if gpus is not None:
@@ -95,6 +100,12 @@ async def serving(
     EndpointRefused
         It ended before it answered, or did not answer in time.
     """
+    # The server's log may show them.
+    remember_secrets(
+        value
+        for name, value in os.environ.items()
+        if name == "HF_TOKEN" or name.endswith("_API_KEY")
+    )
     port = _free_port(options.port)
     url = server_url(port)
     command = serve_command(entry, options.gpus, port)
@@ -105,7 +116,7 @@ async def serving(
         )
     # A file of its own for each start: several commands, also on several machines, may share a run.
     descriptor, log = tempfile.mkstemp(prefix="capeval-serve-", suffix=".log")
-    on_notice(f"Starting the server: {shlex.join(command)}")
+    on_notice(f"Starting the server: {redact(shlex.join(command))}")
     on_notice(f"It loads the model, which can take minutes; its log is {log}")
     with os.fdopen(descriptor) as stream:
         guard = await asyncio.create_subprocess_exec(
@@ -117,7 +128,7 @@ async def serving(
         )
 
     def failed(what: str) -> str:
-        lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = redact(Path(log).read_text(encoding="utf-8", errors="replace")).splitlines()
         last = [line for line in lines if line.strip()][-_LAST_LINES:]
         for line in last:
             on_notice(Loss(f"| {line}"))

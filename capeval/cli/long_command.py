@@ -14,7 +14,14 @@ import typer
 from capeval.api.long_work import Estimate, Left, LongWork
 from capeval.cli.output import Output
 from capeval.cli.progress import ProgressLine
-from capeval.errors import BudgetReached, CapevalError, ModelDown, RequestsWritten, UsageError
+from capeval.errors import (
+    BatchCancelled,
+    BudgetReached,
+    CapevalError,
+    ModelDown,
+    RequestsWritten,
+    UsageError,
+)
 from capeval.reporting.numbers import money, thousands
 from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss, counted
@@ -119,7 +126,10 @@ def _show_estimate(output: Output, work: LongWork[Any], expected: Estimate) -> N
             }
         )
         return
-    if work.model:
+    if work.model and work.meter.tier == "files":
+        requests = counted(expected.calls, "request")
+        output.line(f"Expected: {requests} in files, in several rounds; nothing is called")
+    elif work.model:
         calls = counted(expected.calls, "call")
         test = " and one short test call" if expected.calls else ""
         output.line(f"Expected: {calls}{test}, {_cost(work, expected)}; nothing was called")
@@ -137,7 +147,12 @@ def _cost(work: LongWork[Any], expected: Estimate) -> str:
     over = ""
     if cap is not None and cost > cap:
         over = f", more than --max-cost {money(cap)} allows: it would stop before the end"
-    return f"about {money(cost)}{over}"
+    return f"{_about(work, cost)}{over}"
+
+
+def _about(work: LongWork[Any], cost: float) -> str:
+    tier = work.meter.tier
+    return f"about {money(cost)}" + (f" ({tier} price)" if tier in {"batch", "flex"} else "")
 
 
 def _add_price(model: str) -> str:
@@ -154,7 +169,7 @@ def _ask(output: Output, work: LongWork[Any], expected: Estimate) -> None:
         raise UsageError(f"--max-cost needs the price of {work.model}; {_add_price(work.model)}")
     if output.yes or cap is not None or not cost or cost <= _ASK_ABOVE:
         return
-    about = f"about {money(cost)} for {counted(expected.calls, 'call')}"
+    about = f"{_about(work, cost)} for {counted(expected.calls, 'call')}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
     if not typer.confirm(f"This is expected to cost {about}. Continue?", err=True):
@@ -169,10 +184,12 @@ def _show_left(output: Output, left: Sequence[Left]) -> None:
             output.lost(f"{name}: {index} is {labels.failed}: {reason}")
         if (more := len(one.reasons) - 5) > 0:
             output.lost(f"{name}: {more:,} more {'is' if more == 1 else 'are'} {labels.failed}")
-        if one.not_reached:
+        if one.not_reached and not isinstance(one.stopped, RequestsWritten):
             output.lost(f"{name}: {counted(one.not_reached, labels.item)} not {labels.done}")
     stopped = next((one.stopped for one in left if one.stopped), None)
-    if stopped:
+    if isinstance(stopped, RequestsWritten):
+        output.line(str(stopped))
+    elif stopped:
         output.error(f"capeval: {stopped}")
     missing = next((one for one in left if one.count), None)
     if missing:
@@ -184,7 +201,9 @@ def _next_step(stopped: CapevalError | None, failed: str) -> str:
     if isinstance(stopped, BudgetReached):
         return "Raise --max-cost and run the same command again to finish the rest."
     if isinstance(stopped, RequestsWritten):
-        return "Run the same command again once the replies are there."
+        return "Then run the same command again: it reads the replies."
+    if isinstance(stopped, BatchCancelled):
+        return "Run the same command again to send what it has not answered."
     if isinstance(stopped, ModelDown):
         return "Run the same command again to finish; those that failed come last."
     if stopped is not None:

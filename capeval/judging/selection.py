@@ -30,6 +30,7 @@ from capeval.judging.registry import (
     runs_model,
 )
 from capeval.llm.asker import Asker, open_asker
+from capeval.llm.batches import requests_sent
 from capeval.llm.client import DEFAULT_URL, endpoint_urls
 from capeval.llm.collecting import MOST_REQUESTS, Batching
 from capeval.llm.judge_models import JudgeModel
@@ -38,7 +39,7 @@ from capeval.llm.redact import public_url
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.schema import endpoint_name
-from capeval.text import nearest, shown
+from capeval.text import Loss, counted, nearest, shown
 
 
 @dataclass
@@ -290,9 +291,25 @@ async def _open_chat_judge(
             for asker in (chat.asker, chat.offline)
         )
         reasons = (*reasons, chat.reason) if chat.reason else reasons
+        if len(urls := [public_url(url) for url in endpoint_urls(options.base_url)]) > 1:
+            reasons = (*reasons, f"{counted(len(urls), 'server')}: {', '.join(urls)}")
+        _report_batches(options, chat, offline, on_notice)
         yield OpenJudge(
             judge, chat.asker.meter, judge.concurrency, prompts, cached, reasons, chat.thinks
         )
+
+
+def _report_batches(
+    options: JudgeOptions, chat: ChatModel, offline: bool, on_notice: Callable[[str], None]
+) -> None:
+    """Report what an endpoint's batches answer, where this command does not fetch it."""
+    cache, fetches = chat.asker.cache, options.batch and not offline
+    if cache is None or fetches or options.batch_files or options.client:
+        return
+    if sent := requests_sent(cache, chat.address):
+        what = f"{counted(sent, 'request')} in batches at {chat.address}"
+        live = "--batch reads their replies, which are paid for; without it, they are asked again"
+        on_notice(f"{what} already" if options.batch else Loss(f"{what}: {live}"))
 
 
 def _effort(options: JudgeOptions, entry: JudgeModel | None) -> tuple[str | None, str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
-from capeval.errors import EndpointDown, EndpointRefused
+from capeval.errors import BatchCancelled, EndpointDown, EndpointRefused
 from capeval.llm.collecting import CollectingClient, NotSent, Outcomes, outcomes_in, parted
 from capeval.llm.retry import CallFailed
 from capeval.llm.types import ChatReply
@@ -218,8 +218,8 @@ class BatchClient(CollectingClient):
         self.cache.note_batch(batch.id, "")
         self._forget(note)
         if batch.status == "cancelled":
-            why = f"batch {batch.id} was cancelled"
-            return dict.fromkeys(note.keys, EndpointDown(why)) | replies
+            why = BatchCancelled(f"batch {batch.id} was cancelled")
+            return dict.fromkeys(note.keys, why) | replies
         if batch.status == "completed":
             self._largest *= 2
         lost = CallFailed(None, f"no reply in {batch.id}")
@@ -267,7 +267,7 @@ class BatchClient(CollectingClient):
 
         async def read() -> dict[str, ChatReply | CallFailed]:
             content = (await self._call_once(lambda api: api.files.content(file))).content
-            found = outcomes_in(content, self.left_off, tier="batch")
+            found, _ = outcomes_in(content, self.left_off, tier="batch")
             # A proxy may answer with a page, or cut the file short. One line may be torn for good.
             if count - len(found) > min(next(looks), 1):
                 raise CallFailed(None, f"{file} has {len(found):,} of {count:,} replies")

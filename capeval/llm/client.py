@@ -109,7 +109,7 @@ class OpenAIChatClient:
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
-        self._has_answered = False
+        self._has_answered = self._has_waited = False
         self._refused: dict[str | None, str] = {}
         self._failed_in_a_row = 0
         self._last_failure = ""
@@ -177,6 +177,11 @@ class OpenAIChatClient:
             # It is never left off: with another effort, the judge would be another.
             advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
             about_effort = reasoning is not None and "reasoning" in str(error).lower()
+            if self._tier is not None and "service_tier" in str(error):
+                raise EndpointRefused(
+                    f"{self.base_url} does not offer the tier {self._tier}: {error}; omit "
+                    "--service-tier, or choose another model"
+                ) from None
             raise EndpointRefused(
                 f"{self.base_url} refuses any request: {error}{advice if about_effort else ''}"
             ) from None
@@ -209,7 +214,12 @@ class OpenAIChatClient:
             return isinstance(failure, CallFailed) and failure.action == "wait"
 
         def pause(state: RetryCallState) -> float:
-            seconds, after = growing(state), getattr(failure_of(state), "after", None)
+            failure = failure_of(state)
+            seconds, after = growing(state), getattr(failure, "after", None)
+            if self._tier is not None and not self._has_waited:
+                # It can take an hour.
+                self._has_waited = True
+                self._notify(one_line(f"{self.base_url} does not answer ({failure}); trying again"))
             if after is not None:
                 # Calls are spread over the time after the second that the endpoint named. If it
                 # throttles again at that time, they are spread further.
@@ -372,6 +382,11 @@ class OpenAIChatClient:
             return (
                 f"{url} did not answer as an OpenAI-compatible endpoint ({failure}); "
                 "does the base URL end in /v1?"
+            )
+        if failure.unavailable:
+            return (
+                f"{url} has no free machine for this tier ({failure}); try again later, or omit "
+                "--service-tier"
             )
         if failure.action == "wait":
             return f"{url} does not answer ({failure})"

@@ -82,6 +82,8 @@ class CollectingClient(ABC):
         """Begin with nothing collected."""
         self.left_off: tuple[str, ...] = ()
         """The parameters that the endpoint does not take; the preflight found them out."""
+        self.refused: dict[str, CallFailed] = {}
+        """What whoever answers has refused for good, by key."""
         self._waiting: dict[str, asyncio.Future[ChatReply]] = {}
         self._collected: dict[str, bytes] = {}
         self._bytes = 0
@@ -123,7 +125,7 @@ class CollectingClient(ABC):
                 if failed.action == "refuse_request":
                     raise RequestRefused(str(failed)) from None
                 if failed.action != "wait":
-                    raise EndpointRefused(f"{self.endpoint.base_url}: {failed}") from None
+                    raise EndpointRefused(self.endpoint.explained(failed)) from None
                 failures += 1
                 if failures == ATTEMPTS:
                     why = f"it failed in {ATTEMPTS} batches, the last time with: {failed}"
@@ -135,6 +137,8 @@ class CollectingClient(ABC):
         # A batch may have ended since the caller looked, for example during the preflight.
         if (stored := self.cache.get(key)) is not None:
             return stored[0]
+        if key in self.refused:
+            raise self.refused[key]
         body, self.left_off = self.endpoint.prepare(request)
         line = {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
         reply: asyncio.Future[ChatReply] = asyncio.get_running_loop().create_future()
@@ -205,21 +209,34 @@ class BatchFiles(CollectingClient):
         self._folder = folder = self.batching.folder or Path()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            files = [one for one in folder.glob("*.jsonl") if not one.name.startswith(REQUESTS)]
-            contents = [(path, path.read_bytes()) for path in sorted(files)]
+            for path in sorted(folder.glob("*.jsonl")):
+                if not path.name.startswith(REQUESTS):
+                    self._read(path, path.read_bytes())
         except OSError as error:
             raise InputError(str(error.strerror), file=folder, field="--batch-files") from None
-        for path, content in contents:
-            name = hashlib.sha256(content).hexdigest()
-            # Otherwise a reply that was not accepted would come back instead of being asked again.
-            if self.cache.is_read(name):
-                continue
-            replies, failures = parted(outcomes_in(content))
-            self.cache.receive(replies)
-            self.cache.note_batch(name, "")
-            if failures:
-                what, first = counted(len(failures), "request"), next(iter(failures.values()))
-                self.on_notice(Loss(f"{path}: {what} failed, the first with: {first}"))
+
+    def _read(self, path: Path, content: bytes) -> None:
+        outcomes, broken = outcomes_in(content)
+        replies, failures = parted(outcomes)
+        refused = {key: one for key, one in failures.items() if one.action == "refuse_request"}
+        self.refused |= refused
+        name = hashlib.sha256(content).hexdigest()
+        # Otherwise a reply that was not accepted would come back instead of being asked again.
+        if self.cache.is_read(name):
+            return
+        self.cache.receive(replies)
+        self.cache.note_batch(name, "")
+        self.on_notice(f"{path}: {counted(len(replies), 'reply', 'replies')} read")
+        if broken:
+            self.on_notice(
+                Loss(
+                    f"{path}: {counted(broken, 'line')} without a result, such as one that was cut "
+                    "off; what has no reply is asked again"
+                )
+            )
+        if failures:
+            what, first = counted(len(failures), "request"), next(iter(failures.values()))
+            self.on_notice(Loss(f"{path}: {what} failed, the first with: {first}"))
 
     async def send(self, lines: Mapping[str, bytes]) -> None:
         """Write requests, and end the run: raises `RequestsWritten`."""
@@ -232,7 +249,7 @@ class BatchFiles(CollectingClient):
         model = json.loads(next(iter(lines.values())))["body"]["model"]
         replies = self._folder / f"replies-{name}.jsonl"
         raise RequestsWritten(
-            f"{counted(len(lines), 'request')} in {file}; answer them, for example with "
+            f"{counted(len(lines), 'request')} written to {file}; answer them, for example with "
             f"`vllm run-batch -i {file} -o {replies} --model {model}`"
         )
 
@@ -252,24 +269,26 @@ class _Result(BaseModel):
 
 def outcomes_in(
     content: bytes, left_off: tuple[str, ...] = (), tier: str | None = None
-) -> dict[str, ChatReply | CallFailed]:
+) -> tuple[dict[str, ChatReply | CallFailed], int]:
     """Return the replies and failures in lines of results by `custom_id`, in any order.
 
-    A line that is no result, such as a torn last one, is passed over; a reply outweighs a failure,
-    and the first of several is taken.
+    A reply outweighs a failure, and the first of several is taken. Lines that are no result, such
+    as a torn last one, are only counted.
     """
     found: dict[str, ChatReply | CallFailed] = {}
+    broken = 0
     for line in content.split(b"\n"):
         try:
             result = _Result.model_validate(json.loads(line))
         except ValueError:
+            broken += bool(line.strip())
             continue
         if not isinstance(found.get(result.custom_id), ChatReply):
             try:
                 found[result.custom_id] = replace(_reply_in(result, left_off), tier=tier)
             except CallFailed as failure:
                 found[result.custom_id] = failure
-    return found
+    return found, broken
 
 
 def _reply_in(result: _Result, left_off: tuple[str, ...]) -> ChatReply:

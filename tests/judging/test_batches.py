@@ -75,6 +75,7 @@ async def test_a_batch_for_each_stage_gives_the_verdicts_of_a_live_run_at_half_t
     priced = ("--judge", "gpt-4.1", "--dry-run", "--json")
     half, whole = [(await judged(work, *priced, *more)).json for more in (["--batch"], [])]
     assert half["cost"] == pytest.approx(whole["cost"] / 2)
+    assert "(batch price)" in (await judged(work, *priced[:3], "--batch")).out
     before = server.calls
     ran = await judged(work, "--batch")
     assert (ran.code, verdicts(work)) == (0, expected), ran.err
@@ -326,6 +327,9 @@ async def test_ctrl_c_leaves_the_batch_running(tmp_path: Path, server: LoopbackS
     assert process.returncode == 130
     assert "1 batch not finished" in err.decode()
     assert "same command" in err.decode()
+    sent_already = f"{VIDEOS} requests in batches at {server.url}"
+    assert f"{sent_already}: --batch reads" in (await judged(work, "--dry-run", "-q")).err
+    assert f"{sent_already} already" in (await judged(work, "--dry-run", "--batch")).err
     assert (await judged(work, "--batch")).code == 0
     assert verdicts(work) == expected
     assert set(server.batch.sent.values()) == {1}
@@ -339,11 +343,15 @@ async def test_another_program_answers_files_of_requests(
     folder, answered = work.folder / "batch", 0
     command = ("--batch-files", "batch", "--judge", "judge-model")
     before = server.calls
+    planned = await judged(work, *command, "--dry-run")
+    assert f"Expected: {3 * VIDEOS} requests in files, in several rounds" in planned.out
     while (ran := await judged(work, *command)).code == 3:
         (new,) = [
             one for one in folder.glob("requests-*") if not (folder / f"of-{one.name}").exists()
         ]
-        assert f"vllm run-batch -i batch/{new.name}" in ran.err
+        assert f"vllm run-batch -i batch/{new.name}" in ran.out
+        assert answered != 1 or "1 line without a result" in ran.err
+        assert "none of" not in ran.out
         requests = [json.loads(line) for line in new.read_text("utf-8").splitlines()]
         assert {(one["method"], one["url"]) for one in requests} == {
             ("POST", "/v1/chat/completions")
@@ -353,6 +361,29 @@ async def test_another_program_answers_files_of_requests(
     assert (ran.code, verdicts(work)) == (0, expected), ran.err
     assert answered >= 3
     assert server.calls == before
+
+
+async def test_a_file_s_final_failure_is_not_written_again(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    server.responder = answer
+    work = workspace(tmp_path, server)
+    folder, too_long = work.folder / "batch", "maximum context length is 100 tokens"
+    for _ in range(4):
+        ran = await judged(work, "--batch-files", "batch", "--judge", "judge-model")
+        for file in folder.glob("requests-*"):
+            lines = []
+            for line in file.read_text("utf-8").splitlines():
+                one = json.loads(line)
+                is_bad = "unit003" in line
+                body = {"error": {"message": too_long}} if is_bad else answer(one["body"])
+                response = {"status_code": 400 if is_bad else 200, "body": body}
+                lines.append(json.dumps({"custom_id": one["custom_id"], "response": response}))
+            (folder / f"of-{file.name}").write_text("\n".join(lines), "utf-8")
+    assert ran.code == 3
+    assert f"V003 is unscored: split: 400: {too_long}" in ran.out
+    assert work.scores()["counts"]["scored"] == VIDEOS - 1
+    assert len(list(folder.glob("requests-*"))) == 3
 
 
 def results(requests: list[dict[str, Any]]) -> bytes:
