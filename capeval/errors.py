@@ -34,7 +34,8 @@ class CapevalError(Exception):
     """Base class; `exit_code` is the exit code of the command line.
 
     Where an error stops a run and `lets_calls_finish`, the calls under way are awaited, as they are
-    paid for already; otherwise they are cancelled.
+    paid for already; otherwise they are cancelled. Those that end a run early, with what is done so
+    far, have the `next_step` of its user.
     """
 
     exit_code = 1
@@ -113,17 +114,25 @@ class EndpointUnreachable(EndpointRefused):
 class EndpointDown(EndpointError):
     """The endpoint stopped answering; further calls would only waste time."""
 
+    next_step = "Run the same command again once the endpoint answers."
+
 
 class ModelDown(EndpointDown):
     """A model in this process fails on one call after another in the same way."""
 
+    next_step = "Run the same command again to finish; those that failed come last."
+
 
 class BatchCancelled(EndpointDown):
-    """Somebody cancelled a batch; the next run sends what it has not answered."""
+    """Somebody cancelled a batch of requests."""
+
+    next_step = "Run the same command again to send what it has not answered."
 
 
 class RequestsWritten(EndpointDown):
     """Requests are written into a file; the run goes on once another program has answered them."""
+
+    next_step = "Then run the same command again: it reads the replies."
 
 
 class RequestRefused(EndpointError):
@@ -145,6 +154,7 @@ class JudgeError(CapevalError):
 class BudgetReached(CapevalError):
     """The cost cap is reached; the rest stays unscored until the next run."""
 
+    next_step = "Raise --max-cost and run the same command again to finish the rest."
     exit_code = 3
     lets_calls_finish = True
 

@@ -39,9 +39,7 @@ def server_url(port: int) -> str:
 
 
 def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list[str]:
-    """Return the words of a model's serve command and what capeval adds to them.
-
-    Its keys are remembered as secrets.
+    """Return the words of a model's serve command and what capeval adds; its keys become secrets.
 
     Parameters
     ----------
@@ -101,11 +99,8 @@ async def serving(
         It ended before it answered, or did not answer in time.
     """
     # The server's log may show them.
-    remember_secrets(
-        value
-        for name, value in os.environ.items()
-        if name == "HF_TOKEN" or name.endswith("_API_KEY")
-    )
+    secret = [name for name in os.environ if name == "HF_TOKEN" or name.endswith("_API_KEY")]
+    remember_secrets(os.environ[name] for name in secret)
     port = _free_port(options.port)
     url = server_url(port)
     command = serve_command(entry, options.gpus, port)

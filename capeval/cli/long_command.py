@@ -14,14 +14,7 @@ import typer
 from capeval.api.long_work import Estimate, Left, LongWork
 from capeval.cli.output import Output
 from capeval.cli.progress import ProgressLine
-from capeval.errors import (
-    BatchCancelled,
-    BudgetReached,
-    CapevalError,
-    ModelDown,
-    RequestsWritten,
-    UsageError,
-)
+from capeval.errors import CapevalError, RequestsWritten, UsageError
 from capeval.reporting.numbers import money, thousands
 from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss, counted
@@ -147,12 +140,8 @@ def _cost(work: LongWork[Any], expected: Estimate) -> str:
     over = ""
     if cap is not None and cost > cap:
         over = f", more than --max-cost {money(cap)} allows: it would stop before the end"
-    return f"{_about(work, cost)}{over}"
-
-
-def _about(work: LongWork[Any], cost: float) -> str:
-    tier = work.meter.tier
-    return f"about {money(cost)}" + (f" ({tier} price)" if tier in {"batch", "flex"} else "")
+    tier = f" ({work.meter.tier} price)" if work.meter.tier in {"batch", "flex"} else ""
+    return f"about {money(cost)}{tier}{over}"
 
 
 def _add_price(model: str) -> str:
@@ -169,7 +158,7 @@ def _ask(output: Output, work: LongWork[Any], expected: Estimate) -> None:
         raise UsageError(f"--max-cost needs the price of {work.model}; {_add_price(work.model)}")
     if output.yes or cap is not None or not cost or cost <= _ASK_ABOVE:
         return
-    about = f"{_about(work, cost)} for {counted(expected.calls, 'call')}"
+    about = f"about {money(cost)} for {counted(expected.calls, 'call')}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
     if not typer.confirm(f"This is expected to cost {about}. Continue?", err=True):
@@ -193,22 +182,8 @@ def _show_left(output: Output, left: Sequence[Left]) -> None:
         output.error(f"capeval: {stopped}")
     missing = next((one for one in left if one.count), None)
     if missing:
-        output.line(_next_step(stopped, missing.labels.failed))
-
-
-def _next_step(stopped: CapevalError | None, failed: str) -> str:
-    """Return what to do about items without a result, by why the work stopped."""
-    if isinstance(stopped, BudgetReached):
-        return "Raise --max-cost and run the same command again to finish the rest."
-    if isinstance(stopped, RequestsWritten):
-        return "Then run the same command again: it reads the replies."
-    if isinstance(stopped, BatchCancelled):
-        return "Run the same command again to send what it has not answered."
-    if isinstance(stopped, ModelDown):
-        return "Run the same command again to finish; those that failed come last."
-    if stopped is not None:
-        return "Run the same command again once the endpoint answers."
-    return f"Run the same command again to retry those that are {failed}."
+        again = f"Run the same command again to retry those that are {missing.labels.failed}."
+        output.line(stopped.next_step if stopped else again)
 
 
 def _show_spent(output: Output, work: LongWork[Any]) -> None:

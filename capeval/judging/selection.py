@@ -293,23 +293,16 @@ async def _open_chat_judge(
         reasons = (*reasons, chat.reason) if chat.reason else reasons
         if len(urls := [public_url(url) for url in endpoint_urls(options.base_url)]) > 1:
             reasons = (*reasons, f"{counted(len(urls), 'server')}: {', '.join(urls)}")
-        _report_batches(options, chat, offline, on_notice)
+        cache = None if options.client or options.batch_files else chat.asker.cache
+        sent = requests_sent(cache, chat.address) if cache else 0
+        found = f"{counted(sent, 'request')} in batches at {chat.address}"
+        if sent and not options.batch:
+            on_notice(Loss(f"{found}: --batch reads their replies; live, they are paid for again"))
+        elif sent and offline:
+            on_notice(f"{found} already")
         yield OpenJudge(
             judge, chat.asker.meter, judge.concurrency, prompts, cached, reasons, chat.thinks
         )
-
-
-def _report_batches(
-    options: JudgeOptions, chat: ChatModel, offline: bool, on_notice: Callable[[str], None]
-) -> None:
-    """Report what an endpoint's batches answer, where this command does not fetch it."""
-    cache, fetches = chat.asker.cache, options.batch and not offline
-    if cache is None or fetches or options.batch_files or options.client:
-        return
-    if sent := requests_sent(cache, chat.address):
-        what = f"{counted(sent, 'request')} in batches at {chat.address}"
-        live = "--batch reads their replies, which are paid for; without it, they are asked again"
-        on_notice(f"{what} already" if options.batch else Loss(f"{what}: {live}"))
 
 
 def _effort(options: JudgeOptions, entry: JudgeModel | None) -> tuple[str | None, str]:

@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -64,13 +64,11 @@ class _Note(BaseModel):
     id: str | None = None
 
 
-def _notes_in(cache: ReplyCache) -> list[_Note]:
-    return [_Note.model_validate_json(note) for note in cache.batches()]
-
-
 def requests_sent(cache: ReplyCache, base_url: str) -> int:
-    """Return how many requests are in batches at an endpoint whose replies were not read yet."""
-    return sum(len(note.keys) for note in _notes_in(cache) if note.base_url == base_url)
+    """Return how many requests without a stored reply are in batches at an endpoint."""
+    notes = map(_Note.model_validate_json, cache.batches())
+    kept = (one for one in notes if one.base_url == base_url and time.time() < one.noted + MONTH)
+    return sum(cache.get(key) is None for note in kept for key in note.keys)
 
 
 @dataclass(eq=False)
@@ -84,7 +82,9 @@ class BatchClient(CollectingClient):
         """Read the notes about batches that are not finished."""
         super().__post_init__()
         self._sending = asyncio.Lock()
-        self._notes = {note.hash: note for note in _notes_in(self.cache)}
+        self._notes = {
+            note.hash: note for note in map(_Note.model_validate_json, self.cache.batches())
+        }
         self._followed: dict[str, asyncio.Task[None]] = {}
         self._seen: dict[str, Batch] = {}
         """How the batches that are followed stood at the last look."""
@@ -146,7 +146,7 @@ class BatchClient(CollectingClient):
             )
 
         batch = await self._persist(create)
-        note.id = batch.id
+        note.id, note.noted = batch.id, note.noted or batch.created_at
         self._keep(note)
         self._notes[note.hash] = note
         self.on_notice(f"Batch {batch.id}: {counted(len(lines), 'request')} sent")
@@ -157,13 +157,9 @@ class BatchClient(CollectingClient):
 
         It is looked for until it would be in the list, if it exists.
         """
-        since = time.time() - MONTH
 
         async def look(api: AsyncOpenAI) -> Batch | None:
-            # The newest comes first.
-            async for batch in api.batches.list(limit=100):
-                if batch.created_at < since:
-                    break
+            async for batch in _recent(api):
                 is_same = (batch.metadata or {}).get(HASH) == note.hash
                 if is_same and batch.status != "failed" and not self.cache.is_read(batch.id):
                     return batch
@@ -252,17 +248,15 @@ class BatchClient(CollectingClient):
 
     async def _results(self, batch: Batch) -> dict[str, ChatReply | CallFailed]:
         """Return the replies and failures of a batch by key; raises `CallFailed`."""
-        if _completed(batch) and not batch.output_file_id:
-            raise CallFailed(404, f"{batch.id} has no file of replies")
-        results: dict[str, ChatReply | CallFailed] = {}
-        files = ((batch.error_file_id, 0), (batch.output_file_id, _completed(batch)))
-        for file, count in files:
-            if file:
-                results |= await self._read(file, count)
-        return results
+        failures = await self._read(batch.error_file_id, 0)
+        return failures | await self._read(batch.output_file_id, _completed(batch))
 
-    async def _read(self, file: str, count: int) -> dict[str, ChatReply | CallFailed]:
+    async def _read(self, file: str | None, count: int) -> dict[str, ChatReply | CallFailed]:
         """Return the results in a file that should have `count` of them."""
+        if file is None:
+            if count:
+                raise CallFailed(404, "no file")
+            return {}
         looks = itertools.count()
 
         async def read() -> dict[str, ChatReply | CallFailed]:
@@ -294,8 +288,7 @@ class BatchClient(CollectingClient):
         """Wait until a batch of those in progress has ended; return whether there were any."""
 
         async def look(api: AsyncOpenAI) -> set[str]:
-            listed = api.batches.list(limit=100)
-            return {batch.id async for batch in listed if batch.status not in ENDED}
+            return {batch.id async for batch in _recent(api) if batch.status not in ENDED}
 
         first = now = await self._call(look)
         while first and first <= now:
@@ -356,6 +349,15 @@ class BatchClient(CollectingClient):
         if now >= when + (SILENCE_SECONDS if what == before else REPORT_SECONDS):
             self._reported = what, now
             self.on_notice(what + more)
+
+
+async def _recent(api: AsyncOpenAI) -> AsyncIterator[Batch]:
+    """Yield the batches of the last month, the newest first."""
+    since = time.time() - MONTH
+    async for batch in api.batches.list(limit=100):
+        if batch.created_at < since:
+            return
+        yield batch
 
 
 def _completed(batch: Batch) -> int:

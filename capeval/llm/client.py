@@ -174,17 +174,14 @@ class OpenAIChatClient:
         except CallFailed as failure:
             raise EndpointUnreachable(self.explained(failure, model)) from None
         except RequestRefused as error:
-            # It is never left off: with another effort, the judge would be another.
-            advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
-            about_effort = reasoning is not None and "reasoning" in str(error).lower()
-            if self._tier is not None and "service_tier" in str(error):
-                raise EndpointRefused(
-                    f"{self.base_url} does not offer the tier {self._tier}: {error}; omit "
-                    "--service-tier, or choose another model"
-                ) from None
-            raise EndpointRefused(
-                f"{self.base_url} refuses any request: {error}{advice if about_effort else ''}"
-            ) from None
+            what, advice = "refuses any request", ""
+            if "service_tier" in str(error):
+                what = f"does not offer the tier {self._tier}"
+                advice = "; omit --service-tier, or choose another model"
+            elif reasoning is not None and "reasoning" in str(error).lower():
+                # It is never left off: with another effort, the judge would be another.
+                advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
+            raise EndpointRefused(f"{self.base_url} {what}: {error}{advice}") from None
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
@@ -384,10 +381,7 @@ class OpenAIChatClient:
                 "does the base URL end in /v1?"
             )
         if failure.unavailable:
-            return (
-                f"{url} has no free machine for this tier ({failure}); try again later, or omit "
-                "--service-tier"
-            )
+            return f"{url} has no free machine ({failure}); try later, or omit --service-tier"
         if failure.action == "wait":
             return f"{url} does not answer ({failure})"
         return f"{url} refused the account or the key ({failure})"

@@ -218,22 +218,18 @@ class BatchFiles(CollectingClient):
     def _read(self, path: Path, content: bytes) -> None:
         outcomes, broken = outcomes_in(content)
         replies, failures = parted(outcomes)
-        refused = {key: one for key, one in failures.items() if one.action == "refuse_request"}
-        self.refused |= refused
+        self.refused |= {
+            key: one for key, one in failures.items() if one.action == "refuse_request"
+        }
         name = hashlib.sha256(content).hexdigest()
         # Otherwise a reply that was not accepted would come back instead of being asked again.
         if self.cache.is_read(name):
             return
         self.cache.receive(replies)
         self.cache.note_batch(name, "")
-        self.on_notice(f"{path}: {counted(len(replies), 'reply', 'replies')} read")
-        if broken:
-            self.on_notice(
-                Loss(
-                    f"{path}: {counted(broken, 'line')} without a result, such as one that was cut "
-                    "off; what has no reply is asked again"
-                )
-            )
+        torn = f"; {counted(broken, 'line')} cut off or not a result, asked again" if broken else ""
+        read = f"{path}: {counted(len(replies), 'reply', 'replies')} read{torn}"
+        self.on_notice(Loss(read) if broken else read)
         if failures:
             what, first = counted(len(failures), "request"), next(iter(failures.values()))
             self.on_notice(Loss(f"{path}: {what} failed, the first with: {first}"))
