@@ -7,6 +7,7 @@ import json
 import random
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -192,20 +193,27 @@ async def test_a_queue_that_others_fill_is_waited_for(
     tmp_path: Path, server: LoopbackServer
 ) -> None:
     server.responder = answer
-    server.batch.queue, server.batch.seconds = VIDEOS, 0.5
-    first, second = (workspace(tmp_path / name, server) for name in ("first", "second"))
-    # The same requests would be the same batch.
-    captions = second.folder / "captions.jsonl"
-    captions.write_text(captions.read_text("utf-8").replace("unit", "UNIT"), "utf-8")
-    created = asyncio.Event()
-    server.batch.reached = lambda what: created.set() if what == "created" else None
-    process = await start(first)
-    await created.wait()
-    ran = await judged(second, "--batch")
-    await process.communicate()
-    assert (ran.code, process.returncode) == (0, 0), ran.err
+    server.batch.queue, server.batch.seconds = VIDEOS, 1000.0
+
+    def end(listed: web.Response) -> web.Response:
+        server.batch.seconds = 0.0
+        return listed
+
+    server.batch.spoiled["list"] = [lambda listed: listed] * 3 + [end]
+    server.batch.batches["other"] = {
+        "id": "other",
+        "object": "batch",
+        "created_at": int(time.time()),
+        "metadata": None,
+        "lines": ["a request"],
+        "fault": None,
+        "begun": time.monotonic(),
+        "files": ([], []),
+    }
+    ran = await judged(workspace(tmp_path, server), "--batch")
+    assert ran.code == 0, ran.err
     assert "waiting until one of 1 batch in progress has ended" in ran.err
-    assert {len(one["lines"]) for one in server.batch.batches.values()} == {VIDEOS}
+    assert [len(one["lines"]) for one in server.batch.batches.values()] == [1, *4 * [VIDEOS]]
 
 
 async def test_the_key_that_is_refused_later_is_named_as_elsewhere(
