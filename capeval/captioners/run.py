@@ -19,7 +19,7 @@ from capeval.files.jsonl import as_stored
 from capeval.runs.engine import Finished, Labels, Stored, select
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
-from capeval.schema import Annotation
+from capeval.schema import Video
 from capeval.text import shown
 
 Line = Mapping[str, Any]
@@ -29,7 +29,7 @@ Line = Mapping[str, Any]
 class Wanted:
     """The annotations, videos and prompts of the captions to generate."""
 
-    annotations: tuple[Annotation, ...]
+    annotations: tuple[Video, ...]
     annotations_path: str
     videos: Path
     prompts: CaptionPrompts
@@ -37,7 +37,7 @@ class Wanted:
     limit: int | None = None
     shard: Shard | None = None
 
-    def chosen(self) -> tuple[Annotation, ...]:
+    def chosen(self) -> tuple[Video, ...]:
         """Return the annotated videos that `--only`, `--shard` and `--limit` leave."""
         chosen = select(
             tuple(enumerate(self.annotations)),

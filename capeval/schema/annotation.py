@@ -60,24 +60,31 @@ class VisualElement:
 
 
 class Event(_Model):
-    """One event: its sentence(s) and its visual elements."""
+    """One event: its sentence(s) and its visual elements; `start` is in seconds, where known."""
 
     event: Sentence
+    start: float | None = Field(None, ge=0, allow_inf_nan=False)
     visual_elements: tuple[VisualElement, ...] = Field(min_length=1)
 
 
-class Annotation(_Model):
-    """One annotated video.
-
-    `visual_characteristic` and `domain` may be absent in a user's own data; `question` is the
-    prompt for the captioner, if the data have one.
-    """
+class Video(_Model):
+    """A video to caption; `question` is the prompt for the captioner, if the data have one."""
 
     index: Sentence
     video: str | None = None
     question: str | None = None
+
+
+class Annotation(Video):
+    """One annotated video.
+
+    `visual_characteristic` and `domain` may be absent in a user's own data. `drafted_by` are the
+    models whose drafts the annotation was made from, or which chose the video.
+    """
+
     visual_characteristic: Annotated[tuple[Characteristic, ...], BeforeValidator(_as_list)] = ()
     domain: str | None = None
+    drafted_by: tuple[str, ...] = ()
     events: tuple[Event, ...] = Field(min_length=1)
 
     @property
