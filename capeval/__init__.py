@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from capeval.api.plotting import plot as plot
     from capeval.api.probing import probe as probe
     from capeval.api.probing import probe_async as probe_async
+    from capeval.api.question_filtering import construct_filter as construct_filter
+    from capeval.api.question_filtering import construct_filter_async as construct_filter_async
     from capeval.api.rating_files import rate_merge as rate_merge
     from capeval.api.rating_files import rate_sheet as rate_sheet
     from capeval.api.reports import report as report
@@ -70,6 +72,7 @@ _HOMES = {
     "capeval.api.measuring": "measure measure_async",
     "capeval.api.plotting": "plot",
     "capeval.api.probing": "probe probe_async",
+    "capeval.api.question_filtering": "construct_filter construct_filter_async",
     "capeval.api.rating_files": "rate_merge rate_sheet",
     "capeval.api.reports": "report",
     "capeval.api.resources": "cache_info clear_cache models sample_frames",

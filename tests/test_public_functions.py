@@ -24,6 +24,7 @@ FUNCTIONS = [
     "check_scores",
     "clear_cache",
     "compare",
+    "construct_filter",
     "correlate",
     "generate",
     "inspect",
@@ -43,7 +44,7 @@ FUNCTIONS = [
     "sample_frames",
     "score",
 ]
-AWAITABLE = ("generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe")
+AWAITABLE = ("construct_filter", "generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe")
 
 
 def test_face_is_this() -> None:

@@ -129,7 +129,9 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
         blind=options.blind,
         seed=options.seed,
     )
-    videos = None if options.blind else _videos(options, path)
+    videos = None
+    if not options.blind:
+        videos = Path(options.videos) if options.videos else default_question_videos(path)
     if videos is not None:
         VideoFolder(videos)
     return Asking(
@@ -147,9 +149,8 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
     )
 
 
-def _videos(options: AnswerOptions, path: str) -> Path:
-    if options.videos is not None:
-        return Path(options.videos)
+def default_question_videos(path: str) -> Path:
+    """Return the folder of the videos of questions where none is named; downloads TUNA's."""
     _, file = split_format(path, LAYOUTS)
     file = question_file(file)
     if is_benchmark(file.parent.parent):

@@ -154,6 +154,8 @@ class QuestionFilterOptions(CaptionerOptions):
     questions : A file of questions.
     videos : Their folder. By default videos/ next to the questions, else their folder.
     out : The questions that are kept. By default QUESTIONS.kept.jsonl.
+    limit : Only the first N questions.
+    batch_size : Questions at a time on a GPU.
     seed : Of the orders of the options.
     """
 
