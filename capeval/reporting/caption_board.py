@@ -25,6 +25,7 @@ from capeval.reporting.leaderboards import (
     read_published,
     read_runs,
     remarks_of,
+    remarks_on,
     standing,
 )
 from capeval.reporting.numbers import interval, percent, share
@@ -66,6 +67,7 @@ class _Judged:
     data: str
     address: str
     notice: str | None
+    warnings: Sequence[str]
 
 
 def caption_board(
@@ -157,6 +159,7 @@ def _judged(
         data=data,
         address=settings["base_url"] or "the judge's own endpoint",
         notice=snapshots_notice(row.name, settings["models"]),
+        warnings=run.warnings,
     )
 
 
@@ -225,6 +228,7 @@ def _caption_section(members: Sequence[_Judged]) -> Section:
             for key in ("judge", "prompts", "reasoning", "repeats", "data")
             if key in shared
         ),
+        remarks=remarks_on(rows, {one.row.path: one.warnings for one in members}),
         notes=[f"judged at several endpoints: {', '.join(addresses)}"] if addresses[1:] else [],
         warnings=[*([BASELINE_NOTE] if baseline else []), *not_ranked("videos", parts)],
         signatures=["|".join(f"{key}:{value}" for key, value in members[0].signature.items())],

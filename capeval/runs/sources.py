@@ -29,6 +29,7 @@ from capeval.files.tuna_benchmark import (
     videos_of,
 )
 from capeval.runs.folder import RunFolder
+from capeval.runs.tested_model import annotation_warnings
 from capeval.schema import Annotation, Caption, Video
 from capeval.text import counted, listed
 
@@ -62,6 +63,14 @@ class Source:
             and bundled is not None
             and captions_hash(load_captions(bundled)) == self.captions_hash
         )
+
+    @property
+    def warnings(self) -> list[str]:
+        """That the model that wrote the captions drafted the annotations, if so."""
+        made = self.run.read_manifest().get("generation", {}) if self.run else {}
+        models = {caption.model for caption in self.captions}
+        found = annotation_warnings(self.annotations, {self.name, made.get("model"), *models})
+        return [f"{self.name}: {line}" for line in found]
 
     @cached_property
     def captions_hash(self) -> str:
