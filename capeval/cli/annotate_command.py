@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -21,7 +22,7 @@ _MOST_LINES = 10  # Open videos or comments that fit on a screen; --full lists a
 
 
 @app.command()
-@declared_by(AgreeOptions, "as_json", "form")
+@declared_by(AgreeOptions, "as_json", "form_or_csv")
 def agree(declared: dict[str, Any], output: Output) -> None:
     """Compare annotators: F1 of events and elements, alpha of types and weights.
 
@@ -33,11 +34,10 @@ def agree(declared: dict[str, Any], output: Output) -> None:
     from capeval.reporting.terminal import print_pages
 
     found = annotate_agree(**declared)
-    if output.as_json:
-        output.json(found)
-        return
     page, headline = agreement_page(found), agreement_headline(found)
-    if output.table_form != "table":
+    if output.as_json:
+        output.json(rendered([page], "json"))
+    elif output.table_form != "table":
         output.text(rendered([page], output.table_form))
     else:
         print_pages([page], output.console, headline=headline)
@@ -52,16 +52,15 @@ def merge(declared: dict[str, Any], output: Output) -> None:
     """
     from capeval.api.annotation_files import annotate_merge
 
-    merged = annotate_merge(**declared)
-    found, file = merged.merging, merged.file
+    found = annotate_merge(**declared)
     done, left = len(found.annotations), len(found.open)
     comments = counted(len(found.comments), "comment")
     output.line(f"{done:,} of {counted(done + left, 'video')} merged, {left:,} open; {comments}")
-    lists = ([f"open: {index}: {why}" for index, why in found.open.items()], found.comments)
-    for lines in lists:
+    for lines in ([f"open: {index}: {why}" for index, why in found.open.items()], found.comments):
         most = len(lines) if output.full else _MOST_LINES
         for line in lines[:most]:
             output.line(f"  {line}")
         if len(lines) > most:
             output.line(f"  {len(lines) - most:,} more: --full")
-    output.line(f"{file}  Check it: capeval check {shlex.quote(str(file))}")
+    file = shlex.quote(str(Path(declared["folder"]) / "annotations.json"))
+    output.line(f"{file}  Check it: capeval check {file}")

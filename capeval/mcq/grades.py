@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
 from capeval.mcq.find_run import GRADES
-from capeval.runs.tested_model import question_warnings
+from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Tag
 from capeval.text import counted, cut
 
@@ -172,7 +172,8 @@ class GradedRun(Grades):
     @property
     def warnings(self) -> list[str]:
         """That the model drafted or filtered the questions, if so."""
-        return question_warnings((one.tags for one in self.items), (self.name, self.model))
+        tags = (one.tags for one in self.items)
+        return tested_model_warnings(self.name, "questions", tags, [self.model])
 
     @property
     def read_by(self) -> str:

@@ -25,7 +25,6 @@ from capeval.reporting.leaderboards import (
     read_published,
     read_runs,
     remarks_of,
-    remarks_on,
     standing,
 )
 from capeval.reporting.numbers import interval, percent, share
@@ -228,9 +227,12 @@ def _caption_section(members: Sequence[_Judged]) -> Section:
             for key in ("judge", "prompts", "reasoning", "repeats", "data")
             if key in shared
         ),
-        remarks=remarks_on(rows, {one.row.path: one.warnings for one in members}),
         notes=[f"judged at several endpoints: {', '.join(addresses)}"] if addresses[1:] else [],
-        warnings=[*([BASELINE_NOTE] if baseline else []), *not_ranked("videos", parts)],
+        warnings=[
+            *([BASELINE_NOTE] if baseline else []),
+            *not_ranked("videos", parts),
+            *(line for one in members for line in one.warnings),
+        ],
         signatures=["|".join(f"{key}:{value}" for key, value in members[0].signature.items())],
     )
     best = rows[0]

@@ -25,7 +25,7 @@ from capeval.reporting.numbers import thousands, whole_percent
 from capeval.reporting.score_tables import VIEWS, ScoreRow, View, highest_of
 from capeval.reporting.table import Page, Table, with_more
 from capeval.reporting.terminal import natural_widths, one_screen, print_pages
-from capeval.text import counted, one_line
+from capeval.text import counted
 
 LEAST_SCORED = 0.99
 """A run with fewer of its videos or questions scored has no rank: the others may be harder."""
@@ -264,17 +264,6 @@ def standing(rows: Sequence[Entry]) -> str:
     """Return how the first of some rows stands among those with a rank, to follow its value."""
     ranks = [row.rank for row in rows if row.rank is not None]
     return highest_of(len(ranks), ranks.count(ranks[0]) - 1) if len(ranks) > 1 else ""
-
-
-def remarks_on(
-    rows: Sequence[Entry], warnings: Mapping[Path | None, Sequence[str]]
-) -> dict[int, str]:
-    """Return what is to be known of rows, by their numbers from 0, given it by their paths."""
-    return {
-        at: f"{one_line(row.name)}: {'; '.join(found)}"
-        for at, row in enumerate(rows)
-        if (found := warnings.get(row.path))
-    }
 
 
 def remarks_of(rows: Sequence[Entry], published: Mapping[str, Any]) -> dict[int, str]:

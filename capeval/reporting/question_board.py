@@ -28,7 +28,6 @@ from capeval.reporting.leaderboards import (
     read_published,
     read_runs,
     remarks_of,
-    remarks_on,
     standing,
 )
 from capeval.reporting.mcq_names import benchmark_name, way_name
@@ -135,9 +134,11 @@ def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
         [],
         title=one_line(title),
         about=one_line(f"replies read by {runs[0].read_by}"),
-        remarks=remarks_on(rows, {run.path: run.warnings for run in runs}),
         notes=[missing] if by and not groups else [],
-        warnings=not_ranked("questions", unranked),
+        warnings=[
+            *not_ranked("questions", unranked),
+            *(line for run in runs for line in run.warnings),
+        ],
     )
     highest = standing(rows)
     best = rows[0].overall

@@ -29,7 +29,7 @@ from capeval.files.tuna_benchmark import (
     videos_of,
 )
 from capeval.runs.folder import RunFolder
-from capeval.runs.tested_model import annotation_warnings
+from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema import Annotation, Caption, Video
 from capeval.text import counted, listed
 
@@ -68,9 +68,9 @@ class Source:
     def warnings(self) -> list[str]:
         """That the model that wrote the captions drafted the annotations, if so."""
         made = self.run.read_manifest().get("generation", {}) if self.run else {}
-        models = {caption.model for caption in self.captions}
-        found = annotation_warnings(self.annotations, {self.name, made.get("model"), *models})
-        return [f"{self.name}: {line}" for line in found]
+        drafted = ({"drafted_by": one.drafted_by} for one in self.annotations)
+        models = (made.get("model"), *(one.model for one in self.captions))
+        return tested_model_warnings(self.name, "annotations", drafted, models)
 
     @cached_property
     def captions_hash(self) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from capeval.schema import Annotation
-
 
 def base_name(model: str) -> str:
     """Return the name of a model without its hub and owner.
@@ -17,36 +15,28 @@ def base_name(model: str) -> str:
     return model.removeprefix("hf:").rstrip("/").rpartition("/")[2] or model
 
 
-def annotation_warnings(
-    annotations: Iterable[Annotation], tested: Iterable[str | None]
+def tested_model_warnings(
+    run: str, what: str, made: Iterable[Mapping[str, Any]], models: Iterable[str | None]
 ) -> list[str]:
-    """Return a warning if a tested model drafted annotations.
+    """Return warnings that a run's model drafted or filtered annotations or questions.
 
     Parameters
     ----------
-    tested : names of the model, and of its run
+    made : the `drafted_by` and `filtered_by` of each, as far as known
+    models : what the run's model is called, besides the run's own name
     """
-    made = (model for one in annotations for model in one.drafted_by)
-    return _warnings("annotations", "drafted", made, tested)
-
-
-def question_warnings(tags: Iterable[Mapping[str, Any]], tested: Iterable[str | None]) -> list[str]:
-    """Return a warning each if a tested model drafted or filtered questions, as their tags say."""
-    tags, tested = list(tags), list(tested)
-    return [
-        line
+    names = {_key(name) for name in (run, *models) if name}
+    found = {
+        (how, model)
+        for one in made
         for how in ("drafted", "filtered")
-        for line in _warnings(
-            "questions", how, (m for of in tags for m in of.get(f"{how}_by") or ()), tested
-        )
-    ]
-
-
-def _warnings(what: str, how: str, made: Iterable[str], tested: Iterable[str | None]) -> list[str]:
-    names = {_key(one) for one in tested if one}
+        for model in one.get(f"{how}_by") or ()
+        if _key(model) in names
+    }
     return [
-        f"the {what} were {how} with {model}, which is tested here: its scores may be too high"
-        for model in sorted({one for one in made if _key(one) in names})
+        f"{run}: the {what} were {how} with {model}, which is tested here: its scores may be too "
+        "high"
+        for how, model in sorted(found)
     ]
 
 

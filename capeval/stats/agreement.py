@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.jackknife import Inference, jackknife
-from capeval.stats.values import Floats, Ints, Missing, Value
+from capeval.stats.values import Floats, Interval, Ints, Missing, Value
 
 Coefficient = Literal["accuracy", "kappa", "ac1"]
 COEFFICIENTS: tuple[Coefficient, ...] = ("accuracy", "kappa", "ac1")
@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
     """A value with its interval."""
 
     value: Value
-    interval: Inference | Missing
+    interval: Inference | Interval | Missing
 
 
 def confusion_by_video(
