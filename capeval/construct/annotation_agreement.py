@@ -96,9 +96,7 @@ def _agreement(
     return AnnotatorAgreement(
         annotators=annotators,
         videos=len(indexes),
-        drafted=len(
-            {one.index for one, other, _ in compared if one.drafted_by or other.drafted_by}
-        ),
+        drafted=len({one.index for one, _, _ in compared if one.drafted_by}),
         unfinished=unfinished,
         events=events,
         elements=elements,
