@@ -14,6 +14,8 @@ from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
+    from capeval.api.annotation_files import annotate_agree as annotate_agree
+    from capeval.api.annotation_files import annotate_merge as annotate_merge
     from capeval.api.checking import check as check
     from capeval.api.comparing import compare as compare
     from capeval.api.correlating import correlate as correlate
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from capeval.trust.probing import Probing as Probing
 
 _HOMES = {
+    "capeval.api.annotation_files": "annotate_agree annotate_merge",
     "capeval.api.checking": "check",
     "capeval.api.comparing": "compare",
     "capeval.api.correlating": "correlate",

@@ -19,6 +19,8 @@ MODULES = sorted(
 
 
 FUNCTIONS = [
+    "annotate_agree",
+    "annotate_merge",
     "cache_info",
     "check",
     "check_scores",

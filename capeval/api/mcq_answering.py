@@ -29,6 +29,7 @@ from capeval.reporting.mcq_names import benchmark_name
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.runs.sources import run_name
+from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Question, Response
 from capeval.text import counted, listed
 from capeval.video import FrameReader, open_reader
@@ -84,8 +85,11 @@ async def open_answering(
             raise UsageError(
                 f"--likelihood is for models in this process; {captioner.name} returns none"
             )
+        run, tags = run_of(captioner.name), (one.tags for one in asking.chosen)
+        for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
+            on_notice(line)
         work = AnswerWork(
-            run_of(captioner.name),
+            run,
             captioner,
             NoReader(),
             lambda: opened.meter.spent,

@@ -19,6 +19,7 @@ from capeval.files.jsonl import as_stored
 from capeval.runs.engine import Finished, Labels, Stored, select
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
+from capeval.runs.tested_model import base_name
 from capeval.schema import Video
 from capeval.text import shown
 
@@ -81,7 +82,7 @@ def default_run(model: str) -> str:
     >>> default_run("Qwen/Qwen3-VL-8B-Instruct")
     'Qwen3-VL-8B-Instruct'
     """
-    return safe_name(model.removeprefix("hf:").rstrip("/").rpartition("/")[2] or model)
+    return safe_name(base_name(model))
 
 
 @dataclass

@@ -2,9 +2,65 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+from typing import Any
+
 import typer
+
+from capeval.cli.options import declared_by
+from capeval.cli.output import Output
+from capeval.construct.options import AgreeOptions, MergeAnnotationsOptions
+from capeval.text import counted
 
 app = typer.Typer(
     help="Annotate videos: filter, draft, review, compare annotators, merge.",
     no_args_is_help=True,
 )
+
+_MOST_LINES = 10  # Open videos or comments that fit on a screen; --full lists all.
+
+
+@app.command()
+@declared_by(AgreeOptions, "as_json", "form_or_csv")
+def agree(declared: dict[str, Any], output: Output) -> None:
+    """Compare annotators: F1 of events and elements, alpha of types and weights.
+
+    Events are aligned in their order, and elements one to one, by the words that they share.
+    """
+    from capeval.api.annotation_files import annotate_agree
+    from capeval.reporting.annotation_tables import agreement_headline, agreement_page
+    from capeval.reporting.formats import rendered
+    from capeval.reporting.terminal import print_pages
+
+    found = annotate_agree(**declared)
+    page, headline = agreement_page(found), agreement_headline(found)
+    if output.as_json:
+        output.json(rendered([page], "json"))
+    elif output.table_form != "table":
+        output.text(rendered([page], output.table_form))
+    else:
+        print_pages([page], output.console, headline=headline)
+
+
+@app.command()
+@declared_by(MergeAnnotationsOptions, "full")
+def merge(declared: dict[str, Any], output: Output) -> None:
+    """Merge what annotators confirmed into annotations.json.
+
+    Videos that are unfinished, or on which annotators differ, are left out and listed.
+    """
+    from capeval.api.annotation_files import annotate_merge
+
+    found = annotate_merge(**declared)
+    done, left = len(found.annotations), len(found.open)
+    comments = counted(len(found.comments), "comment")
+    output.line(f"{done:,} of {counted(done + left, 'video')} merged, {left:,} open; {comments}")
+    for lines in ([f"open: {index}: {why}" for index, why in found.open.items()], found.comments):
+        most = len(lines) if output.full else _MOST_LINES
+        for line in lines[:most]:
+            output.line(f"  {line}")
+        if len(lines) > most:
+            output.line(f"  {len(lines) - most:,} more: --full")
+    file = shlex.quote(str(Path(declared["folder"]) / "annotations.json"))
+    output.line(f"{file}  Check it: capeval check {file}")

@@ -29,6 +29,7 @@ from capeval.files.tuna_benchmark import (
     videos_of,
 )
 from capeval.runs.folder import RunFolder
+from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema import Annotation, Caption, Video
 from capeval.text import counted, listed
 
@@ -62,6 +63,14 @@ class Source:
             and bundled is not None
             and captions_hash(load_captions(bundled)) == self.captions_hash
         )
+
+    @property
+    def warnings(self) -> list[str]:
+        """That the model that wrote the captions drafted the annotations, if so."""
+        made = self.run.read_manifest().get("generation", {}) if self.run else {}
+        drafted = ({"drafted_by": one.drafted_by} for one in self.annotations)
+        models = (made.get("model"), *(one.model for one in self.captions))
+        return tested_model_warnings(self.name, "annotations", drafted, models)
 
     @cached_property
     def captions_hash(self) -> str:
