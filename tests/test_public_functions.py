@@ -19,11 +19,14 @@ MODULES = sorted(
 
 
 FUNCTIONS = [
+    "annotate_draft",
     "cache_info",
     "check",
     "check_scores",
     "clear_cache",
     "compare",
+    "construct_check",
+    "construct_draft",
     "correlate",
     "generate",
     "inspect",
@@ -43,7 +46,10 @@ FUNCTIONS = [
     "sample_frames",
     "score",
 ]
-AWAITABLE = ("generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe")
+AWAITABLE = (
+    *("annotate_draft", "construct_check", "construct_draft", "generate", "judge", "mcq_answer"),
+    *("mcq_grade", "measure", "probe"),
+)
 
 
 def test_face_is_this() -> None:

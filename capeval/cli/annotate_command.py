@@ -2,9 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
 import typer
+
+from capeval.cli.options import LONG, declared_by
+from capeval.cli.output import Output
+from capeval.construct.options import DraftOptions
+
+if TYPE_CHECKING:
+    from capeval.api.construct_session import Constructed
+    from capeval.api.long_work import LongWork
+    from capeval.construct.drafts import Draft
 
 app = typer.Typer(
     help="Annotate videos: filter, draft, review, compare annotators, merge.",
     no_args_is_help=True,
 )
+
+
+@app.command()
+@declared_by(DraftOptions, *LONG)
+def draft(declared: dict[str, Any], output: Output) -> None:
+    """Draft annotations from captions, for annotators to correct: drafts.jsonl.
+
+    A chat model divides each caption into events and states their visual elements. Run the same
+    command again to resume.
+    """
+    from capeval.api.construct_chat import open_annotate_draft
+    from capeval.cli.long_command import run_long
+    from capeval.reporting.construct_tables import drafts_line
+
+    options = DraftOptions(**declared)
+
+    def show(
+        work: LongWork[Constructed[Mapping[str, Draft]]],
+        results: list[Constructed[Mapping[str, Draft]]],
+    ) -> None:
+        del work
+        for made in results:
+            drafts = list(made.value.values())
+            values = [one.model_dump(mode="json", exclude_defaults=True) for one in drafts]
+            output.show(values, partial(output.line, drafts_line(drafts)))
+
+    run_long(
+        output,
+        open_annotate_draft(options, offline=output.dry_run, on_notice=output.notice),
+        show,
+    )

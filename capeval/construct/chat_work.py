@@ -39,11 +39,20 @@ class ChatWork:
     """One question about each item; a `ResumableTask`.
 
     A line has the index, the fields of the item's `read`, a hash of the question and its model
-    (`inputs`), and what the replies took (`call`); or else the `reason` of the failure.
+    (`inputs`), and what the replies took (`call`); or else the `reason` of the failure. Only the
+    first `limit` items are asked about; the lines of others are kept.
     """
 
-    def __init__(self, file: Path, items: Sequence[Item], chat: Chat, labels: Labels) -> None:
+    def __init__(
+        self,
+        file: Path,
+        items: Sequence[Item],
+        chat: Chat,
+        labels: Labels,
+        limit: int | None = None,
+    ) -> None:
         self.file, self.items, self.chat, self.labels = file, items, chat, labels
+        self.wanted = items[:limit]
         self._inputs = {
             one.index: short_hash([one.question.prompt, chat.identity]) for one in items
         }
@@ -60,7 +69,7 @@ class ChatWork:
             if line.get("index") in self._inputs
             and line.get("inputs") == self._inputs[line["index"]]
         }
-        return Plan(self.file.stem, kept, left_of(self.items, kept, lambda one: one.index))
+        return Plan(self.file.stem, kept, left_of(self.wanted, kept, lambda one: one.index))
 
     def expected(self, items: Sequence[Item]) -> Usage:
         """Return about how many calls and tokens items take."""

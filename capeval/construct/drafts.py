@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,10 +18,21 @@ from capeval.text import shown
 DRAFTS = "drafts.jsonl"
 """The drafts of a folder of videos, one a line."""
 
-DOMAINS = (
-    *("Film", "Daily Life", "Cooking", "Sports Activity", "Driving", "Animals & Pets"),
-    *("Natural Landscape", "Cityscape", "Urban Activity", "Foods", "Plants", "Autos & Vehicles"),
-)
+Domain = Literal[
+    "Film",
+    "Daily Life",
+    "Cooking",
+    "Sports Activity",
+    "Driving",
+    "Animals & Pets",
+    "Natural Landscape",
+    "Cityscape",
+    "Urban Activity",
+    "Foods",
+    "Plants",
+    "Autos & Vehicles",
+]
+DOMAINS: tuple[Domain, ...] = get_args(Domain)
 """The domains of TUNA-1K (appendix A.1)."""
 
 

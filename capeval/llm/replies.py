@@ -21,7 +21,7 @@ from io import StringIO
 from itertools import pairwise
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Strict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, TypeAdapter, ValidationError
 
 from capeval.errors import ReplyError
 from capeval.llm.thinking import after_thinking
@@ -153,6 +153,16 @@ class ReplyForm(BaseModel):
 
 Number = Annotated[int, Strict()]
 """A number of a reply; neither digits in quotes nor `true`."""
+
+
+def _with_words(text: str) -> str:
+    if not any(map(str.isalnum, text)):
+        raise ValueError("must be a text with words")
+    return storable(text.strip())
+
+
+Words = Annotated[str, AfterValidator(_with_words)]
+"""A text of a reply that is not blank."""
 
 
 def in_form(form: type[T], value: Any) -> T:
