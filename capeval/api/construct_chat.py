@@ -27,7 +27,7 @@ from capeval.text import Loss, counted, listed
 
 
 @takes(DraftOptions)
-async def annotate_draft_async(o: DraftOptions) -> Mapping[str, Draft]:
+async def annotate_draft_async(o: DraftOptions) -> dict[str, Draft]:
     """Draft annotations of a folder's videos from captions: drafts.jsonl, returned by index.
 
     Raises
@@ -50,7 +50,7 @@ async def open_annotate_draft(
     *,
     offline: bool = False,
     on_notice: Callable[[str], None] = lambda _: None,
-) -> AsyncIterator[ConstructSession[Mapping[str, Draft]]]:
+) -> AsyncIterator[ConstructSession[dict[str, Draft]]]:
     """Read the videos and captions, and open the chat model."""
     folder = Path(o.folder)
     videos = drafting.videos_in(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +37,8 @@ def draft(declared: dict[str, Any], output: Output) -> None:
     options = DraftOptions(**declared)
 
     def show(
-        work: LongWork[Constructed[Mapping[str, Draft]]],
-        results: list[Constructed[Mapping[str, Draft]]],
+        work: LongWork[Constructed[dict[str, Draft]]],
+        results: list[Constructed[dict[str, Draft]]],
     ) -> None:
         del work
         for made in results:

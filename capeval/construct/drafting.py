@@ -12,7 +12,7 @@ from capeval.construct.chat_work import Item
 from capeval.construct.drafts import Domain, Draft, DraftElement, DraftEvent
 from capeval.errors import InputError, ReplyError
 from capeval.files.annotations import VIDEO_LIST, load_video_list
-from capeval.files.caption_layouts import read_captions
+from capeval.files.caption_layouts import CaptionsFile, read_captions
 from capeval.files.label_matching import normalised
 from capeval.files.packaged import prompt_of
 from capeval.files.videos import SUFFIXES
@@ -72,14 +72,13 @@ def captions_by_model(
     """
     found = find_captions(named, runs)
     if isinstance(found, RunFolder):
-        captions, notices = found.read_captions(), ()
+        name, place, read = found.name, found.path, CaptionsFile(found.read_captions())
     else:
-        captions, notices = (read := read_captions(found, videos)).captions, read.notices
-    name = found.name if isinstance(found, RunFolder) else found.stem
-    named_by = {c.index: c.model_copy(update={"model": c.model or name}) for c in captions}
-    if not any(one.index in named_by for one in videos):
-        raise InputError("has no caption of these videos", file=found)
-    return named_by, notices
+        name, place, read = found.stem, found, read_captions(found, videos)
+    captions = {c.index: c.model_copy(update={"model": c.model or name}) for c in read.captions}
+    if not any(one.index in captions for one in videos):
+        raise InputError("has no caption of these videos", file=place)
+    return captions, read.notices
 
 
 def draft_items(videos: Sequence[Video], captions: Mapping[str, Caption], model: str) -> list[Item]:

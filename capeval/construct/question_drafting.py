@@ -208,10 +208,10 @@ def lettered(
 ) -> tuple[Question, ...]:
     """Return the drafted questions of all videos in order, with the options in their places.
 
-    Each four questions in a row have their right options in the four places once, in an order that
-    is drawn, as is that of the wrong options. So each letter is right in n/4 of n questions, rounded
-    down or up. With the same seed, questions keep their letters when videos are added behind
-    theirs; in front of them, they do not.
+    Of every four questions in a row, each has its right option in another place; which, and the
+    order of the wrong options, is drawn. So each letter is right in n/4 of n questions, rounded
+    down or up. With the same seed, questions keep their letters when videos are added after theirs;
+    when questions before them are added or dropped, they may not.
     """
     rng = np.random.default_rng(seed)
     questions: list[Question] = []
