@@ -17,6 +17,7 @@ from capeval.runs.engine import Finished, Labels, Plan, Progress, Stored, execut
 from capeval.text import counted
 
 T = TypeVar("T")
+Make = Callable[[Mapping[str, Line], Chat], T]
 
 
 @dataclass(frozen=True)
@@ -30,24 +31,18 @@ class Constructed(Generic[T]):
 class ConstructSession(LongWork[Constructed[T]]):
     """One opened chat model and the items that it is asked about.
 
-    Parameters
-    ----------
-    make : what becomes of the chat model's lines, by index; may write a file
-    written : the files, and what to do with them
+    `make` returns what becomes of its usable lines, by index, and may write a file; `files` are the
+    lines that name the files and the next command.
     """
 
     caches_replies = True
 
     def __init__(
-        self,
-        work: ChatWork,
-        opened: OpenChat,
-        make: Callable[[Mapping[str, Line], Chat], T],
-        written: Sequence[str],
+        self, work: ChatWork, opened: OpenChat, make: Make[T], files: Sequence[str]
     ) -> None:
         self.work, self.meter, self.model = work, opened.meter, opened.chat.model
         self.title, self.thinks = f"Chat model: {opened.title}", opened.thinks
-        self._make, self._written = make, written
+        self._make, self._files = make, files
 
     async def estimate(self) -> Estimate:
         """Return what there is to ask; nothing is called or written."""
@@ -68,32 +63,29 @@ class ConstructSession(LongWork[Constructed[T]]):
 
     def left(self, result: Constructed[T]) -> Sequence[Left]:
         """Return the items without a usable reply."""
-        done, wanted = result.finished.done, [one.index for one in self.work.wanted]
-        reasons = {i: str(done[i].reason) for i in wanted if i in done and done[i].reason}
-        missing = sum(index not in done for index in wanted)
-        stopped = result.finished.stopped
-        name = self.work.file.stem
-        return [Left(name, self.work.labels, reasons, len(wanted), missing, stopped)]
+        done, stopped = result.finished.done, result.finished.stopped
+        wanted = [done.get(one.index) for one in self.work.wanted]
+        reasons = {one.index: one.reason for one in wanted if one and one.reason}
+        name, labels = self.work.file.stem, self.work.labels
+        return [Left(name, labels, reasons, len(wanted), wanted.count(None), stopped)]
 
     def written(self, result: Constructed[T]) -> Sequence[str]:
         """Return the files, and what to do with them."""
-        done = result.finished.done.values()
-        return self._written if any(one.reason is None for one in done) else []
+        return self._files if any(not one.reason for one in result.finished.done.values()) else []
 
 
 @asynccontextmanager
 async def open_construct(
-    options: ConstructChatOptions,
+    o: ConstructChatOptions,
     file: Path,
     items: Callable[[Chat], Sequence[Item]],
     labels: Labels,
-    make: Callable[[Mapping[str, Line], Chat], T],
+    make: Make[T],
+    files: Sequence[str],
     *,
-    written: Sequence[str],
     offline: bool,
-    on_notice: Callable[[str], None],
 ) -> AsyncIterator[ConstructSession[T]]:
     """Open the chat model that the options name, and ask it about items."""
-    async with open_chat(options, offline=offline, on_notice=on_notice) as opened:
-        work = ChatWork(file, items(opened.chat), opened.chat, labels, options.limit)
-        yield ConstructSession(work, opened, make, written)
+    async with open_chat(o, offline=offline, on_notice=o.on_notice) as opened:
+        work = ChatWork(file, items(opened.chat), opened.chat, labels, o.limit)
+        yield ConstructSession(work, opened, make, files)

@@ -13,7 +13,6 @@ from capeval.construct.options import DraftOptions
 
 if TYPE_CHECKING:
     from capeval.api.construct_session import Constructed
-    from capeval.api.long_work import LongWork
     from capeval.construct.drafts import Draft
 
 app = typer.Typer(
@@ -34,20 +33,10 @@ def draft(declared: dict[str, Any], output: Output) -> None:
     from capeval.cli.long_command import run_long
     from capeval.reporting.construct_tables import drafts_line
 
-    options = DraftOptions(**declared)
-
-    def show(
-        work: LongWork[Constructed[dict[str, Draft]]],
-        results: list[Constructed[dict[str, Draft]]],
-    ) -> None:
-        del work
-        for made in results:
-            drafts = list(made.value.values())
+    def show(_: object, results: list[Constructed[dict[str, Draft]]]) -> None:
+        for drafts in (list(made.value.values()) for made in results):
             values = [one.model_dump(mode="json", exclude_defaults=True) for one in drafts]
             output.show(values, partial(output.line, drafts_line(drafts)))
 
-    run_long(
-        output,
-        open_annotate_draft(options, offline=output.dry_run, on_notice=output.notice),
-        show,
-    )
+    options = DraftOptions(**declared, on_notice=output.notice)
+    run_long(output, open_annotate_draft(options, offline=output.dry_run), show)

@@ -14,7 +14,6 @@ from capeval.construct.options import QuestionCheckOptions, QuestionDraftOptions
 
 if TYPE_CHECKING:
     from capeval.api.construct_session import Constructed
-    from capeval.api.long_work import LongWork
     from capeval.construct.question_checks import QuestionChecks
     from capeval.schema import Question
 
@@ -36,19 +35,13 @@ def draft(declared: dict[str, Any], output: Output) -> None:
     from capeval.construct.question_drafting import question_line
     from capeval.reporting.construct_tables import questions_line
 
-    options = QuestionDraftOptions(**declared)
-
-    def show(
-        work: LongWork[Constructed[tuple[Question, ...]]],
-        results: list[Constructed[tuple[Question, ...]]],
-    ) -> None:
-        del work
+    def show(_: object, results: list[Constructed[tuple[Question, ...]]]) -> None:
         for made in results:
             values = list(map(question_line, made.value))
             output.show(values, partial(output.line, questions_line(made.value)))
 
-    opening = open_construct_draft(options, offline=output.dry_run, on_notice=output.notice)
-    run_long(output, opening, show)
+    options = QuestionDraftOptions(**declared, on_notice=output.notice)
+    run_long(output, open_construct_draft(options, offline=output.dry_run), show)
 
 
 @app.command()
@@ -62,14 +55,9 @@ def check(declared: dict[str, Any], output: Output) -> None:
     from capeval.cli.long_command import run_long
     from capeval.reporting.construct_tables import print_checks
 
-    options = QuestionCheckOptions(**declared)
-
-    def show(
-        work: LongWork[Constructed[QuestionChecks]], results: list[Constructed[QuestionChecks]]
-    ) -> None:
-        del work
+    def show(_: object, results: list[Constructed[QuestionChecks]]) -> None:
         for made in results:
             output.show(asdict(made.value), partial(print_checks, made.value, output.console))
 
-    opening = open_construct_check(options, offline=output.dry_run, on_notice=output.notice)
-    run_long(output, opening, show)
+    options = QuestionCheckOptions(**declared, on_notice=output.notice)
+    run_long(output, open_construct_check(options, offline=output.dry_run), show)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.construct.chat_work import Item
-from capeval.construct.drafts import Domain, Draft, DraftElement, DraftEvent
+from capeval.construct.drafts import DOMAINS, Draft, DraftElement, DraftEvent
 from capeval.errors import InputError, ReplyError
 from capeval.files.annotations import VIDEO_LIST, load_video_list
 from capeval.files.caption_layouts import CaptionsFile, read_captions
@@ -19,7 +19,7 @@ from capeval.files.videos import SUFFIXES
 from capeval.judging.contracts import Contract, check_starts
 from capeval.judging.segments import segments
 from capeval.llm.questions import Question
-from capeval.llm.replies import Number, ReplyForm, Words
+from capeval.llm.replies import Number, ReplyForm, Words, one_of
 from capeval.runs.engine import Labels
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_captions
@@ -27,7 +27,6 @@ from capeval.schema import CHARACTERISTICS, Caption, Characteristic, ElementType
 from capeval.schema.annotation import Weight
 from capeval.text import shown
 
-PROMPTS = "annotate-v1"
 LABELS = Labels("drafting", "video", "drafted", "undrafted")
 
 # A segment of about thirty tokens has one or two elements, of thirty tokens with their keys; this
@@ -49,7 +48,7 @@ class _Event(ReplyForm):
 class _Drafted(ReplyForm):
     events: list[_Event]
     characteristics: list[Characteristic]
-    domain: Domain
+    domain: str
 
 
 def videos_in(folder: Path) -> tuple[Video, ...]:
@@ -63,7 +62,7 @@ def videos_in(folder: Path) -> tuple[Video, ...]:
     return tuple(Video(index=str(one.with_suffix("")), video=str(one)) for one in names)
 
 
-def captions_by_model(
+def captions_by_index(
     named: str | Path, videos: Sequence[Video], runs: Path
 ) -> tuple[dict[str, Caption], tuple[str, ...]]:
     """Return the captions of a run or a file by index, each with its model, and notices.
@@ -83,21 +82,16 @@ def captions_by_model(
 
 def draft_items(videos: Sequence[Video], captions: Mapping[str, Caption], model: str) -> list[Item]:
     """Return what a chat model is asked: one question for each video with a caption."""
-    return [
-        Item(
-            one.index,
-            Question(
-                "draft",
-                prompt_of(PROMPTS, "draft", {"caption": Contract().show_caption(caption.caption)}),
-                _Drafted,
-                256 + _TOKENS_PER_SEGMENT * len(segments(caption.caption)),
-                (caption.caption,),
-            ),
-            partial(_read, video=one, caption=caption, model=model),
-        )
-        for one in videos
-        if (caption := captions.get(one.index)) and not caption.is_empty
-    ]
+    items = []
+    for one in videos:
+        if (caption := captions.get(one.index)) and not caption.is_empty:
+            text = Contract().show_caption(caption.caption)
+            prompt = prompt_of("annotate-v1", "draft", {"caption": text})
+            most = 256 + _TOKENS_PER_SEGMENT * len(segments(caption.caption))
+            question = Question("draft", prompt, _Drafted, most, (caption.caption,))
+            read = partial(_read, video=one, caption=caption, model=model)
+            items.append(Item(one.index, question, read))
+    return items
 
 
 def _read(reply: _Drafted, *, video: Video, caption: Caption, model: str) -> Mapping[str, Any]:
@@ -108,19 +102,19 @@ def _read(reply: _Drafted, *, video: Video, caption: Caption, model: str) -> Map
     for number, event in enumerate(reply.events, start=1):
         if not event.elements:
             raise ReplyError(f"event {number} has no elements")
-        contents = [normalised(one.content) for one in event.elements]
-        for at, content in enumerate(contents):
-            if content in contents[:at]:
-                again = shown(event.elements[at].content)
-                raise ReplyError(f"event {number} has the element {again} twice")
-    characteristics = [*dict.fromkeys(reply.characteristics)]
-    if len({"Low-Dynamic", "High-Dynamic"} & {*characteristics}) != 1:
+        seen: set[str] = set()
+        for one in event.elements:
+            if (key := normalised(one.content)) in seen:
+                raise ReplyError(f"event {number} has the element {shown(one.content)} twice")
+            seen.add(key)
+    if len({"Low-Dynamic", "High-Dynamic"} & {*reply.characteristics}) != 1:
         raise ReplyError("characteristics must have exactly one of Low-Dynamic and High-Dynamic")
+    one_of(reply.domain, DOMAINS, "domain")
     spans = pairwise([*starts, len(found) + 1])
     draft = Draft(
         index=video.index,
         video=video.video or video.index,
-        visual_characteristic=tuple(sorted(characteristics, key=CHARACTERISTICS.index)),
+        visual_characteristic=tuple(c for c in CHARACTERISTICS if c in reply.characteristics),
         domain=reply.domain,
         drafted_by=tuple(dict.fromkeys((caption.model or "", model))),
         events=tuple(

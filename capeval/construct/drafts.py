@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,21 +17,10 @@ from capeval.text import shown
 DRAFTS = "drafts.jsonl"
 """The drafts of a folder of videos, one a line."""
 
-Domain = Literal[
-    "Film",
-    "Daily Life",
-    "Cooking",
-    "Sports Activity",
-    "Driving",
-    "Animals & Pets",
-    "Natural Landscape",
-    "Cityscape",
-    "Urban Activity",
-    "Foods",
-    "Plants",
-    "Autos & Vehicles",
-]
-DOMAINS: tuple[Domain, ...] = get_args(Domain)
+DOMAINS = (
+    *("Film", "Daily Life", "Cooking", "Sports Activity", "Driving", "Animals & Pets"),
+    *("Natural Landscape", "Cityscape", "Urban Activity", "Foods", "Plants", "Autos & Vehicles"),
+)
 """The domains of TUNA-1K (appendix A.1)."""
 
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, permutations
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from capeval.construct.chat_work import Item, Line
-from capeval.construct.question_drafting import PROMPTS, annotation_lines, plain
+from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
 from capeval.files.label_matching import read_relation
 from capeval.files.packaged import prompt_of, tag_free_json
-from capeval.files.videos import SUFFIXES
 from capeval.judging.segments import words
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
@@ -100,87 +99,69 @@ def check_items(
 
     InputError if the video of a question is not annotated.
     """
-    named = {_bare(name): one for one in annotations for name in (one.video, one.index) if name}
-    lines = {one.index: annotation_lines(one) for one in annotations}
+    named = {name: annotation_json(a) for a in annotations for name in (a.index, a.video)}
     items = []
     for one in questions:
-        if (annotation := named.get(_bare(one.video))) is None:
+        if one.video not in named:
             message = f"the annotations lack {shown(one.video)}; name those of these videos"
             raise InputError(message, file=file, where=f"id {shown(one.id)}", field="video")
         options = dict(enumerate(one.options, start=1))
         asked = tag_free_json({"question": one.question, "options": options})
-        values = {"annotation": lines[annotation.index], "question": asked}
-        prompt = prompt_of(PROMPTS, "check", values)
+        prompt = prompt_of(PROMPTS, "check", {"annotation": named[one.video], "question": asked})
         most = 64 + _TOKENS_PER_OPTION * len(options)
         question = ChatQuestion("check", prompt, _Relations, most)
         items.append(Item(one.id, question, partial(_read, count=len(options))))
     return items
 
 
-def _bare(name: str) -> str:
-    path = PurePosixPath(name)
-    return str(path.with_suffix("")) if path.suffix.lower() in SUFFIXES else name
-
-
 def _read(reply: _Relations, *, count: int) -> Mapping[str, Any]:
-    """Return the relation of each option in order; raises `ReplyError`."""
-    answers = [(one.id, one.relation) for one in reply.options]
-    labels = enumerate(each_once(answers, count, "option"), start=1)
-    return {"relations": [read_relation(label, f"option {number}") for number, label in labels]}
+    """Return the relation of the annotation to each option, by letter; raises `ReplyError`."""
+    answers = [(one.id, read_relation(one.relation, f"option {one.id}")) for one in reply.options]
+    relations = each_once(answers, count, "option")
+    letters = zip(OPTION_LETTERS, relations, strict=False)
+    return {"relations": dict(letters)}
 
 
 def checked(
-    questions: Sequence[Question], lines: Mapping[str, Line], *, file: Path, model: str
+    questions: Sequence[Question], lines: Mapping[str, Line], file: str, model: str
 ) -> QuestionChecks:
     """Return the findings of all questions, from the chat model's lines where there are any."""
-    findings: list[Finding] = []
-    for one in questions:
-        findings += _of_options(one)
-        if one.id in lines:
-            findings += _of_relations(one, lines[one.id]["relations"])
-    return QuestionChecks(
-        file=str(file),
-        model=model,
-        questions=len(questions),
-        videos=len({one.video for one in questions}),
-        checked=sum(one.id in lines for one in questions),
-        findings=tuple(findings),
-        shortcuts=shortcuts(questions),
-    )
-
-
-def _of_options(question: Question) -> list[Finding]:
-    texts = [*zip(OPTION_LETTERS, map(plain, question.options), strict=False)]
-    parts = [(letter, words(text)) for letter, text in texts]
-    same = [a + b for (a, one), (b, other) in combinations(texts, 2) if one == other]
-    nested = [a + b for (a, one), (b, other) in permutations(parts, 2) if _within(one, other)]
-    above = [letter for letter, text in texts if _CATCH_ALL.search(text)]
-    found: dict[Code, list[str]] = {
-        "duplicate_options": same,
-        "nested_options": nested,
-        "catch_all": above,
-    }
-    return [
-        Finding(code, question.id, letters) for code, every in found.items() for letters in every
+    videos, done = {one.video for one in questions}, [one for one in questions if one.id in lines]
+    findings = [Finding(code, one.id, at) for one in questions for code, at in _of_options(one)]
+    findings += [
+        Finding(code, one.id, at)
+        for one in done
+        for code, at in _of_relations(one, lines[one.id]["relations"])
     ]
+    found = (tuple(findings), shortcuts(questions))
+    return QuestionChecks(file, model, len(questions), len(videos), len(done), *found)
+
+
+def _of_options(question: Question) -> Iterator[tuple[Code, str]]:
+    texts = [*zip(OPTION_LETTERS, map(plain, question.options), strict=False)]
+    for (a, one), (b, other) in combinations(texts, 2):
+        if one == other:
+            yield "duplicate_options", a + b
+    for (a, one), (b, other) in permutations(texts, 2):
+        if _within(words(one), words(other)):
+            yield "nested_options", a + b
+    for letter, text in texts:
+        if _CATCH_ALL.search(text):
+            yield "catch_all", letter
 
 
 def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
     """Return whether words occur in a row among more words."""
-    size = len(part)
-    places = range(len(whole) - size + 1)
-    return 0 < size < len(whole) and any([*whole[at : at + size]] == [*part] for at in places)
+    size, places = len(part), range(len(whole) - len(part) + 1)
+    return 0 < size < len(whole) and any(whole[at : at + size] == part for at in places)
 
 
-def _of_relations(question: Question, relations: Sequence[str]) -> list[Finding]:
-    entailed = {letter for letter, one in zip(OPTION_LETTERS, relations) if one == "entailment"}  # noqa: B905
-    found = [
-        Finding("distractor_entailed", question.id, letter)
-        for letter in sorted(entailed - {question.answer})
-    ]
-    if question.answer not in entailed:
-        found.insert(0, Finding("key_not_entailed", question.id, question.answer))
-    return found
+def _of_relations(question: Question, relations: Mapping[str, str]) -> Iterator[tuple[Code, str]]:
+    for letter, relation in relations.items():
+        if letter == question.answer and relation != "entailment":
+            yield "key_not_entailed", letter
+        if letter != question.answer and relation == "entailment":
+            yield "distractor_entailed", letter
 
 
 def shortcuts(questions: Sequence[Question]) -> tuple[Shortcut, ...]:
@@ -210,18 +191,18 @@ def shortcuts(questions: Sequence[Question]) -> tuple[Shortcut, ...]:
     for one in questions:
         asked[videos[one.video]] += 1
         for column, score in enumerate(scores.values()):
-            found = [score(one, option) for option in one.options]
-            if found[one.right] == max(found):
-                right[videos[one.video], column] += 1 / found.count(max(found))
+            points = [score(one, option) for option in one.options]
+            if points[one.right] == max(points):
+                right[videos[one.video], column] += 1 / points.count(max(points))
     ratios = VideoRatios(right, asked)
     chance = sum(1 / len(one.options) for one in questions) / len(questions)
-    result = []
+    found = []
     for column, name in enumerate(scores):
         value, ends = float(right[:, column].sum()) / len(questions), ratios.share(column)
         low, high = (ends.low, ends.high) if isinstance(ends, Interval) else (None, None)
         reason = None if isinstance(ends, Interval) else ends.reason
-        result.append(Shortcut(name, value, low, high, chance, reason))
-    return tuple(result)
+        found.append(Shortcut(name, value, low, high, chance, reason))
+    return tuple(found)
 
 
 def _type(question: Question) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -14,35 +13,24 @@ from capeval.construct.chat_work import Item, Line
 from capeval.errors import ReplyError
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.llm.questions import Question as ChatQuestion
-from capeval.llm.replies import Number, ReplyForm, Words, in_form, read_reply
+from capeval.llm.replies import Number, ReplyForm, Words, in_form, one_of, read_reply
 from capeval.runs.engine import Labels
 from capeval.schema import OPTION_LETTERS, Annotation, Caption, Question
-from capeval.text import counted, normal_form, shown
+from capeval.text import normal_form
 
 PROMPTS = "mcq-construct-v1"
 LABELS = Labels("drafting questions of", "video", "drafted", "undrafted")
 
-TaskType = Literal[
-    "camera motion",
-    "camera transition",
-    "scene description",
-    "scene transition",
-    "action recognition",
-    "action sequence",
-    "action-subject matching",
-    "object recognition",
-    "object appearance",
-    "object location",
-]
+TASK_TYPES = (
+    *("camera motion", "camera transition", "scene description", "scene transition"),
+    *("action recognition", "action sequence", "action-subject matching"),
+    *("object recognition", "object appearance", "object location"),
+)
 """The task types of TUNA-MCQ (section 3.2.3)."""
 
-OPTIONS = 4
-
+_OPTIONS = 4
 # Six questions of about 110 tokens, four times: some models write JSON on many lines.
 _MOST_TOKENS = 2800
-_NAMED = 3
-# "B. left", but not "(b) (a) (c)", which is an order.
-_LETTERED = re.compile(r"([A-D])[.:)]\s")
 
 
 class _Difference(ReplyForm):
@@ -60,7 +48,7 @@ class _Wrong(ReplyForm):
 
 
 class _Drafted(ReplyForm):
-    task_type: TaskType
+    task_type: str
     question: Words
     right: Words
     wrong: list[_Wrong]
@@ -73,7 +61,7 @@ class _Questions(ReplyForm):
 
 @dataclass(frozen=True)
 class Points:
-    """What a video model, `model`, saw instead of elements: pairs of an element's id and a text."""
+    """What a video model saw instead of elements: pairs of an element's id and a sentence."""
 
     model: str = ""
     pairs: Sequence[tuple[str, str]] = ()
@@ -81,53 +69,37 @@ class Points:
 
 def read_points(
     annotations: Sequence[Annotation], replies: Mapping[str, Caption]
-) -> tuple[dict[str, Points], str]:
-    """Return what a video model gets wrong in each video, and a notice of unusable replies.
+) -> tuple[dict[str, Points], dict[str, str]]:
+    """Return what a video model gets wrong by video, and why other replies are unusable.
 
-    `replies` are its replies to the prompt of mcq-errors-v1 as captions. A reply is usable if it is
-    in the form that the prompt asks for and names elements of the annotation.
+    `replies` are its replies to the prompt of mcq-errors-v1, as captions.
     """
     found: dict[str, Points] = {}
     unusable: dict[str, str] = {}
     for one in annotations:
         try:
-            if one.index not in replies:
+            if (reply := replies.get(one.index)) is None:
                 raise ReplyError("there is no reply")
-            reply = replies[one.index]
             given, _ = read_reply(reply.caption, lambda value, _: in_form(_Differences, value))
-            for point in given.differences:
-                _check_element(point.element, one)
+            pairs = [
+                (one_of(point.element, one.elements, "element"), point.seen)
+                for point in given.differences
+            ]
+            found[one.index] = Points(reply.model or "", pairs)
         except ReplyError as error:
             unusable[one.index] = str(error)
-        else:
-            pairs = [(point.element, point.seen) for point in given.differences]
-            found[one.index] = Points(reply.model or "", pairs)
-    if not unusable:
-        return found, ""
-    first = "; ".join(f"{index}: {why}" for index, why in [*unusable.items()][:_NAMED])
-    more = f"; {len(unusable) - _NAMED} more" if len(unusable) > _NAMED else ""
-    what = f"{counted(len(unusable), 'video')} without usable errors, drafted without them"
-    return found, f"{what}: {first}{more}"
+    return found, unusable
 
 
-def _check_element(element: str, annotation: Annotation) -> None:
-    if element not in annotation.elements:
-        raise ReplyError(f"there is no element {shown(element)} in the annotation")
-
-
-def annotation_lines(annotation: Annotation) -> str:
-    """Return an annotation for a prompt: a line of JSON for each event, with its elements by id."""
-    contents = iter(annotation.elements.items())
-    lines = []
-    for event in annotation.events:
-        own = [next(contents) for _ in event.visual_elements]
-        elements = {element: one.content for element, one in own}
-        lines.append(tag_free_json({"event": event.event, "elements": elements}))
-    return "\n".join(lines)
+def annotation_json(annotation: Annotation) -> str:
+    """Return an annotation for a prompt: its events by number, and its elements by id."""
+    events = {number: one.event for number, one in enumerate(annotation.events, start=1)}
+    elements = {name: one.content for name, one in annotation.elements.items()}
+    return tag_free_json({"events": events, "elements": elements})
 
 
 def plain(text: str) -> str:
-    """Return an option for comparison: without case, extra spaces and a full stop.
+    """Return a text for comparison: without case, extra spaces and a full stop.
 
     >>> plain(" Zooms  in. ") == plain("zooms in"), plain("+5") == plain("-5")
     (True, False)
@@ -142,16 +114,12 @@ def question_items(
     items = []
     for one in annotations:
         of = points.get(one.index, Points())
-        lines = [
-            tag_free_json({"point": number, "element": element, "seen": seen})
-            for number, (element, seen) in enumerate(of.pairs, start=1)
-        ]
-        values = {"annotation": annotation_lines(one), "points": "\n".join(lines) or "(none)"}
+        pairs = {n: {"element": i, "seen": seen} for n, (i, seen) in enumerate(of.pairs, start=1)}
+        values = {"annotation": annotation_json(one), "points": tag_free_json(pairs)}
         prompt = prompt_of(PROMPTS, "draft", values)
         question = ChatQuestion("draft", prompt, _Questions, _MOST_TOKENS)
-        items.append(
-            Item(one.index, question, partial(_read, annotation=one, points=of, model=model))
-        )
+        read = partial(_read, annotation=one, points=of, model=model)
+        items.append(Item(one.index, question, read))
     return items
 
 
@@ -159,48 +127,40 @@ def _read(
     reply: _Questions, *, annotation: Annotation, points: Points, model: str
 ) -> Mapping[str, Any]:
     """Return the drafted questions as JSON values; raises `ReplyError`."""
-    if not reply.questions:
-        raise ReplyError("there must be at least one question")
     found: dict[str, dict[str, Any]] = {}
     for number, one in enumerate(reply.questions, start=1):
         try:
-            used = _checked(one, annotation, len(points.pairs))
+            used = _used_points(one, annotation.elements, points)
             if plain(one.question) in found:
                 raise ReplyError("it is asked twice")
         except ReplyError as error:
             raise ReplyError(f"question {number}: {error}") from None
         drafters = [*annotation.drafted_by, *([points.model] if used else []), model]
         found[plain(one.question)] = {
-            "task_type": one.task_type,
-            "question": one.question,
-            "right": one.right,
+            **one.model_dump(exclude={"wrong"}),
             "wrong": [wrong.text for wrong in one.wrong],
-            "elements": [*dict.fromkeys(one.elements)],
             "drafted_by": [*dict.fromkeys(drafters)],
-            **({"errors": [points.pairs[at - 1][1] for at in used]} if used else {}),
+            **({"errors": used} if used else {}),
         }
+    if not found:
+        raise ReplyError("there must be at least one question")
     return {"questions": [*found.values()]}
 
 
-def _checked(one: _Drafted, annotation: Annotation, points: int) -> list[int]:
-    """Return the numbers of the points that a question uses; raises `ReplyError`."""
-    if len(one.wrong) != OPTIONS - 1:
-        raise ReplyError(f"it must have {OPTIONS - 1} wrong options, not {len(one.wrong)}")
-    texts = [one.right, *(wrong.text for wrong in one.wrong)]
-    if len({*map(plain, texts)}) < OPTIONS:
+def _used_points(one: _Drafted, elements: Collection[str], points: Points) -> list[str]:
+    """Return the errors that are options of a question; raises `ReplyError` if it is not one."""
+    one_of(one.task_type, TASK_TYPES, "task type")
+    if len(one.wrong) != _OPTIONS - 1:
+        raise ReplyError(f"it must have {_OPTIONS - 1} wrong options, not {len(one.wrong)}")
+    if len({plain(text) for text in (one.right, *(w.text for w in one.wrong))}) < _OPTIONS:
         raise ReplyError("its options must all differ")
-    letters = {match[1] for text in texts if (match := _LETTERED.match(text))}
-    if len(letters) == OPTIONS:
-        raise ReplyError("its options must not carry letters")
     if not one.elements:
         raise ReplyError("it must name the elements on which the right option rests")
     for element in one.elements:
-        _check_element(element, annotation)
-    used = [wrong.point for wrong in one.wrong if wrong.point]
-    for number in used:
-        if not 1 <= number <= points:
-            raise ReplyError(f"there is no point {number}; points go from 1 to {points}, 0 is none")
-    return used
+        one_of(element, elements, "element")
+    numbers = range(len(points.pairs) + 1)
+    used = [one_of(wrong.point, numbers, "point") for wrong in one.wrong]
+    return [points.pairs[number - 1][1] for number in used if number]
 
 
 def lettered(
@@ -216,23 +176,18 @@ def lettered(
     rng = np.random.default_rng(seed)
     questions: list[Question] = []
     places: list[int] = []
-    for one in annotations:
-        drafted = lines.get(one.index, {"questions": []})["questions"]
-        for number, given in enumerate(drafted, start=1):
-            places = places or rng.permutation(OPTIONS).tolist()
-            place = places.pop()
-            options = [given["wrong"][at] for at in rng.permutation(OPTIONS - 1)]
-            options.insert(place, given["right"])
-            tags = {
-                name: given[name]
-                for name in ("task_type", "elements", "drafted_by", "errors")
-                if name in given
-            }
+    for one in (one for one in annotations if one.index in lines):
+        for number, given in enumerate(lines[one.index]["questions"], start=1):
+            tags = dict(given)
+            asked, right, wrong = (tags.pop(name) for name in ("question", "right", "wrong"))
+            options = [wrong[at] for at in rng.permutation(_OPTIONS - 1)]
+            places = places or rng.permutation(_OPTIONS).tolist()
+            options.insert(place := places.pop(), right)
             questions.append(
                 Question(
                     id=f"{one.index}/{number}",
                     video=one.video or one.index,
-                    question=given["question"],
+                    question=asked,
                     options=tuple(options),
                     answer=OPTION_LETTERS[place],
                     tags=tags,

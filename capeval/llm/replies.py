@@ -14,7 +14,7 @@ import json
 import re
 import tokenize
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from io import StringIO
@@ -190,6 +190,18 @@ _PLAIN = {"model_type": "must be a JSON object", "tuple_type": "must be a list"}
 @cache
 def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
+
+
+def one_of(answer: T, known: Collection[T], what: str) -> T:
+    """Return an answer that is one of those known; raises `ReplyError`.
+
+    >>> one_of("left", ("left", "right"), "side")
+    'left'
+    """
+    if answer not in known:
+        few = f"; it must be one of {', '.join(map(str, known))}" if len(known) <= 20 else ""
+        raise ReplyError(f"there is no {what} {shown(answer)}{few}")
+    return answer
 
 
 def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T]:
