@@ -34,8 +34,6 @@ Code = Literal[
 ]
 """What can be wrong with a question."""
 
-ShortcutName = Literal["longest", "overlap", "commonest"]
-
 _CATCH_ALL = re.compile(r"\b(?:all|none|both|any|neither) of (?:the )?(?:above|these|options)\b")
 # An option's relation with its keys has 14 tokens, and four times as much is enough.
 _TOKENS_PER_OPTION = 56
@@ -57,7 +55,7 @@ class Shortcut:
     `chance` is the share that guessing gets. Without an interval there is a `reason`.
     """
 
-    name: ShortcutName
+    name: str
     value: float
     low: float | None
     high: float | None
@@ -77,7 +75,6 @@ class QuestionChecks:
     file: str
     model: str
     questions: int
-    videos: int
     checked: int
     findings: tuple[Finding, ...]
     shortcuts: tuple[Shortcut, ...]
@@ -118,23 +115,22 @@ def _read(reply: _Relations, *, count: int) -> Mapping[str, Any]:
     """Return the relation of the annotation to each option, by letter; raises `ReplyError`."""
     answers = [(one.id, read_relation(one.relation, f"option {one.id}")) for one in reply.options]
     relations = each_once(answers, count, "option")
-    letters = zip(OPTION_LETTERS, relations, strict=False)
-    return {"relations": dict(letters)}
+    return {"relations": dict(zip(OPTION_LETTERS, relations, strict=False))}
 
 
 def checked(
     questions: Sequence[Question], lines: Mapping[str, Line], file: str, model: str
 ) -> QuestionChecks:
     """Return the findings of all questions, from the chat model's lines where there are any."""
-    videos, done = {one.video for one in questions}, [one for one in questions if one.id in lines]
+    done = [one for one in questions if one.id in lines]
     findings = [Finding(code, one.id, at) for one in questions for code, at in _of_options(one)]
     findings += [
         Finding(code, one.id, at)
         for one in done
         for code, at in _of_relations(one, lines[one.id]["relations"])
     ]
-    found = (tuple(findings), shortcuts(questions))
-    return QuestionChecks(file, model, len(questions), len(videos), len(done), *found)
+    found = tuple(findings), shortcuts(questions)
+    return QuestionChecks(file, model, len(questions), len(done), *found)
 
 
 def _of_options(question: Question) -> Iterator[tuple[Code, str]]:
@@ -181,7 +177,7 @@ def shortcuts(questions: Sequence[Question]) -> tuple[Shortcut, ...]:
         key = _type(question), plain(option)
         return every[key] - own[question.video, *key]
 
-    scores: dict[ShortcutName, Callable[[Question, str], int]] = {
+    scores: dict[str, Callable[[Question, str], int]] = {
         "longest": lambda _, option: len(option),
         "overlap": lambda one, option: len({*words(option)} & {*words(one.question)}),
         "commonest": elsewhere,

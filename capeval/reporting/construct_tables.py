@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from capeval.construct.drafts import Draft
-from capeval.construct.question_checks import Code, QuestionChecks, Shortcut, ShortcutName
+from capeval.construct.question_checks import Code, QuestionChecks, Shortcut
 from capeval.reporting.numbers import percent, share
 from capeval.reporting.table import COUNT, INTERVAL, LINE, PERCENT, Page, Table, columns
 from capeval.reporting.terminal import print_pages
@@ -39,7 +39,7 @@ _CODES: Mapping[Code, str] = {
     "nested_options": "an option contains another",
     "catch_all": "an option like all of the above",
 }
-_SHORTCUTS: Mapping[ShortcutName, str] = {
+_SHORTCUTS = {
     "longest": "the longest option",
     "overlap": "most words of the question",
     "commonest": "commonest answer of the task type",

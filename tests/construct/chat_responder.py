@@ -81,7 +81,7 @@ def draft(segments: list[str]) -> dict[str, Any]:
 
 def questions(annotation: dict[str, Any], points: dict[str, Any]) -> list[dict[str, Any]]:
     """Ask about the first three elements; the points are wrong options of the first of them."""
-    found = []
+    found: list[dict[str, Any]] = []
     for task, (element, content) in zip(TASKS, annotation["elements"].items(), strict=False):
         wrong = [{"text": f"A {way} thing {element}", "point": 0} for way in ("red", "blue", "odd")]
         for number, point in points.items() if not found else ():

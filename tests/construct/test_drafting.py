@@ -198,7 +198,7 @@ async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) ->
         done = await draft(whole, server.url)
         assert done.code == 0, done.err
     async with LoopbackServer(answer, latency=0.05) as server:
-        process = await start(killed, *options(server.url), **KEY)
+        process = await start(killed, *options(server.url), OPENAI_API_KEY="sk-test-1")
         await asyncio.wait_for(calls(server, 120, answer), 60)
         process.kill()
         await process.communicate()

@@ -76,7 +76,7 @@ async def test_findings_name_questions_and_options(tmp_path: Path) -> None:
     assert {name: sorted(of) for name, of in found.items()} == {
         n: of for n, (_, of) in FAULTY.items()
     }
-    assert (done.json["checked"], done.json["videos"], done.json["model"]) == (8, 1, "m")
+    assert (done.json["checked"], done.json["model"]) == (8, "m")
     assert "questions.jsonl: 5/8 questions have findings (8/8 checked by m)" in shown.out
     assert "wrong option entailed by the annotation  " in shown.out
     assert "key (A), two (B)" in shown.out
