@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager as Opening
 from pathlib import Path
+from shlex import quote
 
 from capeval.api.construct_session import ConstructSession, open_construct
 from capeval.api.long_work import finished
@@ -62,7 +63,7 @@ def open_annotate_draft(
         lambda chat: drafting.draft_items(videos, captions, chat.model),
         drafting.LABELS,
         lambda _, __: read_drafts(folder),
-        [str(file), f"Next: capeval annotate review {folder} --annotators NAMES"],
+        [str(file), f"Next: capeval annotate review {quote(str(folder))} --annotators NAMES"],
         offline=offline,
     )
 
@@ -97,6 +98,8 @@ def open_construct_draft(
         for notice in notices:
             o.on_notice(notice)
 
+    file, source = quote(str(out)), quote(str(o.annotations))
+
     def make(lines: Mapping[str, Line], _: Chat) -> tuple[Question, ...]:
         questions = question_drafting.lettered(annotations, lines, o.seed)
         if questions:
@@ -109,7 +112,7 @@ def open_construct_draft(
         lambda chat: question_drafting.question_items(annotations, points, chat.model),
         question_drafting.LABELS,
         make,
-        [str(out), f"Next: capeval mcq construct check {out} --annotations {o.annotations}"],
+        [str(out), f"Next: capeval mcq construct check {file} --annotations {source}"],
         offline=offline,
     )
 
