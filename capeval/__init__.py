@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from capeval.api.annotation_files import annotate_merge as annotate_merge
     from capeval.api.checking import check as check
     from capeval.api.comparing import compare as compare
+    from capeval.api.construct_chat import annotate_draft as annotate_draft
+    from capeval.api.construct_chat import annotate_draft_async as annotate_draft_async
+    from capeval.api.construct_chat import construct_check as construct_check
+    from capeval.api.construct_chat import construct_check_async as construct_check_async
+    from capeval.api.construct_chat import construct_draft as construct_draft
+    from capeval.api.construct_chat import construct_draft_async as construct_draft_async
     from capeval.api.correlating import correlate as correlate
     from capeval.api.generating import generate as generate
     from capeval.api.generating import generate_async as generate_async
@@ -61,6 +67,8 @@ _HOMES = {
     "capeval.api.annotation_files": "annotate_agree annotate_merge",
     "capeval.api.checking": "check",
     "capeval.api.comparing": "compare",
+    "capeval.api.construct_chat": "annotate_draft annotate_draft_async construct_check "
+    "construct_check_async construct_draft construct_draft_async",
     "capeval.api.correlating": "correlate",
     "capeval.api.generating": "generate generate_async",
     "capeval.api.inspecting": "inspect",

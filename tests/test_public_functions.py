@@ -21,12 +21,15 @@ MODULES = sorted(
 FUNCTIONS = [
     "annotate_agree",
     "annotate_merge",
+    "annotate_draft",
     "cache_info",
     "check",
     "check_scores",
     "clear_cache",
     "compare",
     "construct_filter",
+    "construct_check",
+    "construct_draft",
     "correlate",
     "generate",
     "inspect",
@@ -46,7 +49,10 @@ FUNCTIONS = [
     "sample_frames",
     "score",
 ]
-AWAITABLE = ("construct_filter", "generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe")
+AWAITABLE = (
+    *("annotate_draft", "construct_check", "construct_draft", "construct_filter", "generate"),
+    *("judge", "mcq_answer", "mcq_grade", "measure", "probe"),
+)
 
 
 def test_face_is_this() -> None:

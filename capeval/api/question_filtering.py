@@ -17,7 +17,7 @@ from capeval.construct.options import QuestionFilterOptions
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.videos import VideoFolder
-from capeval.mcq.questions import load_questions
+from capeval.mcq.questions import load_questions, question_line
 from capeval.options import takes
 from capeval.runs.engine import Labels, Progress
 from capeval.runs.folder import RunFolder
@@ -102,8 +102,7 @@ def _filtered_by(question: Question, model: str) -> dict[str, object]:
     """Return the line of a kept question, which names the model."""
     before = question.tags.get("filtered_by")
     models = [*(before if isinstance(before, list) else []), model]
-    line = question.model_dump(exclude={"tags", "benchmark"}) | dict(question.tags)
-    return line | {"filtered_by": [*dict.fromkeys(models)]}
+    return question_line(question) | {"filtered_by": [*dict.fromkeys(models)]}
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,18 @@ import typer
 
 from capeval.cli.options import LONG, declared_by
 from capeval.cli.output import Output
-from capeval.construct.options import QuestionFilterOptions
+from capeval.construct.options import (
+    QuestionCheckOptions,
+    QuestionDraftOptions,
+    QuestionFilterOptions,
+)
 
 if TYPE_CHECKING:
+    from capeval.api.construct_session import Constructed
     from capeval.api.long_work import LongWork
     from capeval.construct.indispensability import Filtered
+    from capeval.construct.question_checks import QuestionChecks
+    from capeval.schema import Question
 
 app = typer.Typer(
     help="Make questions: draft, check, filter, review.",
@@ -42,3 +50,43 @@ def filter_questions(declared: dict[str, Any], output: Output) -> None:
     options = QuestionFilterOptions(**declared)
     opening = open_filtering(options, on_notice=output.notice, dry_run=output.dry_run)
     run_long(output, opening, show)
+
+
+@app.command()
+@declared_by(QuestionDraftOptions, *LONG)
+def draft(declared: dict[str, Any], output: Output) -> None:
+    """Draft questions of TUNA-MCQ's ten task types from annotations.
+
+    What a video model gets wrong becomes wrong options. Run the same command again to resume.
+    """
+    from capeval.api.construct_chat import open_construct_draft
+    from capeval.cli.long_command import run_long
+    from capeval.mcq.questions import question_line
+    from capeval.reporting.construct_tables import questions_line
+
+    def show(_: object, results: list[Constructed[tuple[Question, ...]]]) -> None:
+        for made in results:
+            values = list(map(question_line, made.value))
+            output.show(values, partial(output.line, questions_line(made.value)))
+
+    options = QuestionDraftOptions(**declared, on_notice=output.notice)
+    run_long(output, open_construct_draft(options, offline=output.dry_run), show)
+
+
+@app.command()
+@declared_by(QuestionCheckOptions, *LONG)
+def check(declared: dict[str, Any], output: Output) -> None:
+    """Check questions without their videos: options, keys, and shortcuts over the whole set.
+
+    A chat model compares each option with the annotation. Run the same command again to resume.
+    """
+    from capeval.api.construct_chat import open_construct_check
+    from capeval.cli.long_command import run_long
+    from capeval.reporting.construct_tables import print_checks
+
+    def show(_: object, results: list[Constructed[QuestionChecks]]) -> None:
+        for made in results:
+            output.show(asdict(made.value), partial(print_checks, made.value, output.console))
+
+    options = QuestionCheckOptions(**declared, on_notice=output.notice)
+    run_long(output, open_construct_check(options, offline=output.dry_run), show)

@@ -35,17 +35,26 @@ class Item:
     read: Callable[[Any], Mapping[str, Any]]
 
 
+@dataclass
 class ChatWork:
-    """One question about each item; a `ResumableTask`.
+    """One question about each item, at most `limit`; a `ResumableTask`.
 
     A line has the index, the fields of the item's `read`, a hash of the question and its model
-    (`inputs`), and what the replies took (`call`); or else the `reason` of the failure.
+    (`inputs`), and what the replies took (`call`); or else the `reason` of the failure. Lines of
+    items beyond the limit are kept.
     """
 
-    def __init__(self, file: Path, items: Sequence[Item], chat: Chat, labels: Labels) -> None:
-        self.file, self.items, self.chat, self.labels = file, items, chat, labels
+    file: Path
+    items: Sequence[Item]
+    chat: Chat
+    labels: Labels
+    limit: int | None
+
+    def __post_init__(self) -> None:
+        """Take the first items, and hash all questions."""
+        self.wanted = self.items[: self.limit]
         self._inputs = {
-            one.index: short_hash([one.question.prompt, chat.identity]) for one in items
+            one.index: short_hash([one.question.prompt, self.chat.identity]) for one in self.items
         }
 
     def locked(self) -> AbstractContextManager[None]:
@@ -60,7 +69,7 @@ class ChatWork:
             if line.get("index") in self._inputs
             and line.get("inputs") == self._inputs[line["index"]]
         }
-        return Plan(self.file.stem, kept, left_of(self.items, kept, lambda one: one.index))
+        return Plan(self.file.stem, kept, left_of(self.wanted, kept, lambda one: one.index))
 
     def expected(self, items: Sequence[Item]) -> Usage:
         """Return about how many calls and tokens items take."""
