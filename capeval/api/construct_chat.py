@@ -18,7 +18,7 @@ from capeval.construct.question_checks import QuestionChecks
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import write_jsonl
 from capeval.llm.questions import Chat
-from capeval.mcq.questions import LAYOUTS, load_questions
+from capeval.mcq.questions import LAYOUTS, load_questions, question_line
 from capeval.options import takes
 from capeval.runs.outputs import check_output
 from capeval.runs.sources import annotations_file, annotations_of
@@ -103,7 +103,7 @@ def open_construct_draft(
     def make(lines: Mapping[str, Line], _: Chat) -> tuple[Question, ...]:
         questions = question_drafting.lettered(annotations, lines, o.seed)
         if questions:
-            write_jsonl(out, map(question_drafting.question_line, questions))
+            write_jsonl(out, map(question_line, questions))
         return questions
 
     return open_construct(
