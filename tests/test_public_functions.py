@@ -19,11 +19,13 @@ MODULES = sorted(
 
 
 FUNCTIONS = [
+    "annotate_review",
     "cache_info",
     "check",
     "check_scores",
     "clear_cache",
     "compare",
+    "construct_review",
     "correlate",
     "generate",
     "inspect",
