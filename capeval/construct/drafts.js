@@ -196,7 +196,9 @@ function remove() {
 function set(name, wanted) {
   alter((events, e, k) => {
     if (k < 0) { say("Choose an element."); return null; }
-    touched(events[e].visual_elements[k])[name] = wanted;
+    const one = events[e].visual_elements[k];
+    if (one[name] === wanted) return null;
+    touched(one)[name] = wanted;
     return [e, k];
   });
 }

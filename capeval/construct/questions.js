@@ -38,7 +38,7 @@ const ACTS = {
   k: ["Keep", () => decide("keep")], x: ["Drop", () => decide("drop")], Enter: ["Edit", () => edit(value(), state.row)],
 };
 for (let n = 0; n < 9; n += 1)
-  ACTS[n + 1] = ["Right option:", () => {
+  ACTS[n + 1] = ["Right option", () => {
     const one = state.values[state.item];
     if (n < one.options.length && LETTERS[n] !== one.answer) change({ ...one, answer: LETTERS[n], decision: "keep" }, n + 1);
   }];
