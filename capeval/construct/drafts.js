@@ -5,7 +5,7 @@ const ELEMENT = {
 };
 const LIKE = {
   visual_characteristic: [isText], domain: (one) => one === null || isText(one), comment: isText,
-  events: [{ event: isText, start: (one) => one === null || one >= 0, other: (one) => one === null || isText(one), visual_elements: [ELEMENT] }],
+  events: [{ event: isText, start: (one) => one === null || Number.isFinite(one), other: (one) => one === null || isText(one), visual_elements: [ELEMENT] }],
 };
 const both = data.adjudicates;
 
@@ -86,12 +86,15 @@ function touched(one) {
   return one;
 }
 
-// Calls work with a copy of the events and the current place; it returns the place to go to.
+// Calls work with a copy of what there is at the current row: `one` is an event or an element,
+// number n of `list`. It returns the place to go to, or null after saying why nothing changes.
 function alter(work, then = change) {
   const next = structuredClone(state.values[state.item]);
-  const here = places(next)[state.row];
-  if (!here) { say("There is no event yet: press E for one."); return; }
-  const to = work(next.events, ...here);
+  const place = places(next)[state.row];
+  if (!place) { say("There is no event yet: press E for one."); return; }
+  const [e, k] = place;
+  const [list, n] = k < 0 ? [next.events, e] : [next.events[e].visual_elements, k];
+  const to = work({ events: next.events, e, k, list, n, one: list[n] });
   if (to) then(next, rowOf(next, ...to));
 }
 
@@ -100,12 +103,10 @@ function confirmOne(one) {
   one.other = null;
 }
 
+const decide = (one) => (one.visual_elements ? (one.other = null) : confirmOne(one));
+
 function confirm() {
-  alter((events, e, k) => {
-    if (k < 0) events[e].other = null;
-    else confirmOne(events[e].visual_elements[k]);
-    return [e, k];
-  }, (next, row) => {
+  alter(({ e, k, one }) => { decide(one); return [e, k]; }, (next, row) => {
     if (JSON.stringify(next) !== JSON.stringify(state.values[state.item])) change(next, row);
     if (state.row < boxes().length - 1) moveRow(1);
     doneOr("");
@@ -114,93 +115,90 @@ function confirm() {
 
 function confirmAll() {
   const next = structuredClone(state.values[state.item]);
-  for (const event of next.events) { event.other = null; for (const one of event.visual_elements) if (!hidden(one)) confirmOne(one); }
+  for (const event of next.events) [event, ...event.visual_elements.filter((one) => !hidden(one))].forEach(decide);
   change(next);
   doneOr("All elements are confirmed.");
 }
 
 function takeOther() {
-  alter((events, e, k) => {
-    const one = k < 0 ? events[e] : events[e].visual_elements[k];
+  alter(({ e, k, one }) => {
     if (!one.other) { say("There is no other version."); return null; }
-    if (k < 0) events[e].event = one.other;
-    else Object.assign(one, { ...one.other, by: both[1] });
-    if (k >= 0) confirmOne(one);
-    one.other = null;
+    Object.assign(one, k < 0 ? { event: one.other } : one.other);
+    decide(one);
     return [e, k];
   });
   doneOr("");
 }
 
 function addElement() {
-  alter((events, e, k) => {
-    const like = events[e].visual_elements[Math.max(k, 0)] ?? { type: "action", weight: 3 };
-    events[e].visual_elements.splice(k + 1, 0, { content: "", type: like.type, weight: like.weight, source: data.me, confirmed_by: [], other: null });
+  alter(({ events, e, k }) => {
+    const elements = events[e].visual_elements;
+    const { type, weight } = elements[Math.max(k, 0)] ?? { type: "action", weight: 3 };
+    elements.splice(k + 1, 0, { content: "", type, weight, source: data.me, confirmed_by: [], other: null });
     return [e, k + 1];
   }, edit);
 }
 
-const emptyEvent = (elements) => ({ event: "", start: null, other: null, visual_elements: elements });
+const newEvent = (elements) => ({ event: "", start: null, other: null, visual_elements: elements });
 
 function addEvent() {
   const next = structuredClone(state.values[state.item]);
   const e = (places(next)[state.row]?.[0] ?? -1) + 1;
-  next.events.splice(e, 0, emptyEvent([]));
+  next.events.splice(e, 0, newEvent([]));
   edit(next, rowOf(next, e, -1));
 }
 
 function split() {
-  alter((events, e, k) => {
+  alter(({ events, e, k, list }) => {
     if (k < 1) { say("An event can be split at its second element or a later one."); return null; }
-    events.splice(e + 1, 0, emptyEvent(events[e].visual_elements.splice(k)));
+    events.splice(e + 1, 0, newEvent(list.splice(k)));
     return [e + 1, -1];
   }, edit);
 }
 
 function merge() {
-  alter((events, e, k) => {
-    if (e + k < 0 || k === 0) { say("There is nothing before it to merge it with."); return null; }
-    const list = k < 0 ? events : events[e].visual_elements;
-    const [before, one] = list.splice((k < 0 ? e : k) - 1, 2);
-    const joined = (name) => [before[name], one[name]].join(" ").trim();
+  alter(({ e, k, list, n, one }) => {
+    const before = list[n - 1];
+    if (!before) { say("There is nothing before it to merge it with."); return null; }
+    const joined = (name) => `${before[name]} ${one[name]}`.trim();
     if (k < 0) Object.assign(before, { event: joined("event"), visual_elements: [...before.visual_elements, ...one.visual_elements] });
     else Object.assign(touched(before), { content: joined("content"), source: data.me });
-    list.splice((k < 0 ? e : k) - 1, 0, before);
+    list.splice(n, 1);
     return k < 0 ? [e - 1, -1] : [e, k - 1];
   });
 }
 
+// An element at the end of its event moves to the neighbouring event.
 function move(by) {
-  alter((events, e, k) => {
-    const list = k < 0 ? events : events[e].visual_elements;
-    const from = k < 0 ? e : k;
-    const to = from + by;
-    const [one] = list.splice(from, 1);
-    if (to >= 0 && to <= list.length) { list.splice(to, 0, one); return k < 0 ? [to, -1] : [e, to]; }
-    const other = k < 0 ? null : events[e + by]?.visual_elements;
-    if (!other) { say("It cannot be moved further."); return null; }
-    const end = by < 0 ? other.length : 0;
-    other.splice(end, 0, one);
-    return [e + by, end];
+  alter(({ events, e, k, list, n, one }) => {
+    const inside = n + by >= 0 && n + by < list.length;
+    const target = inside ? list : k < 0 ? null : events[e + by]?.visual_elements;
+    if (!target) { say("It cannot be moved further."); return null; }
+    list.splice(n, 1);
+    const to = inside ? n + by : by < 0 ? target.length : 0;
+    target.splice(to, 0, one);
+    if (k < 0) return [to, -1];
+    return inside ? [e, to] : [e + by, to];
   });
 }
 
 function remove() {
-  const row = state.row;
-  alter((events, e, k) => {
-    (k < 0 ? events : events[e].visual_elements).splice(k < 0 ? e : k, 1);
-    return [e, k];
-  }, (next) => change(next, Math.min(row, Math.max(0, places(next).length - 1))));
+  const { row } = state;
+  alter(({ list, n }) => list.splice(n, 1) && [0, -1], (next) => change(next, row));
 }
 
 function set(name, wanted) {
-  alter((events, e, k) => {
+  alter(({ e, k, one }) => {
     if (k < 0) { say("Choose an element."); return null; }
-    const one = events[e].visual_elements[k];
     if (one[name] === wanted) return null;
     touched(one)[name] = wanted;
     return [e, k];
   });
+}
+
+function startHere() {
+  if (frame === null) { say("No frame is shown."); return; }
+  alter(({ events, e, k }) => { events[e].start = Number(frame.toFixed(6)); return [e, k]; });
 }
 
 const ACTS = {
@@ -208,7 +206,7 @@ const ACTS = {
   i: ["New element", addElement], e: ["New event", addEvent], s: ["Begin an event here", split], m: ["Merge with the one before", merge],
   "Alt+ArrowUp": ["Up", () => move(-1)], "Alt+ArrowDown": ["Down", () => move(1)], Delete: ["Delete", remove],
   o: ["Comment", () => at("comment").focus()], d: ["Domain", () => at("domain").focus()], h: ["Characteristics", () => at("characteristics").querySelector("input").focus()],
-  f: ["Starts at this frame", () => (frame === null ? say("No frame is shown.") : alter((events, e, k) => { events[e].start = Number(frame.toFixed(6)); return [e, k]; }))],
+  f: ["Starts at this frame", startHere],
   // Rounded to a millionth, a start can be just before its frame.
   g: ["Go to its start", () => { const start = value().events[places(value())[state.row]?.[0]]?.start; if (film() && start !== null && start !== undefined) seek(film(), start + 0.0005); }],
 };
@@ -224,13 +222,10 @@ function paintForm(draft) {
 }
 
 function exported() {
-  const plain = ({ by, ...one }) => one;
-  const drafts = state.values.map((draft) => ({
-    ...draft, annotator: data.me, adjudicates: both,
-    events: draft.events.map((event) => ({ ...event, visual_elements: event.visual_elements.map(plain) })),
-  }));
-  const open = state.values.filter((one) => gaps(one).length).length;
-  return [JSON.stringify(drafts, null, 1) + "\n", open ? `${open} of ${drafts.length} videos are not done.` : "all videos are done."];
+  const drafts = state.values.map((draft) => ({ ...draft, annotator: data.me, adjudicates: both }));
+  const text = JSON.stringify(drafts, (name, one) => (name === "by" ? undefined : one), 1) + "\n";
+  const open = drafts.filter((one) => gaps(one).length).length;
+  return [text, open ? `${open} of ${drafts.length} videos are not done.` : "all videos are done."];
 }
 
 ready.then(() => {

@@ -5,8 +5,9 @@
 
 // An edit that is not finished: the value that it leads to, and its row.
 let pending = null;
-// The time of the frame that is shown, in seconds.
+// The time of the frame that is shown, in seconds, and whether another is looked for.
 let frame = null;
+let stepping = false;
 
 const value = () => pending?.value ?? state.values[state.item];
 const blank = () => ({ values: data.items.map((item) => item.value), undo: [], item: 0, row: 0, keys: true, agreed: false });
@@ -24,8 +25,8 @@ function fits(one, like) {
 
 function packed() {
   const changed = data.items.map((item, n) => [item.id, state.values[n]]).filter(([, one], n) => one !== data.items[n].value);
-  // More steps would fill the browser's storage, which all pages share.
-  return { ...state, values: changed, undo: state.undo.slice(-50) };
+  // All pages share the browser's storage: with a hundred kilobytes of steps, twenty pages fit.
+  return { ...state, values: changed, undo: state.undo.slice(-20) };
 }
 
 function restored(kept) {
@@ -34,7 +35,7 @@ function restored(kept) {
   for (const one of Array.isArray(kept.values) ? kept.values : [])
     if (Array.isArray(one) && number.has(one[0]) && fits(one[1], LIKE)) found.values[number.get(one[0])] = one[1];
   if (Array.isArray(kept.undo))
-    found.undo = kept.undo.filter((one) => fits(one, { item: (n) => n in data.items, row: Number.isInteger, value: LIKE }));
+    found.undo = kept.undo.filter((one) => fits(one, { item: (n) => Number.isInteger(n) && n in data.items, row: Number.isInteger, value: LIKE }));
   found.item = whole(kept.item, data.items.length);
   found.row = whole(kept.row, 1000);
   found.keys = kept.keys !== false;
@@ -112,15 +113,15 @@ function box(row, tag, look, text, ...marks) {
   return node;
 }
 
-const capOf = (key) => key.replace("ArrowUp", "↑").replace("ArrowDown", "↓").replace("+", " ").replace("Delete", "Del");
+const capOf = (key) => (key.length === 1 ? key.toUpperCase() : key.replace("ArrowUp", "↑").replace("ArrowDown", "↓").replace("+", " "));
 
 function tools(groups, pressed = []) {
   const node = make("div", { class: "tools" });
   for (const key of groups) {
     if (key === "") { node.append(make("span", { class: "gap" })); continue; }
-    const state_ = "1234567".includes(key) ? { "aria-pressed": String(pressed.includes(key)) } : {};
-    const button = make("button", { type: "button", ...state_ }, make("span", { text: ACTS[key][0] + " " }), make("kbd", { text: capOf(key), "aria-hidden": "true" }));
-    button.addEventListener("click", () => ACTS[key][1]());
+    const button = make("button", { type: "button" }, make("span", { text: ACTS[key][0] + " " }), make("kbd", { text: capOf(key), "aria-hidden": "true" }));
+    if (/^\d$/.test(key)) button.setAttribute("aria-pressed", String(pressed.includes(key)));
+    button.addEventListener("click", ACTS[key][1]);
     node.append(button);
   }
   return node;
@@ -178,7 +179,9 @@ function seek(video, to) {
 // thus the frame before. On, the time of the next frame is unknown: it is looked for in small steps.
 async function step(direction) {
   const video = film();
-  if (!video || video.seeking || frame === null) { say("No frame is shown."); return; }
+  if (frame === null) say("No frame is shown.");
+  if (frame === null || stepping) return;
+  stepping = true;
   if (!video.paused) { video.pause(); await seek(video, video.currentTime); }
   const from = frame;
   for (let tick = 1; tick <= 240 && frame === from; tick += 1) {
@@ -186,6 +189,7 @@ async function step(direction) {
     if (to < 0 || to > video.duration) break;
     await seek(video, to);
   }
+  stepping = false;
 }
 
 function acts(event) {
@@ -206,6 +210,7 @@ function exportWork() {
 }
 
 ready.then(() => {
+  addEventListener("pagehide", leave);
   at("before").addEventListener("click", () => step(-1));
   at("after").addEventListener("click", () => step(1));
   at("form").addEventListener("keydown", (event) => { if (event.key === "Escape") focusRow(); });
