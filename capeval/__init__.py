@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from capeval.api.resources import clear_cache as clear_cache
     from capeval.api.resources import models as models
     from capeval.api.resources import sample_frames as sample_frames
+    from capeval.api.reviewing import annotate_review as annotate_review
+    from capeval.api.reviewing import construct_review as construct_review
     from capeval.api.scoring import check_scores as check_scores
     from capeval.api.scoring import score as score
     from capeval.captioners.options import GenerateOptions as GenerateOptions
@@ -87,6 +89,7 @@ _HOMES = {
     "capeval.api.rating_files": "rate_merge rate_sheet",
     "capeval.api.reports": "report",
     "capeval.api.resources": "cache_info clear_cache models sample_frames",
+    "capeval.api.reviewing": "annotate_review construct_review",
     "capeval.api.scoring": "check_scores score",
     "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",

@@ -155,8 +155,19 @@ import capeval.llm.asker
 assert not {{"openai", "tenacity"}} & {{*sys.modules}}
 """
 COMMANDS = (
-    *("", "compare", "correlate", "frames", "inspect", "leaderboard", "metrics"),
-    *("mcq temporal", "models", "plot", "probe", "rate merge", "rate sheet", "report", "score"),
+    *("", "annotate review", "compare", "correlate", "frames", "inspect", "leaderboard"),
+    *(
+        "metrics",
+        "mcq construct review",
+        "mcq temporal",
+        "models",
+        "plot",
+        "probe",
+        "rate merge",
+        "rate sheet",
+        "report",
+        "score",
+    ),
 )
 
 

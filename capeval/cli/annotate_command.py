@@ -11,11 +11,17 @@ import typer
 
 from capeval.cli.options import LONG, declared_by
 from capeval.cli.output import Output
-from capeval.construct.options import AgreeOptions, DraftOptions, MergeAnnotationsOptions
+from capeval.construct.options import (
+    AgreeOptions,
+    DraftOptions,
+    MergeAnnotationsOptions,
+    ReviewOptions,
+)
 from capeval.text import counted
 
 if TYPE_CHECKING:
     from capeval.api.construct_session import Constructed
+    from capeval.api.reviewing import ReviewFiles
     from capeval.construct.drafts import Draft
 
 app = typer.Typer(
@@ -90,3 +96,32 @@ def draft(declared: dict[str, Any], output: Output) -> None:
 
     options = DraftOptions(**declared, on_notice=output.notice)
     run_long(output, open_annotate_draft(options, offline=output.dry_run), show)
+
+
+@app.command()
+@declared_by(ReviewOptions)
+def review(declared: dict[str, Any], output: Output) -> None:
+    """Write pages for annotators, who review offline in a browser."""
+    from capeval.api import reviewing
+
+    made = reviewing.annotate_review(**declared)
+    if not declared["differences"]:
+        print_pages(made, "video", output)
+    elif made.files:
+        output.line(f"{counted(made.items, 'video')} with differences")
+        output.line(str(made.files[0]))
+    else:
+        output.line("No differences: no page was written.")
+
+
+def print_pages(made: ReviewFiles, noun: str, output: Output) -> None:
+    """Print who reviews how many videos or questions, and the pages."""
+    loads = ", ".join(f"{name} {load:,}" for name, load in made.loads.items())
+    in_two = sum(made.loads.values()) - made.items
+    by_two = f" ({in_two:,} by two)" if in_two else ""
+    output.line(f"{counted(made.items, noun)} to review{by_two}: {loads}")
+    if made.missing_videos:
+        first = next(iter(made.missing_videos.values()))
+        output.notice(f"{counted(len(made.missing_videos), 'video')} not found: {first}")
+    for file in made.files:
+        output.line(str(file))

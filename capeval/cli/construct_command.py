@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from capeval.cli.annotate_command import print_pages
 from capeval.cli.options import LONG, declared_by
 from capeval.cli.output import Output
 from capeval.construct.options import (
     QuestionCheckOptions,
     QuestionDraftOptions,
     QuestionFilterOptions,
+    QuestionReviewOptions,
 )
 
 if TYPE_CHECKING:
@@ -90,3 +92,12 @@ def check(declared: dict[str, Any], output: Output) -> None:
 
     options = QuestionCheckOptions(**declared, on_notice=output.notice)
     run_long(output, open_construct_check(options, offline=output.dry_run), show)
+
+
+@app.command()
+@declared_by(QuestionReviewOptions)
+def review(declared: dict[str, Any], output: Output) -> None:
+    """Write pages for reviewers, who keep, mend or drop each question in a browser."""
+    from capeval.api import reviewing
+
+    print_pages(reviewing.construct_review(**declared), "question", output)

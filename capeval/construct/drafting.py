@@ -11,11 +11,9 @@ from typing import Any
 from capeval.construct.chat_work import Item
 from capeval.construct.drafts import DOMAINS, Draft, DraftElement, DraftEvent
 from capeval.errors import InputError, ReplyError
-from capeval.files.annotations import VIDEO_LIST, load_video_list
 from capeval.files.caption_layouts import CaptionsFile, read_captions
 from capeval.files.label_matching import normalised
 from capeval.files.packaged import prompt_of
-from capeval.files.videos import SUFFIXES
 from capeval.judging.contracts import Contract, check_starts
 from capeval.judging.segments import segments
 from capeval.llm.questions import Question
@@ -49,17 +47,6 @@ class _Drafted(ReplyForm):
     events: list[_Event]
     characteristics: list[Characteristic]
     domain: str
-
-
-def videos_in(folder: Path) -> tuple[Video, ...]:
-    """Return the videos of a folder's list that are kept; without a list, all its video files."""
-    if (folder / VIDEO_LIST).exists():
-        return load_video_list(folder / VIDEO_LIST)
-    files = (file.relative_to(folder) for file in sorted(folder.rglob("[!.]*")))
-    names = [file for file in files if file.suffix.lower() in SUFFIXES]
-    if not names:
-        raise InputError(f"has neither {VIDEO_LIST} nor a video", file=folder)
-    return tuple(Video(index=str(one.with_suffix("")), video=str(one)) for one in names)
 
 
 def captions_by_index(

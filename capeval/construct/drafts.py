@@ -48,10 +48,14 @@ class DraftElement(_Part):
 
 
 class DraftEvent(_Part):
-    """An event; `start` is in seconds."""
+    """An event; `start` is in seconds.
+
+    `other` is the sentence of the second of two annotators, where they differ.
+    """
 
     event: str
     start: float | None = Field(None, ge=0)
+    other: str | None = None
     visual_elements: tuple[DraftElement, ...]
 
 
@@ -89,6 +93,7 @@ class Draft(_Part):
             "no events": not self.events,
             "an event without a sentence": any(not one.event.strip() for one in self.events),
             "an event without elements": any(not one.visual_elements for one in self.events),
+            "two sentences of an event": any(one.other is not None for one in self.events),
             f"{unconfirmed} unconfirmed elements": unconfirmed > 0,
             "neither Low- nor High-Dynamic, or both": len(dynamic) != 1,
             "no domain": not self.domain,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from capeval.captioners.options import CaptionerOptions
 from capeval.llm.options import ChatOptions
-from capeval.options import INPUTS, MODEL, OUTPUT, declares, option, python_only, required
+from capeval.options import FRACTION, INPUTS, MODEL, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
     from capeval.runs.engine import Progress
@@ -71,7 +71,7 @@ class ReviewOptions:
     Parameters
     ----------
     annotators : Their names. Each gets pages of 25 videos.
-    overlap : This share of the videos goes to two annotators each.
+    overlap : So many videos, or this share of them, go to two annotators each.
     seed : Of who gets which videos.
     differences : Two exported files: a page with only what differs.
     """
@@ -79,7 +79,7 @@ class ReviewOptions:
     folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
     _: KW_ONLY
     annotators: Collection[str] = option((), panel=INPUTS, metavar="NAMES", commas=True)
-    overlap: float = option(0.1, panel=INPUTS, metavar="SHARE", min=0, max=1)
+    overlap: str | int | float = option("10%", note=FRACTION, panel=INPUTS, metavar="SHARE")
     seed: int = option(0, panel=INPUTS, metavar="N", min=0)
     differences: Sequence[FilePath] = option((), panel=INPUTS, metavar="FILES", commas=True)
 

@@ -13,6 +13,7 @@ from capeval.files.jsonl import dumps, numbered_lines
 from capeval.files.reading import OnFault, why_missing
 from capeval.files.tuna_benchmark import annotation_records
 from capeval.files.validation import validated_records
+from capeval.files.videos import SUFFIXES
 from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation, Video
 from capeval.text import describe, shown
@@ -51,6 +52,17 @@ def load_video_list(file: Path) -> tuple[Video, ...]:
     """Return the videos of a list that are kept, in its order."""
     records = ((f"line {number}", line) for number, line in numbered_lines(file))
     return validated_records(Video, (one for one in records if one[1].get("keep")), file=file)
+
+
+def videos_in(folder: Path) -> tuple[Video, ...]:
+    """Return the videos of a folder's list that are kept; without a list, all its video files."""
+    if (folder / VIDEO_LIST).exists():
+        return load_video_list(folder / VIDEO_LIST)
+    files = (file.relative_to(folder) for file in sorted(folder.rglob("[!.]*")))
+    names = [file for file in files if file.suffix.lower() in SUFFIXES]
+    if not names:
+        raise InputError(f"has neither {VIDEO_LIST} nor a video", file=folder)
+    return tuple(Video(index=str(one.with_suffix("")), video=str(one)) for one in names)
 
 
 def annotation_records_of(
