@@ -14,6 +14,7 @@ from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
+    from capeval.api.annotate_filtering import annotate_filter as annotate_filter
     from capeval.api.checking import check as check
     from capeval.api.comparing import compare as compare
     from capeval.api.correlating import correlate as correlate
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from capeval.trust.probing import Probing as Probing
 
 _HOMES = {
+    "capeval.api.annotate_filtering": "annotate_filter",
     "capeval.api.checking": "check",
     "capeval.api.comparing": "compare",
     "capeval.api.correlating": "correlate",

@@ -19,6 +19,7 @@ MODULES = sorted(
 
 
 FUNCTIONS = [
+    "annotate_filter",
     "cache_info",
     "check",
     "check_scores",

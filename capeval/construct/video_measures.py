@@ -1,7 +1,7 @@
-"""What the frames of a video say about it: cuts, black and frozen time, activity, its content.
+"""What the frames of a video say about it: its cuts, black and still time, movement, and content.
 
-All measures are of frames scaled to `SIDE` by `SIDE` pixels, whatever their shape: a video held
-upright and a copy of it in another size have the same.
+All measures are of frames scaled to `SIDE` by `SIDE` pixels, whatever their shape. That averages
+noise away, and copies of other sizes are measured alike.
 """
 
 from __future__ import annotations
@@ -9,134 +9,60 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from capeval.errors import VideoError
-from capeval.video.frames import FrameSet, Timeline
+from capeval.video.frames import Timeline
 from capeval.video.pyav_decoder import PyAVDecoder
 from capeval.video.sampling import Choice, Fps
 
-Frames = NDArray[np.uint8]
-Grey = NDArray[np.float32]
-Hashes = NDArray[np.uint64]
+Pictures = NDArray[Any]
+"""Shape (n, SIDE, SIDE) in grey, or (n, SIDE, SIDE, 3); levels from 0 to 255."""
 
-SIDE = 48
-"""Noise is averaged away, and what is 2% of the picture wide still has a pixel."""
+SIDE, _BLOCK = 48, 4
+# Cuts are looked for in all frames, so that their times are exact; the rest changes slowly.
+_CUT_RATE, _RATE = 30.0, 10
 
-_BLOCK = 4
-
-_CUT_RATE = 30.0
-"""Frames a second in which cuts are looked for: all, so that their times are exact."""
-
-_RATE = 10
-"""Frames a second for everything else."""
-
+# Two shots differ by this share of their contrast: cuts by 0.6 or more, abrupt pans by 0.25 ...
+_SHOT_CONTRAST = 0.35
+# ... and by as many levels, which encoding does not change even in the dark ...
+_SHOT_LEVELS = 3.0
+# ... in this share of the blocks: not only in a subtitle, but between the bars of a narrow picture.
+_SHOT_BLOCKS = 0.25
+# A block is followed by so many pixels of 24 to the next frame: a pan of two widths a second.
 _REACH = 2
-"""Pixels of 24 that a block is followed between two frames: a pan of two widths a second."""
-
-_CUT_LEAST = 8.0
-"""Levels of 255 by which a cut changes the picture: a cut between dark shots is about 15."""
-
-_CUT_RATIO = 2.5
-"""Times by which a cut exceeds the changes around it; an abrupt movement is about 1.5."""
-
-_CUT_AROUND = 12
-"""Frames on each side that a change is compared with: half a second, as a rule."""
-
+# A cut exceeds the changes of so many frames before and after it, half a second; in steady movement
+# the ratio stays below 2.
+_AROUND, _RATIO = 12, 2.5
+# After so many frames a flash is over, and the picture is what it was before.
 _FLASH = 12
-"""Frames after which a flash is over: the picture is what it was before."""
-
-_FLASH_LIKE = 0.5
-"""The share of a change that is left between the frames before and after a flash."""
-
+# Seconds; two cuts closer than this are one, with a flash between the shots.
 _SHORTEST_SHOT = 0.2
-"""Seconds; two cuts closer than this are one, with a flash between two shots."""
 
-_DARK = 28.0
-"""Levels of 255 that 98% of a black frame stay below; black of video with noise is about 20."""
-
-_SAME = 1.5
-"""Levels of 255 by which each block of a still picture may change: what encoding does to it."""
-
-_FROZEN_RUN = 1.0
-"""Seconds that a picture must stand still to count as frozen: a shorter pause is a pause."""
-
+# All of a black picture is darker: black is 0, or 16 if the range is wrongly tagged.
+_BLACK = 20.0
+# Movement is what changes in half a second; slow movement is visible by then.
 _LAG = 5
-"""Tenths of a second after which movement is looked for; slow movement is visible by then."""
+# Levels by which encoding may change a block of a picture that stands still.
+_STILL = 1.5
+# What moves for a tenth of the time, moves.
+_MOVING_TIME = 0.9
 
-_ACTIVE_TIME = 0.9
-"""The quantile over time of the activity: what moves for a tenth of the time, moves."""
-
-_FLAT = 4.0
-"""The deviation in levels below which a picture has no content to hash, as in a fade."""
-
-_HASH_EVERY = 2
-"""A hash each 0.2 s, so that copies that begin at another moment can be aligned."""
-
-_UNRELATED = 32
-"""The expected distance of the hashes of two pictures, of 64 bits."""
-
-_DUPLICATE = 10.0
-"""The mean distance of hashes up to which two videos are one; of copies about 5, of others > 20."""
-
-
-@dataclass(frozen=True)
-class Measures:
-    """What is known of a video; of a longer one than asked for, only its size and duration.
-
-    Attributes
-    ----------
-    seconds, cuts : in seconds from the first frame
-    black, frozen : shares of the time
-    activity : how much the most active block moves, in levels of 255
-    hashes : 64 bits each, in hexadecimal; a dash for a picture without content
-    """
-
-    width: int
-    height: int
-    seconds: float
-    fps: float
-    cuts: tuple[float, ...] = ()
-    black: float | None = None
-    frozen: float | None = None
-    activity: float | None = None
-    hashes: str = ""
-
-
-def measure(path: Path, decoder: PyAVDecoder, longest: float) -> Measures:
-    """Decode a video once, and measure it unless it takes more than `longest` seconds.
-
-    Raises
-    ------
-    VideoError
-        It cannot be decoded, or not cleanly.
-    """
-    found = decoder.read(path, _Sampling(longest))
-    if found.damage:
-        raise VideoError(f"does not decode cleanly ({found.damage[0]})", file=path)
-    width, height = found.shown_size
-    known = Measures(width, height, round(found.duration, 3), round(found.fps, 3))
-    if found.duration > longest:
-        return known
-    cuts = cut_times(found.frames, found.times)
-    grey = _evenly(found)
-    shots = np.searchsorted(cuts, np.arange(len(grey)) / _RATE, side="right")
-    return Measures(
-        *(width, height, known.seconds, known.fps),
-        cuts=tuple(round(time, 3) for time in cuts),
-        black=round(black_share(grey), 3),
-        frozen=round(frozen_share(grey), 3),
-        activity=round(activity(grey, shots), 2),
-        hashes=hashes(grey[::_HASH_EVERY]),
-    )
+# One hash in 0.2 s, as copies begin at any moment; of the shorter video one in 5 is looked for.
+_HASH_EVERY, _ASK_EVERY = 2, 5
+# About half of the 64 bits of any hash differ from this, as from the hash of another video.
+_OUTSIDE = 0x5555555555555555
+# The mean distance of the hashes of a copy, at most: usually 5, of other videos over 20.
+_COPY = 10.0
 
 
 @dataclass(frozen=True)
 class _Sampling:
-    """All frames of a video, at most `_CUT_RATE` a second, or the first if it is too long."""
+    """All frames of a video, or the first if it is too long."""
 
     longest: float
 
@@ -146,112 +72,137 @@ class _Sampling:
         return Fps(_CUT_RATE).choose(timeline)
 
 
-def _evenly(found: FrameSet) -> Grey:
-    """Return what is shown at each tenth of a second, in grey."""
-    moments = np.arange(max(1, int(found.duration * _RATE))) / _RATE
+def measure(path: Path, decoder: PyAVDecoder, longest: float) -> dict[str, Any]:
+    """Decode a video once, and return its measures; see `capeval.construct.video_filter.VideoRow`.
+
+    If it takes more than `longest` seconds, these are its size, duration and frame rate.
+
+    Raises
+    ------
+    VideoError
+        It cannot be decoded, or not cleanly.
+    """
+    read = decoder.read(path, _Sampling(longest))
+    if read.damage:
+        raise VideoError(f"does not decode cleanly ({read.damage[0]})", file=path)
+    width, height = read.shown_size
+    known = {"width": width, "height": height, "seconds": read.duration, "fps": read.fps}
+    if read.duration > longest:
+        return known
+    cuts = cut_times(read.frames, read.times)
+    moments = np.arange(max(1, int(read.duration * _RATE))) / _RATE
     # Half a millisecond: a frame is shown at its own time, however that is rounded.
-    shown = np.searchsorted(found.times, moments + 0.0005, side="right") - 1
-    return found.frames[shown].mean(axis=-1, dtype=np.float32)
+    shown = np.searchsorted(read.times, moments + 0.0005, side="right") - 1
+    grey = read.frames[shown].mean(axis=-1)
+    moved = movement(grey, np.searchsorted(cuts, moments, side="right"))
+    return known | {
+        "cuts": cuts,
+        "black": float((grey.max(axis=(1, 2)) < _BLACK).mean()),
+        "frozen": float((moved < _STILL).mean()),
+        "activity": float(np.quantile(moved, _MOVING_TIME)),
+        "hashes": hashes(grey[::_HASH_EVERY]),
+    }
 
 
-def cut_times(frames: Frames, times: Sequence[float]) -> list[float]:
-    """Return the times of the first frames after cuts.
+def cut_times(frames: Pictures, times: Sequence[float]) -> list[float]:
+    """Return the times of the first frames of shots after the first.
 
     A cut changes the picture much more than the frames around it do, and for good: after a flash it
     is as before. Fades and dissolves change it little at a time.
-
-    Parameters
-    ----------
-    frames : shape (n, SIDE, SIDE, 3)
     """
     if len(frames) < 2:
         return []
-    halves = frames.reshape(len(frames), SIDE // 2, 2, SIDE // 2, 2, 3)
-    small = halves.mean(axis=(2, 4), dtype=np.float32).astype(np.int16)
-    change = _changes(small[:-1], small[1:])
-    around = sliding_window_view(np.pad(change, _CUT_AROUND), 2 * _CUT_AROUND + 1).copy()
-    beside = around[:, _CUT_AROUND - 1 : _CUT_AROUND + 2]
-    is_peak = change >= beside.max(axis=1)
-    # A cut may fall between two frames, which are then blends.
+    small = frames.reshape(len(frames), SIDE // 2, 2, SIDE // 2, 2, 3).mean(axis=(2, 4))
+    change = _differences(small[:-1], small[1:])
+    around = sliding_window_view(np.pad(change, _AROUND), 2 * _AROUND + 1).copy()
+    beside = around[:, _AROUND - 1 : _AROUND + 2]
+    is_peak = (change > 1) & (change == beside.max(axis=1))
+    # Not of a cut itself, which may be blended into a frame on each side, nor of another nearby.
     beside[:] = 0
-    # The second largest: there may be another cut nearby.
     usual = np.partition(around, -2, axis=1)[:, -2]
     found: list[float] = []
-    for before in np.flatnonzero(is_peak & (change > np.maximum(_CUT_LEAST, _CUT_RATIO * usual))):
-        is_near = found and times[before + 1] - found[-1] < _SHORTEST_SHOT
-        if not is_near and not _is_flash(small, int(before), change[before]):
-            found.append(times[before + 1])
+    for at in np.flatnonzero(is_peak & (change > _RATIO * usual)) + 1:
+        earlier, later = small[max(0, at - 1 - _FLASH) : at - 1], small[at + 1 : at + 1 + _FLASH]
+        back = _differences(small[at - 1 : at], later), _differences(small[at : at + 1], earlier)
+        is_near = found and times[at] - found[-1] < _SHORTEST_SHOT
+        if not is_near and not (np.concatenate(back) < 1).any():
+            found.append(times[at])
     return found
 
 
-def _is_flash(small: NDArray[np.int16], before: int, change: float) -> bool:
-    """Return whether a change after frame `before` begins or ends a flash."""
-    after = small[before + 2 : before + 2 + _FLASH]
-    earlier = small[max(0, before - _FLASH) : before]
-    pairs = [(np.broadcast_to(small[before], after.shape), after)]
-    pairs += [(np.broadcast_to(small[before + 1], earlier.shape), earlier)]
-    return any(len(b) and _changes(a, b).min() < _FLASH_LIKE * change for a, b in pairs)
+def _differences(first: Pictures, second: Pictures) -> NDArray[np.float64]:
+    """Return how much pictures differ, movement of blocks left out; those of two shots by over 1.
 
-
-def _changes(first: NDArray[np.int16], second: NDArray[np.int16]) -> NDArray[np.float32]:
-    """Return how much each picture differs from another, movement of its blocks left out."""
-    count, side = len(first), first.shape[1]
-    padded = np.pad(second, ((0, 0), (_REACH, _REACH), (_REACH, _REACH), (0, 0)), mode="edge")
-    best: NDArray[np.float32] | None = None
-    for down in range(2 * _REACH + 1):
-        for right in range(2 * _REACH + 1):
-            moved = padded[:, down : down + side, right : right + side]
-            blocks = _blocks(np.abs(moved - first).mean(axis=-1, dtype=np.float32))
-            best = blocks if best is None else np.minimum(best, blocks)
-    assert best is not None
-    return best.reshape(count, -1).mean(axis=1)
-
-
-def _blocks(pictures: Grey) -> Grey:
-    """Return the mean of each block of pictures."""
-    count, side = len(pictures), pictures.shape[1] // _BLOCK
-    return pictures.reshape(count, side, _BLOCK, side, _BLOCK).mean(axis=(2, 4))
-
-
-def black_share(grey: Grey) -> float:
-    """Return the share of pictures that are black."""
-    return float((np.quantile(grey, 0.98, axis=(1, 2)) < _DARK).mean())
-
-
-def frozen_share(grey: Grey) -> float:
-    """Return the share of the time in which the picture stands still for `_FROZEN_RUN` or more.
-
-    Each picture is compared with the first of its run, so that slow movement is seen.
+    Either is as many as the other, or one.
     """
-    still = start = 0
-    for at in range(1, len(grey) + 1):
-        same = at < len(grey) and _blocks(np.abs(grey[at : at + 1] - grey[start])).max() <= _SAME
-        if not same:
-            still += at - start if at - start >= _FROZEN_RUN * _RATE else 0
-            start = at
-    return still / len(grey)
+    side, best = first.shape[1], np.array(np.inf)
+    edges = (0, 0), (_REACH, _REACH), (_REACH, _REACH), (0, 0)
+    padded = np.pad(second, edges, mode="edge").astype(np.float32)
+    for down, right in np.ndindex(2 * _REACH + 1, 2 * _REACH + 1):
+        moved = padded[:, down : down + side, right : right + side]
+        best = np.minimum(best, _blocks(np.abs(moved - first).mean(axis=-1)))
+    contrast = np.minimum(first.std(axis=(1, 2, 3)), second.std(axis=(1, 2, 3)))
+    levels = np.quantile(best, 1 - _SHOT_BLOCKS, axis=(1, 2))
+    return np.asarray(levels / np.maximum(_SHOT_LEVELS, _SHOT_CONTRAST * contrast))
 
 
-def activity(grey: Grey, shots: NDArray[np.intp]) -> float:
-    """Return how much the most active block changes, most of the time at least.
+def _blocks(pictures: Pictures) -> Pictures:
+    """Return the mean of each block."""
+    count, side = len(pictures), pictures.shape[1] // _BLOCK
+    return np.asarray(pictures.reshape(count, side, _BLOCK, side, _BLOCK).mean(axis=(2, 4)))
 
-    The mean of all blocks would miss a small object. What changes in the whole picture alike, such
-    as its brightness, and what changes by a cut, is no movement.
+
+def movement(grey: Pictures, shots: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return how many levels the most active block changes in half a second of one shot.
+
+    The mean of all blocks would miss a small object. Brightness and contrast of the whole picture
+    may change without movement. The pictures are a tenth of a second apart.
     """
     inside = shots[_LAG:] == shots[:-_LAG]
     if not inside.any():
-        return 0.0
-    change = (grey[_LAG:] - grey[:-_LAG])[inside]
-    local = change - np.median(change, axis=(1, 2), keepdims=True)
-    return float(np.quantile(_blocks(np.abs(local)).max(axis=(1, 2)), _ACTIVE_TIME))
+        return np.zeros(1)
+    centred = grey - grey.mean(axis=(1, 2), keepdims=True)
+    before, after = centred[:-_LAG][inside], centred[_LAG:][inside]
+    power = np.maximum((before**2).sum(axis=(1, 2), keepdims=True), 1.0)
+    alike = before * ((before * after).sum(axis=(1, 2), keepdims=True) / power)
+    return np.asarray(_blocks(np.abs(after - alike)).max(axis=(1, 2)))
 
 
-def hashes(grey: Grey) -> str:
-    """Return a hash of each picture: which of its 64 lowest frequencies are above their median."""
+def hashes(grey: Pictures) -> str:
+    """Return 64 bits for each picture, in hexadecimal: which low frequencies exceed their median."""
     from scipy.fft import dctn
 
-    low = dctn(grey, axes=(1, 2), norm="ortho")[:, :8, :8].reshape(len(grey), 64)
-    bits = low > np.median(low[:, 1:], axis=1, keepdims=True)
-    texts = [row.tobytes().hex() for row in np.packbits(bits, axis=1)]
-    flat = grey.std(axis=(1, 2)) < _FLAT
-    return " ".join("-" if is_flat else text for is_flat, text in zip(flat, texts, strict=True))
+    low = dctn(grey, axes=(1, 2))[:, :8, :8].reshape(len(grey), 64)
+    return np.packbits(low > np.median(low, axis=1, keepdims=True)).tobytes().hex()
+
+
+def copies(found: Sequence[str]) -> list[int | None]:
+    """Return for each video the earlier one that it is a copy of, or a part of.
+
+    Parameters
+    ----------
+    found : the `hashes` of videos, longer ones first
+    """
+    read = [np.frombuffer(bytes.fromhex(text), np.uint64) for text in found]
+    longest = max(map(len, read), default=0)
+    # A copy may begin before its original or end after it, but not with a third of its time.
+    edge = longest // 3
+    table = np.full((len(read), longest + 2 * edge), _OUTSIDE, np.uint64)
+    originals: list[int] = []
+    result: list[int | None] = []
+    for number, own in enumerate(read):
+        count, asked = len(originals), own[::_ASK_EVERY]
+        result.append(None)
+        if count and len(asked):
+            last = table.shape[1] - _ASK_EVERY * (len(asked) - 1)
+            total = np.zeros((count, last), np.uint32)
+            for at, one in enumerate(asked):
+                start = _ASK_EVERY * at
+                total += np.bitwise_count(table[:count, start : start + last] ^ one)
+            least = total.min(axis=1)
+            if least.min() <= _COPY * len(asked):
+                result[-1] = originals[int(least.argmin())]
+        if result[-1] is None:
+            table[count, edge : edge + len(own)] = own
+            originals.append(number)
+    return result

@@ -69,13 +69,19 @@ class VideoFolder:
         raise VideoError(f"has no video {name}{hint}", file=self.path)
 
     @cached_property
+    def files(self) -> list[PurePosixPath]:
+        """The paths of all videos, relative to the folder, in order."""
+        found = []
+        for folder, folders, names in os.walk(self.path):
+            folders.sort()
+            inside = PurePosixPath(Path(folder).relative_to(self.path).as_posix())
+            paths = [inside / name for name in sorted(names) if not name.startswith(".")]
+            found += [path for path in paths if path.suffix.lower() in SUFFIXES]
+        return found
+
+    @cached_property
     def _by_stem(self) -> dict[str, list[PurePosixPath]]:
         found: dict[str, list[PurePosixPath]] = {}
-        for folder, folders, files in os.walk(self.path):
-            folders.sort()
-            inside = Path(folder).relative_to(self.path)
-            for file in sorted(files):
-                path = PurePosixPath(inside.as_posix()) / file
-                if path.suffix.lower() in SUFFIXES and not file.startswith("."):
-                    found.setdefault(path.stem, []).append(path)
+        for path in self.files:
+            found.setdefault(path.stem, []).append(path)
         return found
