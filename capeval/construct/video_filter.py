@@ -115,13 +115,10 @@ class FilterWork:
             if row is None or row.bytes != size:
                 row = VideoRow(index=index, video=video, bytes=size)
             rows.append(row.but(index=index, by_hand=row.by_hand or row.keep == bool(row.reasons)))
-        is_measured = {
-            row.index: row.activity is not None or row.seconds > self.max_seconds for row in rows
-        }
         kept = {
             row.index: Stored(row.index, row, row.error)
             for row in rows
-            if row.error or is_measured[row.index]
+            if row.error or row.activity is not None or row.seconds > self.max_seconds
         }
         return Plan(self.file.name, kept, left_of(rows, kept, lambda row: row.index))
 
@@ -165,16 +162,11 @@ class FilterWork:
         """Return rows with reasons; of two copies the longer, then the larger one is kept."""
         rows = [_with(row, self._faults(row)) for row in sorted(rows, key=lambda one: one.video)]
         kept = [row for row in rows if row.keep]
-        kept.sort(key=lambda row: (row.seconds, row.width * row.height, row.bytes or 0))
-        kept.reverse()
+        # Whole seconds: another encoder makes a copy a frame longer.
+        kept.sort(key=lambda row: (-round(row.seconds), -row.width * row.height, -(row.bytes or 0)))
         found = zip(kept, copies([row.hashes for row in kept]), strict=True)
         original = {row.index: kept[at].index for row, at in found if at is not None}
-        return [
-            _with(row, [*row.reasons, "near-duplicate"], original[row.index])
-            if row.index in original
-            else row
-            for row in rows
-        ]
+        return [_with(row, row.reasons, original.get(row.index)) for row in rows]
 
     def _faults(self, row: VideoRow) -> list[str]:
         if row.error is not None:
@@ -194,8 +186,9 @@ class FilterWork:
 
 
 def _with(row: VideoRow, reasons: Sequence[str], original: str | None = None) -> VideoRow:
-    keep = row.keep if row.by_hand else not reasons
-    return row.but(reasons=tuple(reasons), duplicate_of=original, keep=keep)
+    found = (*reasons, *(["near-duplicate"] if original else []))
+    keep = row.keep if row.by_hand else not found
+    return row.but(reasons=found, duplicate_of=original, keep=keep)
 
 
 def _indexes(videos: Sequence[PurePosixPath], stored: Mapping[str, VideoRow]) -> dict[str, str]:

@@ -96,7 +96,7 @@ def measure(path: Path, decoder: PyAVDecoder, longest: float) -> dict[str, Any]:
     grey = read.frames[shown].mean(axis=-1)
     moved = movement(grey, np.searchsorted(cuts, moments, side="right"))
     return known | {
-        "cuts": cuts,
+        "cuts": tuple(cuts),
         "black": float((grey.max(axis=(1, 2)) < _BLACK).mean()),
         "frozen": float((moved < _STILL).mean()),
         "activity": float(np.quantile(moved, _MOVING_TIME)),
@@ -169,7 +169,7 @@ def movement(grey: Pictures, shots: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def hashes(grey: Pictures) -> str:
-    """Return 64 bits for each picture, in hexadecimal: which low frequencies exceed their median."""
+    """Return 64 bits for each picture, in hexadecimal: its low frequencies above their median."""
     from scipy.fft import dctn
 
     low = dctn(grey, axes=(1, 2))[:, :8, :8].reshape(len(grey), 64)
