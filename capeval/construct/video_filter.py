@@ -26,7 +26,7 @@ from capeval.video.frames import file_size
 from capeval.video.pyav_decoder import PyAVDecoder
 
 # The share of a video that may be black or frozen: half is a fault, a title or a pause is not.
-_MOST_EMPTY = 0.4
+_MOST_EMPTY = 0.35
 # Noise changes the most active block by up to 3 levels, an object 2% wide by more than 4.
 _LEAST_ACTIVITY = 3.5
 # While one video is measured, others are read and decoded.

@@ -121,7 +121,7 @@ def cut_times(frames: Pictures, times: Sequence[float]) -> list[float]:
     beside[:] = 0
     usual = np.partition(around, -2, axis=1)[:, -2]
     found: list[float] = []
-    for at in np.flatnonzero(is_peak & (change > _RATIO * usual)) + 1:
+    for at in map(int, np.flatnonzero(is_peak & (change > _RATIO * usual)) + 1):
         earlier, later = small[max(0, at - 1 - _FLASH) : at - 1], small[at + 1 : at + 1 + _FLASH]
         back = _differences(small[at - 1 : at], later), _differences(small[at : at + 1], earlier)
         is_near = found and times[at] - found[-1] < _SHORTEST_SHOT
