@@ -155,7 +155,7 @@ import capeval.llm.asker
 assert not {{"openai", "tenacity"}} & {{*sys.modules}}
 """
 COMMANDS = (
-    *("", "annotate filter", "compare", "correlate", "frames", "inspect", "leaderboard", "metrics"),
+    *("", "compare", "correlate", "frames", "inspect", "leaderboard", "metrics"),
     *("mcq temporal", "models", "plot", "probe", "rate merge", "rate sheet", "report", "score"),
 )
 

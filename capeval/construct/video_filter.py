@@ -90,6 +90,10 @@ class FilterWork:
 
     labels = Labels(doing="checking", item="video", done="checked", failed="unreadable")
 
+    def __post_init__(self) -> None:
+        """Check that there is a folder, which its lock would create."""
+        self.videos = VideoFolder(self.folder)
+
     @property
     def file(self) -> Path:
         """Where the rows are."""
@@ -101,14 +105,13 @@ class FilterWork:
 
     def plan(self) -> Plan[Stored[VideoRow]]:
         """Return which videos are measured; raises `InputError`."""
-        videos = VideoFolder(self.folder).files
-        if not videos:
+        if not self.videos.files:
             raise InputError("has no videos, such as .mp4 files", file=self.folder)
         lines = numbered_lines(self.file)
         read = [validated(VideoRow, it, file=self.file, where=f"line {at}") for at, it in lines]
         stored = {row.video: row for row in read}
         rows: list[VideoRow] = []
-        for video, index in _indexes(videos, stored).items():
+        for video, index in _indexes(self.videos.files, stored).items():
             size, row = None, stored.get(video)
             with suppress(VideoError):  # of a file that cannot be read: decoding it says why
                 size = file_size(self.folder / video)

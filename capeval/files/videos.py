@@ -38,7 +38,7 @@ class VideoFolder:
     def __post_init__(self) -> None:
         if not self.path.is_dir():
             what = "is not a folder" if self.path.exists() else why_missing(self.path)
-            raise InputError(f"{what}; name the folder of the videos with --videos", file=self.path)
+            raise InputError(f"{what}; name the folder of the videos", file=self.path)
 
     def find(self, name: str) -> Path:
         """Return the file of a `video` field: a name or a path, with or without its suffix.

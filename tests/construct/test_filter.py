@@ -30,7 +30,8 @@ def world(seed: int) -> Picture:
         np.kron(rng.uniform(-1, 1, (-(-HEIGHT // size), 3 * WIDTH // size, 3)), square(size))
         for size in (80, 40, 8)
     ]
-    return 128 + 70 * parts[0][:HEIGHT] + 40 * parts[1][:HEIGHT] + 15 * parts[2][:HEIGHT]
+    large, small, specks = (part[:HEIGHT] for part in parts)
+    return np.asarray(128 + 70 * large + 40 * small + 15 * specks)
 
 
 def square(size: int) -> Picture:
@@ -69,8 +70,8 @@ def blended(first: list[Picture], second: list[Picture]) -> list[Picture]:
 def write(path: Path, pictures: list[Picture], **given: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     frames = [np.clip(one, 0, 255).astype(np.uint8) for one in pictures]
-    size = frames[0].shape[1], frames[0].shape[0]
-    return make_clip(path, len(frames), **{"rate": FPS, "size": size, "pictures": frames} | given)
+    options: dict[str, Any] = {"rate": FPS, "pictures": frames, **given}
+    return make_clip(path, len(frames), **options)
 
 
 def rows_of(folder: Path) -> dict[str, dict[str, Any]]:
@@ -261,12 +262,14 @@ def test_equal_stems_have_their_folder_or_suffix_in_the_index(tmp_path: Path) ->
     ("line", "message"),
     [
         ("", "clips: has no videos, such as .mp4 files"),
+        (None, "clips: does not exist; name the folder of the videos"),
         ('{"index": "a", "video": "a.mp4", "keep": "no"}\n', "line 1: keep: "),
         ("{'index'}\n", "line 1: broken JSON"),
     ],
 )
-def test_mistakes_are_one_line(tmp_path: Path, line: str, message: str) -> None:
-    (tmp_path / "clips").mkdir()
+def test_mistakes_are_one_line(tmp_path: Path, line: str | None, message: str) -> None:
+    if line is not None:
+        (tmp_path / "clips").mkdir()
     if line:
         write(tmp_path / "clips" / "a.mp4", pan(1, 24))
         (tmp_path / "clips" / "videos.jsonl").write_text(line)
