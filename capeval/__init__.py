@@ -14,6 +14,7 @@ from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
+    from capeval.api.annotate_filtering import annotate_filter as annotate_filter
     from capeval.api.annotation_files import annotate_agree as annotate_agree
     from capeval.api.annotation_files import annotate_merge as annotate_merge
     from capeval.api.checking import check as check
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "capeval.api.annotation_files": "annotate_agree annotate_merge",
+    "capeval.api.annotate_filtering": "annotate_filter",
     "capeval.api.checking": "check",
     "capeval.api.comparing": "compare",
     "capeval.api.construct_chat": "annotate_draft annotate_draft_async construct_check "

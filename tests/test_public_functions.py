@@ -23,6 +23,7 @@ FUNCTIONS = [
     "annotate_merge",
     "annotate_draft",
     "annotate_review",
+    "annotate_filter",
     "cache_info",
     "check",
     "check_scores",

@@ -51,7 +51,7 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
     folder, files = Path(o.folder), [Path(file) for file in o.files]
     target = folder / "annotations.json"
     check_output(target, files, option="FOLDER")
-    known = {video.index for video in load_video_list(folder / VIDEO_LIST)}
+    known = {video.index for video in load_video_list(folder)}
     drafts = [(file, draft) for file in files for draft in read_reviewed(file)]
     for file, draft in drafts:
         if draft.index not in known:

@@ -15,7 +15,7 @@ from capeval.construct.chat_work import Line
 from capeval.construct.drafts import DRAFTS, Draft, read_drafts
 from capeval.construct.options import DraftOptions, QuestionCheckOptions, QuestionDraftOptions
 from capeval.construct.question_checks import QuestionChecks
-from capeval.files.annotations import split_format, videos_in
+from capeval.files.annotations import load_video_list, split_format
 from capeval.files.jsonl import write_jsonl
 from capeval.llm.questions import Chat
 from capeval.mcq.questions import LAYOUTS, load_questions, question_line
@@ -49,7 +49,7 @@ def open_annotate_draft(
 ) -> Opening[ConstructSession[dict[str, Draft]]]:
     """Read the videos and captions, and open the chat model."""
     folder = Path(o.folder)
-    file, videos = folder / DRAFTS, videos_in(folder)
+    file, videos = folder / DRAFTS, load_video_list(folder)
     captions, notices = drafting.captions_by_index(o.captions, videos, Path(o.runs))
     given = {index for index, one in captions.items() if not one.is_empty}
     if lacking := [one.index for one in videos if one.index not in given]:

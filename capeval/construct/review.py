@@ -10,7 +10,7 @@ import numpy as np
 
 from capeval.construct.alignment import Place, align
 from capeval.construct.drafts import DOMAINS, Draft, DraftElement, read_drafts
-from capeval.files.annotations import videos_in
+from capeval.files.annotations import load_video_list
 from capeval.files.judgments import short_hash
 from capeval.rating.page import page_html
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
@@ -48,7 +48,7 @@ def drafts_to_review(folder: Path) -> list[Draft]:
     drafts = read_drafts(folder)
     return [
         drafts.get(one.index) or Draft(index=one.index, video=one.video or one.index)
-        for one in videos_in(folder)
+        for one in load_video_list(folder)
     ]
 
 

@@ -13,7 +13,6 @@ from capeval.files.jsonl import dumps, numbered_lines
 from capeval.files.reading import OnFault, why_missing
 from capeval.files.tuna_benchmark import annotation_records
 from capeval.files.validation import validated_records
-from capeval.files.videos import SUFFIXES
 from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation, Video
 from capeval.text import describe, shown
@@ -48,21 +47,14 @@ VIDEO_LIST = "videos.jsonl"
 """A folder's videos that are not annotated yet, one a line; see `capeval annotate filter`."""
 
 
-def load_video_list(file: Path) -> tuple[Video, ...]:
-    """Return the videos of a list that are kept, in its order."""
+def load_video_list(path: Path) -> tuple[Video, ...]:
+    """Return the videos that a list, or that of a folder, keeps, in its order."""
+    file = path / VIDEO_LIST if path.is_dir() else path
+    if not file.exists():
+        how = f"capeval annotate filter {file.parent}"
+        raise InputError(f"does not exist; to make it: {how}", file=file)
     records = ((f"line {number}", line) for number, line in numbered_lines(file))
     return validated_records(Video, (one for one in records if one[1].get("keep")), file=file)
-
-
-def videos_in(folder: Path) -> tuple[Video, ...]:
-    """Return the videos of a folder's list that are kept; without a list, all its video files."""
-    if (folder / VIDEO_LIST).exists():
-        return load_video_list(folder / VIDEO_LIST)
-    files = (file.relative_to(folder) for file in sorted(folder.rglob("[!.]*")))
-    names = [file for file in files if file.suffix.lower() in SUFFIXES]
-    if not names:
-        raise InputError(f"has neither {VIDEO_LIST} nor a video", file=folder)
-    return tuple(Video(index=str(one.with_suffix("")), video=str(one)) for one in names)
 
 
 def annotation_records_of(

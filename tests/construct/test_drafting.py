@@ -75,21 +75,17 @@ async def test_events_are_spans_of_the_caption(tmp_path: Path) -> None:
     assert read_drafts(tmp_path / "clips") == found
 
 
-async def test_a_run_is_meant_by_its_name_and_drafts_for_a_folder_without_a_list(
-    tmp_path: Path,
-) -> None:
-    fill(tmp_path, {})
-    (tmp_path / "clips" / "videos.jsonl").unlink()
-    (tmp_path / "clips" / "sub").mkdir()
-    (tmp_path / "clips" / "sub" / "x.MP4").touch()
+async def test_a_run_is_meant_by_its_name(tmp_path: Path) -> None:
+    fill(tmp_path, {"sub/x": CAPTION})
     run = tmp_path / "runs" / "vlm-7b"
     run.mkdir(parents=True)
+    (tmp_path / "captions.jsonl").unlink()
     (run / "captions.jsonl").write_text(json.dumps({"index": "sub/x", "caption": CAPTION}), "utf-8")
     async with LoopbackServer(answer) as server:
         done = await capeval(tmp_path, *options(server.url, "vlm-7b"), **KEY)
     assert done.code == 0, done.err
     (found,) = read_drafts(tmp_path / "clips").values()
-    assert (found.index, found.video, found.drafted_by) == ("sub/x", "sub/x.MP4", ("vlm-7b", MODEL))
+    assert (found.index, found.drafted_by) == ("sub/x", ("vlm-7b", MODEL))
 
 
 async def test_captions_of_other_videos_are_an_error_before_any_call(tmp_path: Path) -> None:

@@ -178,6 +178,9 @@ async def test_a_faulty_draft_becomes_the_published_annotation(
 
 async def test_a_blank_page_is_filled_by_keyboard(opened: Opened, tmp_path: Path) -> None:
     make_clip(tmp_path / "clip.mp4", 5)
+    assert typed(tmp_path, "annotate", "filter", ".", "--min-side", "1").code == 0
+    rows = (tmp_path / "videos.jsonl").read_text().replace('"keep": false', '"keep": true')
+    (tmp_path / "videos.jsonl").write_text(rows)
     assert typed(tmp_path, "annotate", "review", ".", "--annotators", "ann").code == 0
     async with opened("ann-1") as page:
         await page.press("i")
