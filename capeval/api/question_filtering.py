@@ -120,7 +120,8 @@ async def open_filtering(
     VideoFolder(videos)
     out = Path(o.out) if o.out else file.with_name(f"{file.stem}.kept.jsonl")
     check_output(out, [file])
-    folder = file.with_name(f"{file.stem}.filter")
+    # Of all files here: a file that was reviewed asks only what was mended.
+    folder = file.with_name("filter")
     if entry is None and dry_run:
         raise UsageError("--dry-run needs --model")
     run = RunFolder(folder / default_run(entry.name)) if entry and dry_run else None

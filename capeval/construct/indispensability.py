@@ -24,7 +24,7 @@ from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.mcq.answering import AnswerWork, Asking, NoReader
 from capeval.mcq.frames import SharedReader, Shown, recent_reads
 from capeval.mcq.strategies import Asked
-from capeval.runs.engine import Progress, execute
+from capeval.runs.engine import Progress, Stored, execute
 from capeval.runs.folder import RunFolder
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.video import FrameReader, open_reader
@@ -205,6 +205,19 @@ class Filtered:
         }
 
 
+class _Variants(AnswerWork):
+    """Answers variants of questions; drops replies about questions that are no longer there."""
+
+    def read(self, value: Any, expected: str) -> Stored[Response]:
+        """Return a response; one to another question is not among those wanted."""
+        if isinstance(value, dict) and value.get("id") not in self.questions:
+            return Stored(str(value.get("id")), Response.model_validate(value))
+        return super().read(value, expected)
+
+    def check(self, stored: Sequence[Stored[Response]]) -> None:
+        """Accept any: a reviewed file has another name and fewer questions."""
+
+
 class IndispensabilityFilter:
     """Asks one model about questions in all conditions; what it replied is kept in `folder`.
 
@@ -245,7 +258,7 @@ class IndispensabilityFilter:
         """Return the work of asking variants of questions in a condition."""
         reader = condition.reader
         every = tuple(one for several in self._variants.values() for one in several)
-        return AnswerWork(
+        return _Variants(
             RunFolder(self.folder / condition.name),
             self._captioner,
             NoReader(),

@@ -121,9 +121,11 @@ def test_replies_are_kept_and_a_mended_question_is_asked_again(tmp_path: Path) -
     second = capeval.construct_filter(file, model=again)
     assert not again.batches
     assert [one.json() for one in first.items] == [one.json() for one in second.items]
-    file.write_text(file.read_text(encoding="utf-8").replace("number 3?", "exactly?"), "utf-8")
+    lines = file.read_text(encoding="utf-8").replace("number 3?", "exactly?").splitlines(True)
+    reviewed = tmp_path / "reviewed.jsonl"
+    reviewed.write_text("".join(lines[1:]), "utf-8")  # one is dropped, one mended
     mended = model(knows)
-    capeval.construct_filter(file, model=mended)
+    capeval.construct_filter(reviewed, model=mended)
     assert {index.partition("#")[0] for index in mended.prompts} == {"q3"}
 
 
