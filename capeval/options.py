@@ -38,6 +38,9 @@ PANELS = (None, INPUTS, JUDGE, MODEL, FRAMES, LIMITS, OUTPUT)
 FRACTION = "Also a number: 0.01 means 1%, and 1 means one."
 """What Python accepts besides the text of a number or a share."""
 
+Effort = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How much a chat model reasons; "default" sends nothing."""
+
 P = ParamSpec("P")
 OptionsT = TypeVar("OptionsT")
 R = TypeVar("R")

@@ -29,7 +29,10 @@ _KEYS = {
     "Delete": 46,
     "Tab": 9,
     "Escape": 27,
+    "Enter": 13,
 }
+_COMMANDS = {"a": ["selectAll"]}
+"""What a browser does itself with Control and a key, which the protocol must be told."""
 
 
 class Page:
@@ -94,13 +97,14 @@ class Page:
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
 
-    async def press(self, *keys: str, control: bool = False) -> None:
+    async def press(self, *keys: str, control: bool = False, alt: bool = False) -> None:
         for key in keys:
             # The code of a quotation mark would be that of Page Down.
             code = _KEYS.get(key, ord(key[0].upper()) if key.isalnum() else 0)
-            given = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 2 if control else 0}
+            given = {"key": key, "windowsVirtualKeyCode": code, "modifiers": alt + 2 * control}
             text = {} if key in _KEYS or control else {"text": key}
-            await self.call("Input.dispatchKeyEvent", type="keyDown", **given, **text)
+            command = {"commands": _COMMANDS.get(key, [])} if control else {}
+            await self.call("Input.dispatchKeyEvent", type="keyDown", **given, **text, **command)
             await self.call("Input.dispatchKeyEvent", type="keyUp", **given)
 
     async def click(self, selector: str) -> None:

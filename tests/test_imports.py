@@ -40,7 +40,10 @@ ROOMS: dict[str, set[str]] = {
     "correlation": {"schema", "files", "stats", "scoring", "runs", "rating"},
     "trust": {"schema", "files", "stats", "scoring", "judging", "runs", "rating"},
     "mcq": {"schema", "files", "video", "captioners", "llm", "stats", "runs"},
-    "data": {"schema", "files", "video", "runs"},
+    "construct": {
+        *("schema", "files", "video", "captioners", "llm", "stats", "runs", "rating"),
+        *("judging", "mcq"),
+    },
 }
 ROOMS |= {"reporting": set(ROOMS)}
 ROOMS |= {"api": set(ROOMS)}
@@ -152,8 +155,19 @@ import capeval.llm.asker
 assert not {{"openai", "tenacity"}} & {{*sys.modules}}
 """
 COMMANDS = (
-    *("", "compare", "correlate", "frames", "inspect", "leaderboard", "metrics"),
-    *("mcq temporal", "models", "plot", "probe", "rate merge", "rate sheet", "report", "score"),
+    *("", "annotate review", "compare", "correlate", "frames", "inspect", "leaderboard"),
+    *(
+        "metrics",
+        "mcq construct review",
+        "mcq temporal",
+        "models",
+        "plot",
+        "probe",
+        "rate merge",
+        "rate sheet",
+        "report",
+        "score",
+    ),
 )
 
 

@@ -19,11 +19,20 @@ MODULES = sorted(
 
 
 FUNCTIONS = [
+    "annotate_agree",
+    "annotate_merge",
+    "annotate_draft",
+    "annotate_review",
+    "annotate_filter",
     "cache_info",
     "check",
     "check_scores",
     "clear_cache",
     "compare",
+    "construct_filter",
+    "construct_check",
+    "construct_draft",
+    "construct_review",
     "correlate",
     "generate",
     "inspect",
@@ -43,7 +52,10 @@ FUNCTIONS = [
     "sample_frames",
     "score",
 ]
-AWAITABLE = ("generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe")
+AWAITABLE = (
+    *("annotate_draft", "construct_check", "construct_draft", "construct_filter", "generate"),
+    *("judge", "mcq_answer", "mcq_grade", "measure", "probe"),
+)
 
 
 def test_face_is_this() -> None:

@@ -21,7 +21,7 @@ from capeval.files.videos import VideoFolder
 from capeval.options import takes
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
-from capeval.runs.sources import SAMPLE, annotations_of, default_videos, run_name
+from capeval.runs.sources import SAMPLE, default_videos, run_name, videos_of_set
 from capeval.video import FrameReader, open_reader
 
 
@@ -101,7 +101,7 @@ async def open_generating(
 def _wanted(options: GenerateOptions, prompt: str | None) -> Wanted:
     path = SAMPLE if options.annotations is None else str(options.annotations)
     wanted = Wanted(
-        annotations=annotations_of(path),
+        annotations=videos_of_set(path),
         annotations_path=path,
         videos=Path(options.videos) if options.videos else default_videos(path, needed=True),
         prompts=load_caption_prompts(options.prompts, prompt or "tuna-cap-v1"),

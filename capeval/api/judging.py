@@ -191,7 +191,7 @@ class JudgingSession(LongWork[Judged]):
     def _report(self, source: Source, plan: JudgingPlan) -> None:
         """Announce once, before anything is called, what is judged again, and by whom."""
         self._reported.add(source.name)
-        for line in source.notices:
+        for line in (*source.notices, *source.warnings):
             self._on_notice(line)
         for changed, count in plan.stale.items():
             what = counted(count, "stored verdict")

@@ -29,6 +29,7 @@ from capeval.reporting.mcq_names import benchmark_name
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.runs.sources import run_name
+from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Question, Response
 from capeval.text import counted, listed
 from capeval.video import FrameReader, open_reader
@@ -84,8 +85,11 @@ async def open_answering(
             raise UsageError(
                 f"--likelihood is for models in this process; {captioner.name} returns none"
             )
+        run, tags = run_of(captioner.name), (one.tags for one in asking.chosen)
+        for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
+            on_notice(line)
         work = AnswerWork(
-            run_of(captioner.name),
+            run,
             captioner,
             NoReader(),
             lambda: opened.meter.spent,
@@ -129,7 +133,9 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
         blind=options.blind,
         seed=options.seed,
     )
-    videos = None if options.blind else _videos(options, path)
+    videos = None
+    if not options.blind:
+        videos = Path(options.videos) if options.videos else default_question_videos(path)
     if videos is not None:
         VideoFolder(videos)
     return Asking(
@@ -147,9 +153,8 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
     )
 
 
-def _videos(options: AnswerOptions, path: str) -> Path:
-    if options.videos is not None:
-        return Path(options.videos)
+def default_question_videos(path: str) -> Path:
+    """Return the folder of the videos of questions where none is named; downloads TUNA's."""
     _, file = split_format(path, LAYOUTS)
     file = question_file(file)
     if is_benchmark(file.parent.parent):

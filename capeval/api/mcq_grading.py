@@ -53,6 +53,7 @@ from capeval.reporting.formats import FORM_OF_SUFFIX, Format, form_for, rendered
 from capeval.reporting.mcq_tables import grades_headline, grades_page
 from capeval.runs.engine import Labels, Progress
 from capeval.runs.outputs import check_output, write_output
+from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Question, Response
 from capeval.schema.usage import Usage
 from capeval.scoring.signature import VERSION, Signature
@@ -129,6 +130,10 @@ class GradingSession(LongWork[Grades]):
             )
         self._captioning = None if o.cap_run is None else _captioning(o)
         self._model = o.model or _model(self._responses, on_notice)
+        tags, models = (one.tags for one in self._responses), models_of(self._responses)
+        name = source.parent.name
+        for line in tested_model_warnings(name, "questions", tags, (o.model, *models)):
+            on_notice(line)
         self._submission: dict[Path, str] = {}
         if o.layout is not None and o.out is not None:
             self._submission = benchmark_files(self._responses, o.layout, Path(o.out), self._model)

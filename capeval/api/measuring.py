@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from capeval.api.chat_model import OpenChat, open_chat
 from capeval.api.long_work import Estimate, Left, LongWork, finished
-from capeval.api.metric_chat import OpenChat, open_chat
 from capeval.api.sync_async import blocking
 from capeval.api.targets import Targets
 from capeval.errors import UsageError

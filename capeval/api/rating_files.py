@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
 
 from capeval.api import FilePath
 from capeval.api.run_options import MergeOptions, SheetOptions
@@ -27,6 +25,7 @@ from capeval.rating.merging import (
     read_key,
     read_rated,
 )
+from capeval.rating.page import video_url
 from capeval.rating.sheet import (
     DEFAULT_VIDEOS,
     RatingSheet,
@@ -216,7 +215,5 @@ def _urls(
         except VideoError as error:
             missing.append(str(error))
             continue
-        # Without the dot, a file a:b.mp4 would be read as a URL with the scheme a.
-        path = Path(os.path.relpath(file.resolve(), out.resolve())).as_posix()
-        urls[annotation.index] = "./" + quote(path)
+        urls[annotation.index] = video_url(file, out)
     return urls, missing

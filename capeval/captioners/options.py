@@ -78,7 +78,7 @@ class GenerateOptions(CaptionerOptions):
 
     Parameters
     ----------
-    annotations : A file, 'tuna' or 'sample', which is the default.
+    annotations : A file, 'tuna' or 'sample', which is the default; or a list of videos.
     prompts : A prompt set or a file. By default the annotations' questions, else tuna-cap-v1.
     videos : Their folder. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from capeval.errors import InputError
-from capeval.files.packaged import packaged
+from capeval.files.packaged import filled, packaged, tag_free_json
 from capeval.files.reading import read_text
-from capeval.schema import Annotation
+from capeval.schema import Annotation, Video
 from capeval.text import nearest
 
 
@@ -20,18 +20,24 @@ def prompt_hash(prompt: str) -> str:
 
 @dataclass(frozen=True)
 class CaptionPrompts:
-    """One prompt for all videos, or with `questions` first an annotation's own question."""
+    """One prompt for all videos, or with `questions` first an annotation's own question.
+
+    `{elements}` in it becomes the annotated elements by their ids, as JSON.
+    """
 
     text: str
     source: str
     questions: bool
 
-    def of(self, annotation: Annotation) -> str:
+    def of(self, annotation: Video) -> str:
         """Return the prompt for one video."""
         own = (annotation.question or "").strip() if self.questions else ""
-        return own or self.text
+        if own or not isinstance(annotation, Annotation):
+            return own or self.text
+        elements = {name: one.content for name, one in annotation.elements.items()}
+        return filled(self.text, {"elements": tag_free_json(elements)})
 
-    def settings(self, annotations: tuple[Annotation, ...]) -> dict[str, str]:
+    def settings(self, annotations: tuple[Video, ...]) -> dict[str, str]:
         """Return what a run's manifest records of the prompt."""
         asked = self.questions and any((a.question or "").strip() for a in annotations)
         if asked and all((a.question or "").strip() for a in annotations):

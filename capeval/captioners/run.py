@@ -19,7 +19,8 @@ from capeval.files.jsonl import as_stored
 from capeval.runs.engine import Finished, Labels, Stored, select
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
-from capeval.schema import Annotation
+from capeval.runs.tested_model import base_name
+from capeval.schema import Video
 from capeval.text import shown
 
 Line = Mapping[str, Any]
@@ -29,7 +30,7 @@ Line = Mapping[str, Any]
 class Wanted:
     """The annotations, videos and prompts of the captions to generate."""
 
-    annotations: tuple[Annotation, ...]
+    annotations: tuple[Video, ...]
     annotations_path: str
     videos: Path
     prompts: CaptionPrompts
@@ -37,7 +38,7 @@ class Wanted:
     limit: int | None = None
     shard: Shard | None = None
 
-    def chosen(self) -> tuple[Annotation, ...]:
+    def chosen(self) -> tuple[Video, ...]:
         """Return the annotated videos that `--only`, `--shard` and `--limit` leave."""
         chosen = select(
             tuple(enumerate(self.annotations)),
@@ -81,7 +82,7 @@ def default_run(model: str) -> str:
     >>> default_run("Qwen/Qwen3-VL-8B-Instruct")
     'Qwen3-VL-8B-Instruct'
     """
-    return safe_name(model.removeprefix("hf:").rstrip("/").rpartition("/")[2] or model)
+    return safe_name(base_name(model))
 
 
 @dataclass

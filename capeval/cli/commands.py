@@ -57,6 +57,10 @@ _COMMANDS = {
         "mcq_command:app",
         "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
     ),
+    "annotate": (
+        "annotate_command:app",
+        "Annotate videos: filter, draft, review, compare annotators, merge.",
+    ),
     "judges": (
         "judges_command:judges",
         "List the judges, their prices and their retirement dates.",

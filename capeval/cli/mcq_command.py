@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from capeval.api.mcq_options import GradeOptions
+from capeval.cli.construct_command import app as construct
 from capeval.cli.generate_command import answer
 from capeval.cli.mcq_diagnostics_command import temporal
 from capeval.cli.options import LONG, declared_by
@@ -64,3 +65,4 @@ def grade(
 
 
 app.command()(temporal)
+app.add_typer(construct, name="construct")

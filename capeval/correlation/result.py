@@ -11,7 +11,7 @@ from pydantic import Field
 from capeval.correlation.notices import Notice
 from capeval.scoring.result import ResultModel
 from capeval.stats.jackknife import Inference
-from capeval.stats.values import UPPER, GroupingName, Missing, Value
+from capeval.stats.values import UPPER, GroupingName, Interval, Missing, Value
 
 
 def number_of(value: Value) -> float | None:
@@ -47,10 +47,12 @@ class Coefficient(ResultModel):
     reason: str | None = None
 
     @classmethod
-    def of(cls, value: Value, interval: Inference | Missing | None = None) -> Coefficient:
+    def of(
+        cls, value: Value, interval: Inference | Interval | Missing | None = None
+    ) -> Coefficient:
         """Return a value and, if there is one, its interval."""
         reason = reason_of(value) or reason_of(interval)
-        if reason or not isinstance(interval, Inference):
+        if reason or not isinstance(interval, Inference | Interval):
             return cls(value=number_of(value), reason=reason)
         return cls(value=number_of(value), low=interval.low, high=interval.high)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.files.jsonl import dumps
+from capeval.files.jsonl import dumps, numbered_lines
 from capeval.files.reading import OnFault, why_missing
 from capeval.files.tuna_benchmark import annotation_records
 from capeval.files.validation import validated_records
 from capeval.plugins import Registry, blaming
-from capeval.schema import Annotation
+from capeval.schema import Annotation, Video
 from capeval.text import describe, shown
 
 AnnotationReader = Callable[[Path], Iterable[tuple[str, Any]]]
@@ -41,6 +41,20 @@ def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
     """
     file, records = annotation_records_of(path)
     return validated_records(Annotation, records, file=file)
+
+
+VIDEO_LIST = "videos.jsonl"
+"""A folder's videos that are not annotated yet, one a line; see `capeval annotate filter`."""
+
+
+def load_video_list(path: Path) -> tuple[Video, ...]:
+    """Return the videos that a list, or that of a folder, keeps, in its order."""
+    file = path / VIDEO_LIST if path.is_dir() else path
+    if not file.exists():
+        how = f"capeval annotate filter {file.parent}"
+        raise InputError(f"does not exist; to make it: {how}", file=file)
+    records = ((f"line {number}", line) for number, line in numbered_lines(file))
+    return validated_records(Video, (one for one in records if one[1].get("keep")), file=file)
 
 
 def annotation_records_of(
@@ -91,12 +105,16 @@ def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[s
     return None, Path(path)
 
 
+_UNJUDGED: dict[str, Any] = {
+    **dict.fromkeys(("video", "question", "drafted_by"), True),
+    "events": {"__all__": {"start"}},
+}
+
+
 @lru_cache(maxsize=1)  # many runs are of one set
-def annotations_hash(annotations: tuple[Annotation, ...]) -> str:
+def annotations_hash(annotations: tuple[Video, ...]) -> str:
     """Return the SHA-256 (hex) of what is judged: index, tags, events, elements; not the layout."""
     digest = hashlib.sha256()
     for annotation in annotations:
-        digest.update(
-            dumps(annotation.model_dump(exclude={"video", "question"})).encode("utf-8") + b"\n"
-        )
+        digest.update(dumps(annotation.model_dump(exclude=_UNJUDGED)).encode("utf-8") + b"\n")
     return digest.hexdigest()

@@ -24,7 +24,7 @@ from capeval.files.reading import json_lines, parse_json, read_bytes, read_text
 from capeval.files.tables import is_binary_table, is_missing, read_table
 from capeval.files.validation import validated_records
 from capeval.files.videos import SUFFIXES
-from capeval.schema import Annotation, Caption
+from capeval.schema import Caption, Video
 from capeval.text import Loss, counted, listed, shown
 
 COLUMNS = ("index", "caption", "model")
@@ -48,7 +48,7 @@ class CaptionsFile:
 
 def read_captions(
     path: Path | str,
-    annotations: Sequence[Annotation],
+    annotations: Sequence[Video],
     columns: Mapping[str, str] | None = None,
 ) -> CaptionsFile:
     """Return the captions of a file, in its order.
@@ -181,7 +181,7 @@ def _of_mapping(path: Path, texts: Mapping[str, Any], known: _Known) -> tuple[st
 class _Known:
     """The annotated videos, in order, under all names that other programs may have for them."""
 
-    def __init__(self, annotations: Sequence[Annotation]) -> None:
+    def __init__(self, annotations: Sequence[Video]) -> None:
         self._annotations = annotations
         self._order = {one.index: n for n, one in enumerate(annotations)}
 

@@ -64,6 +64,11 @@ def filled(text: str, values: Mapping[str, str]) -> str:
     return re.sub(rf"\{{({names})\}}", lambda hole: values[hole[1]], text)
 
 
+def prompt_of(prompts: str, name: str, values: Mapping[str, str]) -> str:
+    """Return a template of a packaged set of prompts, filled in."""
+    return filled(template(prompts, name), values)
+
+
 def tag_free_json(value: Any) -> str:
     r"""Return JSON without < and >, so that nothing in it can close a tag or end a turn of a chat.
 

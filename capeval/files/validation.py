@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from capeval.errors import InputError
-from capeval.schema import Annotation, Caption
+from capeval.schema import Annotation, Caption, Video
 from capeval.schema.reference import Reference
 from capeval.text import complaint, shown
 
 M = TypeVar("M", bound=BaseModel)
-R = TypeVar("R", Annotation, Caption, Reference)
+R = TypeVar("R", Annotation, Caption, Reference, Video)
 
 
 def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:

@@ -38,7 +38,7 @@ class VideoFolder:
     def __post_init__(self) -> None:
         if not self.path.is_dir():
             what = "is not a folder" if self.path.exists() else why_missing(self.path)
-            raise InputError(f"{what}; name the folder of the videos with --videos", file=self.path)
+            raise InputError(f"{what}; name the folder of the videos", file=self.path)
 
     def find(self, name: str) -> Path:
         """Return the file of a `video` field: a name or a path, with or without its suffix.
@@ -48,6 +48,10 @@ class VideoFolder:
         asked = PurePosixPath(name)
         if asked.is_absolute() or ".." in asked.parts or "\\" in name or "\0" in name or not name:
             raise VideoError("the annotation's path leads out of the folder of the videos")
+        first = asked.parts[0]
+        if asked.parts[1:] and first == self.path.name and not (self.path / first).is_dir():
+            # Relative to the annotations, next to which is the folder of the videos.
+            asked = asked.relative_to(first)
         try:
             file = self.path / asked
             # A link that leads nowhere is found, too: the reader's error says where it leads.
@@ -69,13 +73,19 @@ class VideoFolder:
         raise VideoError(f"has no video {name}{hint}", file=self.path)
 
     @cached_property
+    def files(self) -> list[PurePosixPath]:
+        """The paths of all videos, relative to the folder, in order."""
+        found = []
+        for folder, folders, names in os.walk(self.path):
+            folders.sort()
+            inside = PurePosixPath(Path(folder).relative_to(self.path).as_posix())
+            paths = [inside / name for name in sorted(names) if not name.startswith(".")]
+            found += [path for path in paths if path.suffix.lower() in SUFFIXES]
+        return found
+
+    @cached_property
     def _by_stem(self) -> dict[str, list[PurePosixPath]]:
         found: dict[str, list[PurePosixPath]] = {}
-        for folder, folders, files in os.walk(self.path):
-            folders.sort()
-            inside = Path(folder).relative_to(self.path)
-            for file in sorted(files):
-                path = PurePosixPath(inside.as_posix()) / file
-                if path.suffix.lower() in SUFFIXES and not file.startswith("."):
-                    found.setdefault(path.stem, []).append(path)
+        for path in self.files:
+            found.setdefault(path.stem, []).append(path)
         return found

@@ -141,16 +141,7 @@ class Contract:
         """Return the candidate events: spans of the caption, without exact repeats."""
         found = segments(caption)
         given = in_form(_Starts, value)
-        for number in (*given.starts, *given.repeats):
-            if not 1 <= number <= len(found):
-                raise ReplyError(
-                    f"there is no segment {shown(number)}; ids go from 1 to {len(found)}"
-                )
-        if given.starts[:1] != [1]:
-            raise ReplyError("starts must begin with 1: the first event starts at segment 1")
-        for before, after in pairwise(given.starts):
-            if after <= before:
-                raise ReplyError(f"starts must be in ascending order, but {after} follows {before}")
+        check_starts(given.starts, len(found), given.repeats)
         numbered = reversed([*enumerate(map(normalised, found), start=1)])
         first = set({text: number for number, text in numbered}.values())
         marked, events = set(given.repeats), []
@@ -190,6 +181,24 @@ class Contract:
             labels.append(relation)
             reasons.append(one_line(storable(reason), _LONGEST_REASON))
         return _by_part(labels, parts), _by_part(reasons, parts)
+
+
+def check_starts(starts: Sequence[int], count: int, others: Sequence[int] = ()) -> None:
+    """Raise `ReplyError` unless events start at the first segment and at later ones, in order.
+
+    Parameters
+    ----------
+    count : the number of segments
+    others : further numbers that must be those of segments
+    """
+    for number in (*starts, *others):
+        if not 1 <= number <= count:
+            raise ReplyError(f"there is no segment {shown(number)}; ids go from 1 to {count}")
+    if starts[:1] != [1]:
+        raise ReplyError("starts must begin with 1: the first event starts at segment 1")
+    for before, after in pairwise(starts):
+        if after <= before:
+            raise ReplyError(f"starts must be in ascending order, but {after} follows {before}")
 
 
 def matched(pairs: Sequence[Match], candidates: int, references: int) -> list[int | None]:

@@ -5,11 +5,13 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from capeval.llm.options import ignore
 from capeval.options import (
     INPUTS,
     JUDGE,
     LIMITS,
     CallOptions,
+    Effort,
     ModelOptions,
     columns_option,
     declares,
@@ -27,10 +29,6 @@ if TYPE_CHECKING:
 DEFAULT_PROMPTS = "tuna-cap-v1"
 MODELS_OWN = "default"
 """The reasoning effort that sends nothing."""
-
-
-def _ignore(_notice: str) -> None:
-    pass
 
 
 @declares
@@ -63,14 +61,12 @@ class JudgingOptions(CallOptions):
     base_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
-    reasoning: (
-        Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
-    ) = option(None, panel=JUDGE, metavar="EFFORT")
+    reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
     device: str | None = option(None, panel=JUDGE, metavar="NAME")
     repeats: int | None = option(None, panel=JUDGE, metavar="N", min=1, max=100)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
-    on_notice: Callable[[str], None] = python_only(_ignore, shown=False)
+    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
 
 @declares

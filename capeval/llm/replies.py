@@ -14,14 +14,14 @@ import json
 import re
 import tokenize
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from io import StringIO
 from itertools import pairwise
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Strict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, TypeAdapter, ValidationError
 
 from capeval.errors import ReplyError
 from capeval.llm.thinking import after_thinking
@@ -155,6 +155,16 @@ Number = Annotated[int, Strict()]
 """A number of a reply; neither digits in quotes nor `true`."""
 
 
+def _with_words(text: str) -> str:
+    if not any(map(str.isalnum, text)):
+        raise ValueError("must be a text with words")
+    return storable(text.strip())
+
+
+Words = Annotated[str, AfterValidator(_with_words)]
+"""A text of a reply that is not blank."""
+
+
 def in_form(form: type[T], value: Any) -> T:
     """Return a reply's value in the form of a type; raises `ReplyError`.
 
@@ -180,6 +190,18 @@ _PLAIN = {"model_type": "must be a JSON object", "tuple_type": "must be a list"}
 @cache
 def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
+
+
+def one_of(answer: T, known: Collection[T], what: str) -> T:
+    """Return an answer that is one of those known; raises `ReplyError`.
+
+    >>> one_of("left", ("left", "right"), "side")
+    'left'
+    """
+    if answer not in known:
+        few = f"; it must be one of {', '.join(map(str, known))}" if len(known) <= 20 else ""
+        raise ReplyError(f"there is no {what} {shown(answer)}{few}")
+    return answer
 
 
 def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
 from capeval.mcq.find_run import GRADES
+from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Tag
 from capeval.text import counted, cut
 
@@ -167,6 +168,12 @@ class GradedRun(Grades):
     def model(self) -> str | None:
         """The model's name, if the grades have it."""
         return self.settings.get("model")
+
+    @property
+    def warnings(self) -> list[str]:
+        """That the model drafted or filtered the questions, if so."""
+        tags = (one.tags for one in self.items)
+        return tested_model_warnings(self.name, "questions", tags, [self.model])
 
     @property
     def read_by(self) -> str:

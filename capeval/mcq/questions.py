@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import split_format
@@ -103,6 +103,11 @@ def _unknown(source: Source) -> InputError:
         )
     place = source.records[0].place if source.records else ""
     return InputError(message, file=source.file, where=place)
+
+
+def question_line(question: Question) -> dict[str, Any]:
+    """Return a question in capeval's own layout: a JSON line with its tags beside its fields."""
+    return {**question.model_dump(exclude={"benchmark", "tags"}), **question.tags}
 
 
 def questions_hash(questions: Sequence[Question]) -> str:

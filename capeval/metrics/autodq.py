@@ -13,9 +13,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from capeval.files.packaged import prompts_label, tag_free_json
+from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
+from capeval.llm.questions import Asked, Question
 from capeval.llm.replies import Number, ReplyForm, each_once
-from capeval.metrics.chat_metric import Asked, ChatMetric, Question
+from capeval.metrics.chat_metric import ChatMetric
 from capeval.metrics.protocol import (
     Context,
     Item,
@@ -136,9 +137,7 @@ class AutoDQ(ChatMetric):
         """Return the events of a text, each once."""
         question = Question(
             stage,
-            PROMPTS,
-            "extract",
-            {"description": tag_free_json(text)},
+            prompt_of(PROMPTS, "extract", {"description": tag_free_json(text)}),
             Events,
             _MOST_EXTRACTED_TOKENS,
             (text,),
@@ -166,9 +165,11 @@ class AutoDQ(ChatMetric):
         lines = (tag_free_json({"id": n, "event": one}) for n, one in enumerate(events, start=1))
         question = Question(
             stage,
-            PROMPTS,
-            "entail",
-            {"description": tag_free_json(text), "events": "\n".join(lines)},
+            prompt_of(
+                PROMPTS,
+                "entail",
+                {"description": tag_free_json(text), "events": "\n".join(lines)},
+            ),
             Relations,
             256 + 3 * _ANSWER_TOKENS * count,
             (text, *events),

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from capeval.files.packaged import prompts_label, tag_free_json
+from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
+from capeval.llm.questions import Asked, Question
 from capeval.llm.replies import ReplyForm
-from capeval.metrics.chat_metric import Asked, ChatMetric, Question
+from capeval.metrics.chat_metric import ChatMetric
 from capeval.metrics.protocol import Context, Item, Output, Scored, Settings
 from capeval.schema import Usage
 from capeval.text import storable
@@ -83,9 +84,7 @@ class Clair(ChatMetric):
         captions = {"candidate": [item.caption], "reference": list(item.references)}
         question = Question(
             "rate",
-            PROMPTS,
-            self.chosen.wording,
-            {"captions": tag_free_json(captions)},
+            prompt_of(PROMPTS, self.chosen.wording, {"captions": tag_free_json(captions)}),
             Rating,
             _MAX_TOKENS,
             (item.caption, *item.references),

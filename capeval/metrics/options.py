@@ -1,14 +1,16 @@
 """The options of `capeval metrics`; what concerns one metric alone is in `capeval.toml`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from capeval.llm.options import ChatOptions
 from capeval.options import (
     INPUTS,
     JUDGE,
     OUTPUT,
+    Effort,
     ModelOptions,
     columns_option,
     declares,
@@ -17,16 +19,11 @@ from capeval.options import (
 )
 
 if TYPE_CHECKING:
-    from capeval.llm.types import ChatClient
     from capeval.runs.engine import Progress
 
 
-def _ignore(_notice: str) -> None:
-    pass
-
-
 @declares
-class MetricsOptions(ModelOptions):
+class MetricsOptions(ChatOptions, ModelOptions):
     """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
 
     Parameters
@@ -44,12 +41,9 @@ class MetricsOptions(ModelOptions):
     out : By default metrics.jsonl in the run; with --candidates, in the working folder.
     judge : The chat model of metrics such as clair. By default gpt-4o-2024-08-06, or the server's
         only model.
-    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
     reasoning : How much it reasons, as in `capeval judge`.
     device : Where local models run: cuda, cuda:1, mps or cpu. By default the best.
-    client : Replaces the network, for tests and recordings.
     progress : Receives the status after every caption.
-    on_notice : Called with each notice, which is one line.
     """
 
     captions: Sequence[str | Path] = option((), typed=False)
@@ -81,12 +75,6 @@ class MetricsOptions(ModelOptions):
         metavar="FILE",
     )
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
-    judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
-    base_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
-    reasoning: (
-        Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
-    ) = option(None, panel=JUDGE, metavar="EFFORT")
+    reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
     device: str | None = option(None, panel=JUDGE, metavar="NAME")
-    client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
-    on_notice: Callable[[str], None] = python_only(_ignore, shown=False)

@@ -21,7 +21,7 @@ from capeval.errors import (
 )
 from capeval.files.judgments import short_hash
 from capeval.files.validation import validated
-from capeval.llm.asker import Asker
+from capeval.llm.questions import Chat
 from capeval.metrics.options import MetricsOptions
 from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Usage
@@ -151,25 +151,6 @@ class Summary:
     undefined: int = 0
     reason: str | None = None
     groups: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Chat:
-    """The chat model that a metric asks.
-
-    Attributes
-    ----------
-    asker : asks with retries, through the cache, within the cost cap; see `Asker.ask`
-    reasoning : the effort to put into each `ChatRequest`
-    identity : what names the model in a signature
-    concurrency : how many captions to work on at the same time
-    """
-
-    asker: Asker
-    model: str
-    reasoning: str | None
-    identity: str
-    concurrency: int
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,11 @@ from pydantic import AfterValidator, Field, Strict
 
 from capeval.errors import UsageError
 from capeval.files.captions import check_known
-from capeval.files.packaged import prompts_label, tag_free_json
+from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
 from capeval.files.question_answers import Numbered, load_questions
+from capeval.llm.questions import QUESTION_FAILURES, Asked, FormT, Question
 from capeval.llm.replies import ReplyForm
-from capeval.metrics.chat_metric import (
-    QUESTION_FAILURES,
-    Asked,
-    ChatMetric,
-    FormT,
-    Question,
-)
+from capeval.metrics.chat_metric import ChatMetric
 from capeval.metrics.protocol import (
     Context,
     Item,
@@ -183,9 +178,9 @@ class VDCscore(ChatMetric):
 
 
 def _request(stage: str, name: str, data: dict[str, str], form: type[FormT]) -> Question[FormT]:
-    values = {"data": tag_free_json(data)}
     material = tuple(data.values())
-    return Question(stage, PROMPTS, name, values, form, _MAX_TOKENS, material)
+    prompt = prompt_of(PROMPTS, name, {"data": tag_free_json(data)})
+    return Question(stage, prompt, form, _MAX_TOKENS, material)
 
 
 def _kept(number: int, one: QuestionAnswer) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ import numpy as np
 
 from capeval.errors import UsageError
 from capeval.files.csv_formulas import escape
-from capeval.files.html_page import policy_hash, script_json
 from capeval.files.judgments import short_hash
 from capeval.files.tables import CONTROL
+from capeval.rating.page import page_html
 from capeval.schema import RELATIONS, Annotation
 from capeval.text import shown
 
@@ -29,8 +28,6 @@ DEFAULT_VIDEOS = 40
 """The number in the TUNA paper's study."""
 
 KEY_COLUMNS = ("item_id", "video_id", "system", "elements")
-
-_TEMPLATE = Path(__file__).with_name("sheet.html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,8 @@ def sample_sheet(
             (annotation, system, captions[system][annotation.index])
             for system in _counterbalanced(chosen, positions, rng)
         ]
-    seen = [[a.index, a.model_dump()["events"], text] for a, _, text in rows]
+    whole = {"events": {"__all__": {"start"}}}
+    seen = [[a.index, a.model_dump(exclude=whole)["events"], text] for a, _, text in rows]
     name = short_hash(seen)[:8]
     # The letter keeps spreadsheets from reading an id as a number or a date.
     items = (Item(f"s{name}-{n:03}", *row) for n, row in enumerate(rows, start=1))
@@ -169,21 +167,28 @@ def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> 
 
     `sources` has the URL of each video that was found, relative to the page, by index.
     """
-    page = _TEMPLATE.read_text(encoding="utf-8")
-    style, script = (_only(page, tag) for tag in ("style", "script"))
-    policy = (
-        f"default-src 'none'; script-src {policy_hash(script)}; style-src {policy_hash(style)}; "
-        "media-src 'self' file:; base-uri 'none'; form-action 'none'"
-    )
     data = {
+        "key": f"capeval-rating:{sheet.name}",
+        "name": f"Sheet {sheet.name}",
+        "noun": "caption",
+        "all_done": "All labels are given.",
         "sheet": sheet.name,
         "labels": list(RELATIONS),
         "items": [
             _item_json(item, (sources or {}).get(item.annotation.index)) for item in sheet.items
         ],
     }
-    # The data last: placeholders in them must not be replaced.
-    return page.replace("{{policy}}", policy).replace("{{data}}", script_json(data))
+    return page_html(
+        Path(__file__).with_name("sheet.html"),
+        data,
+        *("sheet.css", "sheet.js"),
+        title="Rating captions",
+        format="CSV",
+        noun="caption",
+        list="Elements",
+        next_open="Next without a label",
+        work="your name and all labels",
+    )
 
 
 def _item_json(item: Item, source: str | None) -> dict[str, Any]:
@@ -204,8 +209,3 @@ def _item_json(item: Item, source: str | None) -> dict[str, Any]:
             for e, event in enumerate(item.annotation.events, start=1)
         ],
     }
-
-
-def _only(page: str, tag: str) -> str:
-    (found,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-    return str(found)

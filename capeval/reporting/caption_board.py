@@ -66,6 +66,7 @@ class _Judged:
     data: str
     address: str
     notice: str | None
+    warnings: Sequence[str]
 
 
 def caption_board(
@@ -143,6 +144,7 @@ def _judged(
         data=settings["data"],
         address=settings["base_url"] or "the judge's own endpoint",
         notice=snapshots_notice(row.name, settings["models"]),
+        warnings=run.warnings,
     )
 
 
@@ -212,7 +214,11 @@ def _caption_section(members: Sequence[_Judged]) -> Section:
             if key in shared
         ),
         notes=[f"judged at several endpoints: {', '.join(addresses)}"] if addresses[1:] else [],
-        warnings=[*([BASELINE_NOTE] if baseline else []), *not_ranked("videos", parts)],
+        warnings=[
+            *([BASELINE_NOTE] if baseline else []),
+            *not_ranked("videos", parts),
+            *(line for one in members for line in one.warnings),
+        ],
         signatures=["|".join(f"{key}:{value}" for key, value in members[0].signature.items())],
     )
     best = rows[0]

@@ -135,7 +135,10 @@ def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
         title=one_line(title),
         about=one_line(f"replies read by {runs[0].read_by}"),
         notes=[missing] if by and not groups else [],
-        warnings=not_ranked("questions", unranked),
+        warnings=[
+            *not_ranked("questions", unranked),
+            *(line for run in runs for line in run.warnings),
+        ],
     )
     highest = standing(rows)
     best = rows[0].overall

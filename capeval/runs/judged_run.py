@@ -14,6 +14,7 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.labels import labels_of
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
+from capeval.runs.tested_model import tested_model_warnings
 from capeval.runs.verdicts import (
     JudgeIdentity,
     addresses_of,
@@ -101,7 +102,14 @@ class JudgedRun:
         models, addresses = judged_by(judgments)[1], addresses_of(judgments)
         if notice := snapshots_notice(self.name, models, addresses):
             found.append(notice)
-        return found
+        return [*found, *self.warnings]
+
+    @property
+    def warnings(self) -> list[str]:
+        """That the model that wrote the captions drafted the annotations, if so."""
+        drafted = ({"drafted_by": one.drafted_by} for one in self.annotations)
+        models = (self.model, *(caption.model for caption in self.captions.values()))
+        return tested_model_warnings(self.name, "annotations", drafted, models)
 
     @cached_property
     def model(self) -> str | None:

@@ -9,7 +9,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from capeval.errors import CapevalError, InputError, UsageError
-from capeval.files.annotations import annotations_hash, load_annotations, split_format
+from capeval.files.annotations import (
+    VIDEO_LIST,
+    annotations_hash,
+    load_annotations,
+    load_video_list,
+    split_format,
+)
 from capeval.files.caption_layouts import read_captions
 from capeval.files.captions import captions_hash, captions_in_memory, known_captions, load_captions
 from capeval.files.jsonl import write_jsonl
@@ -23,7 +29,8 @@ from capeval.files.tuna_benchmark import (
     videos_of,
 )
 from capeval.runs.folder import RunFolder
-from capeval.schema import Annotation, Caption
+from capeval.runs.tested_model import tested_model_warnings
+from capeval.schema import Annotation, Caption, Video
 from capeval.text import counted, listed
 
 SAMPLE = "sample"
@@ -56,6 +63,14 @@ class Source:
             and bundled is not None
             and captions_hash(load_captions(bundled)) == self.captions_hash
         )
+
+    @property
+    def warnings(self) -> list[str]:
+        """That the model that wrote the captions drafted the annotations, if so."""
+        made = self.run.read_manifest().get("generation", {}) if self.run else {}
+        drafted = ({"drafted_by": one.drafted_by} for one in self.annotations)
+        models = (made.get("model"), *(one.model for one in self.captions))
+        return tested_model_warnings(self.name, "annotations", drafted, models)
 
     @cached_property
     def captions_hash(self) -> str:
@@ -135,6 +150,12 @@ def annotations_of(path: str | Path) -> tuple[Annotation, ...]:
 def _unchanged(source: Path | str, _folder: Path, _stamp: Stamp) -> tuple[Annotation, ...]:
     # A hundred captions files against one set of annotations: it is read once.
     return load_annotations(source)
+
+
+def videos_of_set(path: str | Path) -> tuple[Video, ...]:
+    """Return the videos to caption: those annotated, or those of a list that are kept."""
+    file = annotations_file(path)
+    return load_video_list(file) if file.name == VIDEO_LIST else annotations_of(path)
 
 
 def from_file(

@@ -7,6 +7,7 @@ from capeval.schema.annotation import (
     Characteristic,
     ElementType,
     Event,
+    Video,
     VisualElement,
     element_ids,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "Unscored",
     "Usage",
     "Verdict",
+    "Video",
     "VisualElement",
     "element_ids",
     "endpoint_name",

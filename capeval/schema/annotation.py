@@ -57,26 +57,33 @@ class VisualElement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event: its sentence(s) and its visual elements."""
+    """One event: its sentence(s) and its visual elements; `start` is in seconds, where known."""
 
     event: Sentence
+    start: Annotated[float | None, Field(ge=0, allow_inf_nan=False)] = None
     visual_elements: Annotated[tuple[VisualElement, ...], Field(min_length=1)]
 
 
-class Annotation(BaseModel):
-    """One annotated video.
-
-    `visual_characteristic` and `domain` may be absent in a user's own data; `question` is the
-    prompt for the captioner, if the data have one.
-    """
+class Video(BaseModel):
+    """A video to caption; `question` is the prompt for the captioner, if the data have one."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     index: Sentence
     video: str | None = None
     question: str | None = None
+
+
+class Annotation(Video):
+    """One annotated video.
+
+    `visual_characteristic` and `domain` may be absent in a user's own data. `drafted_by` are the
+    models whose drafts the annotation was made from, or which chose the video.
+    """
+
     visual_characteristic: Annotated[tuple[Characteristic, ...], BeforeValidator(_as_list)] = ()
     domain: str | None = None
+    drafted_by: tuple[str, ...] = ()
     events: tuple[Event, ...] = Field(min_length=1)
 
     def __hash__(self) -> int:

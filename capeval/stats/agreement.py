@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.jackknife import Inference, jackknife
-from capeval.stats.values import Floats, Ints, Missing, Value
+from capeval.stats.values import Floats, Interval, Ints, Missing, Value
 
 Coefficient = Literal["accuracy", "kappa", "ac1"]
 COEFFICIENTS: tuple[Coefficient, ...] = ("accuracy", "kappa", "ac1")
 
-Level = Literal["nominal", "interval"]
+Level = Literal["nominal", "ordinal", "interval"]
 
 
 class Estimate(NamedTuple):
     """A value with its interval."""
 
     value: Value
-    interval: Inference | Missing
+    interval: Inference | Interval | Missing
 
 
 def confusion_by_video(
@@ -121,7 +121,7 @@ def krippendorff_alpha(ratings: ArrayLike, video: Ints, level: Level = "nominal"
     ----------
     ratings : (raters, units), NaN where a rater gave none; for nominal, codes of the labels
     video : (units,), the video of each unit: integers from 0
-    level : "interval" for numbers on a scale, "nominal" for labels
+    level : "interval" for numbers on a scale, "ordinal" for ranks, "nominal" for labels
 
     >>> gap = float("nan")
     >>> krippendorff_alpha([[1, 2, 3, gap], [1, 2, 3, 4]], np.arange(4), "interval").value
@@ -131,7 +131,13 @@ def krippendorff_alpha(ratings: ArrayLike, video: Ints, level: Level = "nominal"
     paired = (~np.isnan(values)).sum(axis=0) >= 2
     if not paired.any():
         return _none("no unit has two ratings")
-    sums = _alpha_sums(values[:, paired], level)
+    values = values[:, paired]
+    if level == "ordinal":
+        # Its distance of two values is that of their ranks, ties sharing the middle one.
+        there = ~np.isnan(values)
+        _, at, counts = np.unique(values[there], return_inverse=True, return_counts=True)
+        values[there] = (np.cumsum(counts) - counts / 2)[at]
+    sums = _alpha_sums(values, level)
     names, units = np.unique(video[paired], return_inverse=True)
     by_video = np.zeros((len(names), len(sums)))
     np.add.at(by_video, units, sums.T)

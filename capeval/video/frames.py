@@ -69,6 +69,8 @@ class FrameSet:
     """Those of the warnings that say that the file does not decode cleanly."""
     hdr: str | None = None
     """The transfer function of HDR, such as "PQ": its frames are shown without tone mapping."""
+    shown_size: tuple[int, int] = (0, 0)
+    """Width and height in the video; `frames` may have been scaled."""
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -56,11 +56,15 @@ _NOT_MAPPED = "is HDR ({}), shown without tone mapping: its colours look pale"
 
 
 class PyAVDecoder:
-    """Decodes with PyAV (FFmpeg), with a thread for every core."""
+    """Decodes with PyAV (FFmpeg), with a thread for every core.
+
+    Frames are scaled to `size`, width and height, where it is given.
+    """
 
     name = "pyav"
 
-    def __init__(self) -> None:
+    def __init__(self, size: tuple[int, int] | None = None) -> None:
+        self._size = size
         try:
             import av
         except ImportError:
@@ -70,7 +74,7 @@ class PyAVDecoder:
     def read(
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
     ) -> FrameSet:
-        """Return the frames that `policy` chooses, at full size, upright.
+        """Return the frames that `policy` chooses, upright.
 
         Raises
         ------
@@ -101,7 +105,7 @@ class PyAVDecoder:
             choice = policy.choose(timeline)
         except ValueError as fault:
             raise VideoError(str(fault), file=path) from None
-        taken = _Taken(path, choice.to_decode)
+        taken = _Taken(path, choice.to_decode, self._size)
         with opened(path, guard) as (container, stream):
             stream.codec_context.thread_count = threads
             source = _decoded(container, stream, scan, guard, taken.faults)
@@ -136,6 +140,7 @@ class PyAVDecoder:
             warnings=tuple(dict.fromkeys(warnings)),
             damage=damage,
             hdr=taken.hdr,
+            shown_size=taken.shown_size,
         )
 
 
@@ -181,6 +186,8 @@ class _Taken:
 
     path: Path
     wanted: list[int]
+    size: tuple[int, int] | None
+    shown_size: tuple[int, int] = (0, 0)
     frames: NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 0, 0, 3), np.uint8))
     damaged: list[int] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -195,29 +202,33 @@ class _Taken:
         return self._count == len(self.wanted)
 
     def add(self, number: int, frame: VideoFrame) -> None:
+        width, height = self.size or (frame.width, frame.height)
         if self._count == 0:
-            check_memory(len(self.wanted), frame.width, frame.height, self.path)
-        pixels = self._upright(np.asarray(frame.to_ndarray(format="rgb24"), np.uint8), frame)
+            check_memory(len(self.wanted), width, height, self.path)
+        stored = frame.to_ndarray(format="rgb24", width=width, height=height)
+        pixels, now = self._upright(np.asarray(stored, np.uint8), frame)
         if self._count == 0:
             self.frames = np.empty((len(self.wanted), *pixels.shape), np.uint8)
-            self.hdr = _HDR.get(frame.color_trc)
-        elif pixels.shape != self.frames.shape[1:]:
-            now, before = pixels.shape, self.frames.shape[1:]
+            self.hdr, self.shown_size = _HDR.get(frame.color_trc), now
+        elif now != self.shown_size:
+            before = self.shown_size
             raise VideoError(
-                f"changes its size at frame {number}, from {before[1]}x{before[0]} to "
-                f"{now[1]}x{now[0]}",
+                f"changes its size at frame {number}, from {before[0]}x{before[1]} to "
+                f"{now[0]}x{now[1]}",
                 file=self.path,
             )
         self.frames[self._count] = pixels
         self._count += 1
 
-    def _upright(self, pixels: NDArray[np.uint8], frame: VideoFrame) -> NDArray[np.uint8]:
+    def _upright(
+        self, pixels: NDArray[np.uint8], frame: VideoFrame
+    ) -> tuple[NDArray[np.uint8], tuple[int, int]]:
+        """Return the pixels as they are shown, and the width and height of the shown frame."""
         a, b, c, d = _matrix(frame)
+        size, right, down = (frame.width, frame.height), a, d
         if a == d == 0 and b and c:
-            pixels, right, down = pixels.transpose(1, 0, 2), c, b
-        else:
-            right, down = a, d
-        return pixels[:: -1 if down < 0 else 1, :: -1 if right < 0 else 1]
+            pixels, size, right, down = pixels.transpose(1, 0, 2), size[::-1], c, b
+        return pixels[:: -1 if down < 0 else 1, :: -1 if right < 0 else 1], size
 
     def damage(self, scan: _Scan) -> Iterator[str]:
         # The second time, decoding ends at the last frame and may not come to all of them.

@@ -85,7 +85,7 @@ def test_alpha_is_the_published_one(level: Level, published: float) -> None:
     assert found.value == pytest.approx(published, abs=5e-4)
 
 
-@pytest.mark.parametrize("level", ["nominal", "interval"])
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 @given(
     ratings=st.lists(
         st.lists(st.sampled_from([1.0, 2.0, 3.5, GAP]), min_size=3, max_size=3),

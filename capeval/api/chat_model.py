@@ -1,4 +1,4 @@
-"""The chat model of the metrics that ask one."""
+"""The chat model of commands that ask one but are not the judge's."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from capeval.judging.registry import JUDGES
 from capeval.judging.selection import captions_at_once, open_chat_model
 from capeval.llm.client import DEFAULT_URL, endpoint_urls
 from capeval.llm.meter import Meter
-from capeval.metrics.options import MetricsOptions
-from capeval.metrics.protocol import Chat
+from capeval.llm.options import ChatOptions
+from capeval.llm.questions import Chat
 from capeval.text import shown
 
 
 @dataclass(frozen=True)
 class OpenChat:
-    """A chat model for metrics.
+    """A chat model.
 
     `title` names it where a run begins; `thinks` says whether it reasons, as far as is known.
     """
@@ -34,7 +34,7 @@ class OpenChat:
 
 @asynccontextmanager
 async def open_chat(
-    o: MetricsOptions, *, offline: bool, on_notice: Callable[[str], None]
+    o: ChatOptions, *, offline: bool, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenChat]:
     """Open the chat model that the options name; its connections close with the block.
 
@@ -46,7 +46,7 @@ async def open_chat(
     base_urls = endpoint_urls(o.base_url)
     key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
     if o.judge in JUDGES:
-        raise UsageError(f"--judge {shown(o.judge)} is no chat model, which these metrics ask")
+        raise UsageError(f"--judge {shown(o.judge)} is no chat model")
     if not offline and not key and o.client is None and DEFAULT_URL in base_urls:
         raise UsageError(
             "there is no key for the chat model: set OPENAI_API_KEY, or name a local server with "

@@ -1,0 +1,1 @@
+"""Making a benchmark: annotations and questions are drafted, checked, filtered and reviewed."""

@@ -1,0 +1,196 @@
+"""The options of `capeval annotate` and `capeval mcq construct`."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import KW_ONLY
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from capeval.captioners.options import CaptionerOptions
+from capeval.llm.options import ChatOptions
+from capeval.options import FRACTION, INPUTS, MODEL, OUTPUT, declares, option, python_only, required
+
+if TYPE_CHECKING:
+    from capeval.runs.engine import Progress
+
+FilePath = str | Path
+
+
+@declares
+class FilterOptions:
+    """Which videos are fit to be annotated: see `capeval.annotate_filter`.
+
+    Parameters
+    ----------
+    min_side : The shortest side in pixels. By default the TUNA paper's.
+    max_seconds : The longest video. By default the TUNA paper's.
+    progress : Receives the status after every video.
+    """
+
+    folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
+    _: KW_ONLY
+    min_side: int = option(480, panel=INPUTS, metavar="N", min=1)
+    max_seconds: float = option(40.0, panel=INPUTS, metavar="S", min=0)
+    progress: "Progress | None" = python_only(None, method="update", shown=False)
+
+
+@declares
+class ConstructChatOptions(ChatOptions):
+    """What drafting and checking have in common.
+
+    Parameters
+    ----------
+    limit : Only the first N.
+    progress : Receives the status after every item.
+    """
+
+    _: KW_ONLY
+    limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
+    max_concurrency: int = python_only(64, "Calls at a time.", min=1, max=4096)
+    timeout: float = python_only(120.0, "Seconds for one call.", min=0.1, max=86_400)
+    progress: "Progress | None" = python_only(None, method="update", shown=False)
+
+
+@declares
+class DraftOptions(ConstructChatOptions):
+    """What annotations are drafted from: see `capeval.annotate_draft`.
+
+    Parameters
+    ----------
+    captions : A run of `capeval generate`, or a captions file.
+    """
+
+    folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
+    _: KW_ONLY
+    captions: FilePath = required(panel=INPUTS, metavar="RUN|FILE")
+
+
+@declares
+class ReviewOptions:
+    """Who reviews which drafts: see `capeval.annotate_review`.
+
+    Parameters
+    ----------
+    annotators : Their names. Each gets pages of 25 videos.
+    overlap : So many videos, or this share of them, go to two annotators each.
+    seed : Of who gets which videos.
+    differences : Two exported files: a page with only what differs.
+    """
+
+    folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
+    _: KW_ONLY
+    annotators: Collection[str] = option((), panel=INPUTS, metavar="NAMES", commas=True)
+    overlap: str | int | float = option("10%", note=FRACTION, panel=INPUTS, metavar="SHARE")
+    seed: int = option(0, panel=INPUTS, metavar="N", min=0)
+    differences: Sequence[FilePath] = option((), panel=INPUTS, metavar="FILES", commas=True)
+
+
+@declares
+class AgreeOptions:
+    """Whose annotations are compared: see `capeval.annotate_agree`."""
+
+    files: Sequence[FilePath] = required(
+        "Files that the review pages exported.", positional=True, metavar="FILE..."
+    )
+
+
+@declares
+class MergeAnnotationsOptions:
+    """What becomes `annotations.json`: see `capeval.annotate_merge`.
+
+    Parameters
+    ----------
+    files : Files that the review pages exported.
+    force : Replace an annotations.json with other contents.
+    """
+
+    folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
+    files: Sequence[FilePath] = required(positional=True, metavar="FILE...")
+    _: KW_ONLY
+    force: bool = option(False, panel=OUTPUT)
+
+
+@declares
+class QuestionDraftOptions(ConstructChatOptions):
+    """What questions are drafted from: see `capeval.construct_draft`.
+
+    Parameters
+    ----------
+    annotations : A file, or 'tuna'.
+    errors : A run of `capeval generate --prompts mcq-errors-v1 --frames 8`, or its file: what a
+        video model gets wrong becomes wrong options.
+    out : The file of questions.
+    seed : Of the letters of the right options.
+    """
+
+    annotations: FilePath = required(positional=True, metavar="ANNOTATIONS")
+    _: KW_ONLY
+    errors: FilePath | None = option(None, panel=INPUTS, metavar="RUN|FILE")
+    out: FilePath = option("questions.jsonl", panel=OUTPUT, metavar="FILE")
+    seed: int = option(0, panel=INPUTS, metavar="N", min=0)
+
+
+@declares
+class QuestionCheckOptions(ConstructChatOptions):
+    """Which questions are checked: see `capeval.construct_check`.
+
+    Parameters
+    ----------
+    questions : A file of questions.
+    annotations : Of their videos: a file, or 'tuna'.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    annotations: FilePath = required(panel=INPUTS, metavar="FILE")
+
+
+@declares
+class QuestionFilterOptions(CaptionerOptions):
+    """Which questions need the whole video: see `capeval.construct_filter`.
+
+    Parameters
+    ----------
+    model : As for `capeval generate`.
+    questions : A file of questions.
+    videos : Their folder. By default videos/ next to the questions, else their folder.
+    out : The questions that are kept. By default QUESTIONS.kept.jsonl.
+    limit : Only the first N questions.
+    batch_size : Questions at a time on a GPU.
+    seed : Of the orders of the options.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    model: Any = option(
+        None, note="Or a `Captioner` of your own.", method="caption", panel=MODEL, metavar="NAME"
+    )
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    seed: int = option(0, panel=INPUTS, metavar="N", min=0)
+    only: Collection[str] = python_only((), "Only these questions.")
+    serve: bool = python_only(False)
+    gpus: int | None = python_only(None)
+    port: int | None = python_only(None)
+    max_new_tokens: int | None = python_only(None)
+    temperature: float | None = python_only(None)
+    frames: Any = python_only(None)
+    decoder: str = python_only("pyav")
+    allow_damaged: bool = python_only(False)
+    timeout: float = python_only(300.0)
+
+
+@declares
+class QuestionReviewOptions:
+    """Which questions are reviewed: see `capeval.construct_review`.
+
+    Parameters
+    ----------
+    questions : A file of questions.
+    reviewers : Their names. Each gets pages of 25 questions.
+    videos : Their folder. By default videos/ next to the questions, else their folder.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    reviewers: Collection[str] = option((), panel=INPUTS, metavar="NAMES", commas=True)
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")

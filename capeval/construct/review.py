@@ -1,0 +1,201 @@
+"""The pages of reviewers: their drafts or questions, or what two annotators see differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from capeval.construct.alignment import Place, align
+from capeval.construct.drafts import DOMAINS, Draft, DraftElement, read_drafts
+from capeval.files.annotations import load_video_list
+from capeval.files.judgments import short_hash
+from capeval.rating.page import page_html
+from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
+
+PER_PAGE = 25
+"""A day's work at most: a browser that is lost takes no more with it."""
+
+T = TypeVar("T")
+Urls = Callable[[str], str | None]
+"""From a video's name to its URL, if it is found."""
+PageItem = dict[str, Any]
+"""What a page shows: `id`, `video`, `src` (its URL), `notes`, and `value`, which is edited."""
+
+
+def assigned(
+    items: Sequence[T], reviewers: Sequence[str], *, overlap: int = 0, seed: int = 0
+) -> dict[str, list[T]]:
+    """Return the items of each reviewer, sampled at random, in the order given.
+
+    `overlap` of them go to two. The numbers of two reviewers differ by at most one.
+    """
+    rng = np.random.default_rng(seed)
+    in_two = overlap if len(reviewers) > 1 else 0
+    found: dict[str, list[int]] = {name: [] for name in reviewers}
+    for count, place in enumerate(rng.permutation(len(items)).tolist()):
+        # Sorting is stable: among those with equally few items, chance decides.
+        order = sorted(rng.permutation(reviewers).tolist(), key=lambda name: len(found[name]))
+        for name in order[: 2 if count < in_two else 1]:
+            found[name].append(place)
+    return {name: [items[place] for place in sorted(places)] for name, places in found.items()}
+
+
+def drafts_to_review(folder: Path) -> list[Draft]:
+    """Return a draft for each video of a folder that is kept, blank where there is none."""
+    drafts = read_drafts(folder)
+    return [
+        drafts.get(one.index) or Draft(index=one.index, video=one.video or one.index)
+        for one in load_video_list(folder)
+    ]
+
+
+# ---- The pages ---------------------------------------------------------------------------------
+
+
+def review_pages(
+    kind: str, reviewer: str, items: Sequence[PageItem], prefix: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Yield the name and the HTML of each page of a reviewer; `kind` is drafts or questions."""
+    for number, start in enumerate(range(0, len(items), PER_PAGE), start=1):
+        name = f"{prefix}{reviewer}-{number}"
+        yield name, review_page(kind, reviewer, name, items[start : start + PER_PAGE])
+
+
+def review_page(
+    kind: str, reviewer: str, name: str, items: Sequence[PageItem], between: Sequence[str] = ()
+) -> str:
+    """Return a page; of kind "differences", `between` are the two annotators."""
+    noun = "question" if kind == "questions" else "video"
+    data = {
+        "name": f"Page {name}",
+        "file": f"{name}.{'jsonl' if noun == 'question' else 'json'}",
+        "noun": noun,
+        "all_done": f"All {noun}s are done. Export them and send the file back.",
+        "me": reviewer,
+        "adjudicates": between,
+        "types": ELEMENT_TYPES,
+        "characteristics": CHARACTERISTICS,
+        "domains": DOMAINS,
+        "items": items,
+    }
+    return page_html(
+        Path(__file__).with_name("review.html"),
+        {"key": f"capeval-review:{short_hash(data)}", **data},
+        *("review.css", "review.js", "questions.js" if noun == "question" else "drafts.js"),
+        title=f"Review for {reviewer}",
+        kind=kind,
+        format="JSON",
+        noun=noun,
+        list="Options" if noun == "question" else "Events and elements",
+        next_open=f"Next {noun} not done",
+        work="all that was reviewed on this page",
+    )
+
+
+def draft_item(draft: Draft, urls: Urls) -> PageItem:
+    """Return what a page shows of a draft."""
+    value = draft.model_dump(mode="json", exclude={"annotator", "adjudicates"})
+    src = urls(draft.video)
+    return {"id": draft.index, "video": draft.video, "src": src, "notes": [], "value": value}
+
+
+def question_item(question: Question, urls: Urls) -> PageItem:
+    """Return what a page shows of a question, and the line that it came from."""
+    line = question.model_dump(mode="json", exclude={"tags"})
+    return {
+        "id": question.id,
+        "video": question.video,
+        "src": urls(question.video),
+        "notes": [
+            f"{name.replace('_', ' ')}: {text}"
+            for name, tag in question.tags.items()
+            for text in (tag if isinstance(tag, list) else [tag])
+        ],
+        "value": {name: line[name] for name in ("question", "options", "answer")}
+        | {"decision": None},
+        "line": line | dict(question.tags),
+    }
+
+
+# ---- What two annotators see differently -------------------------------------------------------
+
+
+def difference_items(
+    first: Mapping[str, Draft], second: Mapping[str, Draft], urls: Urls
+) -> list[PageItem]:
+    """Return what a page shows of the videos, by index, that two annotators see differently.
+
+    Its drafts are the first's with what the second has: `other` versions, and the second's own
+    elements. What differs is not confirmed, and `by` says whose it is.
+    """
+    both = [(first[index], second[index]) for index in first if index in second]
+    return [item for pair in both if (item := _differing(*pair, urls))]
+
+
+def _differing(first: Draft, second: Draft, urls: Urls) -> PageItem | None:
+    events = [*_merged_events(first, second)]
+    compared = {"domain": [draft.domain or "none" for draft in (first, second)]}
+    for one in CHARACTERISTICS:
+        there = [one in draft.visual_characteristic for draft in (first, second)]
+        compared[one] = ["yes" if is_so else "no" for is_so in there]
+    notes = [
+        f"{what}: {mine} ({first.annotator}), {theirs} ({second.annotator})"
+        for what, (mine, theirs) in compared.items()
+        if mine != theirs
+    ]
+    elements = [element for event in events for element in event["visual_elements"]]
+    if not (notes or any("by" in one for one in elements) or any(one["other"] for one in events)):
+        return None
+    notes += [f"{d.annotator}: {d.comment}" for d in (first, second) if d.comment.strip()]
+    agreed = [one for one in first.visual_characteristic if one in second.visual_characteristic]
+    changes = {
+        "domain": first.domain if first.domain == second.domain else None,
+        "visual_characteristic": agreed,
+        "drafted_by": [*dict.fromkeys(first.drafted_by + second.drafted_by)],
+        "comment": "",
+        "events": events,
+    }
+    item = draft_item(first, urls)
+    return item | {"notes": notes, "value": item["value"] | changes}
+
+
+def _merged_events(first: Draft, second: Draft) -> Iterator[dict[str, Any]]:
+    found = align(first, second)
+    for i, j in found.events:
+        pairs = [pair for pair in found.elements if pair[0] is not None and pair[0][0] == i]
+        for pair in found.elements:
+            if pair[0] is None and pair[1] is not None and pair[1][0] == j:
+                # After the last one that the second has before it.
+                earlier = [
+                    n for n, (_, b) in enumerate(pairs, 1) if b and b[0] == j and b < pair[1]
+                ]
+                pairs.insert(max(earlier, default=0), pair)
+        sides = [d.events[n] for d, n in ((first, i), (second, j)) if n is not None]
+        yield {
+            **sides[0].model_dump(mode="json"),
+            "other": None if sides[0].event == sides[-1].event else sides[-1].event,
+            "visual_elements": [
+                _compared(first, second, a, b, together=b is not None and b[0] == j)
+                for a, b in pairs
+            ],
+        }
+
+
+def _compared(
+    first: Draft, second: Draft, a: Place | None, b: Place | None, *, together: bool
+) -> dict[str, Any]:
+    mine, theirs = _element(first, a), _element(second, b)
+    if mine and theirs and together and mine.claim == theirs.claim:
+        confirmed = dict.fromkeys(mine.confirmed_by + theirs.confirmed_by)
+        return mine.model_dump(mode="json") | {"confirmed_by": [*confirmed]}
+    versions = [one for one in (mine, theirs) if one is not None]
+    other = versions[1].model_copy(update={"confirmed_by": ()}) if versions[1:] else None
+    undecided = versions[0].model_copy(update={"confirmed_by": (), "other": other})
+    return undecided.model_dump(mode="json") | {"by": (first if mine else second).annotator}
+
+
+def _element(draft: Draft, place: Place | None) -> DraftElement | None:
+    return None if place is None else draft.events[place[0]].visual_elements[place[1]]

@@ -1,0 +1,207 @@
+"""Which videos of a folder are fit to be annotated: a row for each in `videos.jsonl`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, StrictBool
+
+from capeval.construct.video_measures import SIDE, copies, measure
+from capeval.errors import InputError, VideoError
+from capeval.files.annotations import VIDEO_LIST
+from capeval.files.jsonl import numbered_lines, write_jsonl
+from capeval.files.validation import validated
+from capeval.files.videos import VideoFolder
+from capeval.runs.concurrency import in_thread, work_through
+from capeval.runs.engine import Labels, Plan, Spent, Stored, left_of
+from capeval.runs.folder import RunFolder
+from capeval.schema.annotation import Sentence
+from capeval.video.frames import file_size
+from capeval.video.pyav_decoder import PyAVDecoder
+
+# The share of a video that may be black or frozen: half is a fault, a title or a pause is not.
+_MOST_EMPTY = 0.35
+# Noise changes the most active block by up to 3 levels, an object 2% wide by more than 4.
+_LEAST_ACTIVITY = 3.5
+# While one video is measured, others are read and decoded.
+_AT_A_TIME = 4
+
+
+class VideoRow(BaseModel):
+    """A video, whether to keep it, and its measures; a row's other fields are left as they are.
+
+    Attributes
+    ----------
+    index : the file's stem; if several have it, with the folder, and if need be the suffix
+    video : the file, relative to the folder
+    keep : follows from the reasons, unless it was edited
+    by_hand : whether it was edited
+    error : why the video is unreadable
+    bytes : the file's size; another one means another video
+    seconds, cuts : in seconds from the first frame
+    black, frozen : shares of the time; a video that is too long is not measured
+    activity : how much the most active block changes, in levels of 255
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    index: Sentence
+    video: str
+    keep: StrictBool = True
+    reasons: tuple[str, ...] = ()
+    duplicate_of: str | None = None
+    error: str | None = None
+    by_hand: bool = False
+    width: int = 0
+    height: int = 0
+    seconds: float = 0.0
+    fps: float = 0.0
+    cuts: tuple[float, ...] = ()
+    black: float | None = None
+    frozen: float | None = None
+    activity: float | None = None
+    bytes: int | None = None
+    hashes: str = ""
+
+    def but(self, **fields: Any) -> VideoRow:
+        """Return the row with other values."""
+        return self.model_copy(update=fields)
+
+
+@dataclass
+class FilterWork:
+    """Measures the videos of a folder; a `ResumableTask`.
+
+    A video is decoded again if its size has changed, if it was unreadable, or if it was too long
+    and no longer is. Reasons are found anew each time, with the limits given.
+    """
+
+    folder: Path
+    min_side: int
+    max_seconds: float
+    rows: Sequence[VideoRow] = field(default=(), init=False)
+    """Of all videos, once the work is finished."""
+
+    labels = Labels(doing="checking", item="video", done="checked", failed="unreadable")
+
+    def __post_init__(self) -> None:
+        """Check that there is a folder, which its lock would create."""
+        self.videos = VideoFolder(self.folder)
+
+    @property
+    def file(self) -> Path:
+        """Where the rows are."""
+        return self.folder / VIDEO_LIST
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Lock the file."""
+        return RunFolder(self.folder).locked(part=self.file.stem)
+
+    def plan(self) -> Plan[Stored[VideoRow]]:
+        """Return which videos are measured; raises `InputError`."""
+        if not self.videos.files:
+            raise InputError("has no videos, such as .mp4 files", file=self.folder)
+        lines = numbered_lines(self.file)
+        read = [validated(VideoRow, it, file=self.file, where=f"line {at}") for at, it in lines]
+        stored = {row.video: row for row in read}
+        rows: list[VideoRow] = []
+        for video, index in _indexes(self.videos.files, stored).items():
+            size, row = None, stored.get(video)
+            with suppress(VideoError):  # of a file that cannot be read: decoding it says why
+                size = file_size(self.folder / video)
+            if row is None or row.bytes != size:
+                row = VideoRow(index=index, video=video, bytes=size)
+            rows.append(row.but(index=index, by_hand=row.by_hand or row.keep == bool(row.reasons)))
+        kept = {
+            row.index: Stored(row.index, row, row.error)
+            for row in rows
+            if row.error or row.activity is not None or row.seconds > self.max_seconds
+        }
+        return Plan(self.file.name, kept, left_of(rows, kept, lambda row: row.index))
+
+    def create(self, plan: Plan[Stored[VideoRow]]) -> None:
+        """Do nothing: the folder exists."""
+
+    async def perform(
+        self, plan: Plan[Stored[VideoRow]], record: Callable[[Stored[VideoRow]], None]
+    ) -> None:
+        """Measure what the plan lists."""
+        decoder = PyAVDecoder((SIDE, SIDE))
+
+        def measured(row: VideoRow) -> Stored[VideoRow]:
+            try:
+                found = measure(self.folder / row.video, decoder, self.max_seconds)
+            except VideoError as error:
+                return Stored(row.index, row.but(error=error.message), error.message)
+            return Stored(row.index, row.but(error=None, **found))
+
+        await work_through(
+            plan.todo,
+            lambda row: in_thread(partial(measured, row)),
+            concurrency=_AT_A_TIME,
+            record=lambda _, stored: record(stored),
+        )
+
+    def line(
+        self, plan: Plan[Stored[VideoRow]], outcome: Stored[VideoRow]
+    ) -> tuple[Path, Mapping[str, Any]]:
+        """Return where a row is appended."""
+        del plan
+        return self.file, self._decided([outcome.value])[0].model_dump(mode="json")
+
+    def finish(self, plan: Plan[Stored[VideoRow]], done: Mapping[str, Stored[VideoRow]]) -> None:
+        """Decide about all videos together, and write their rows in the order of the files."""
+        del plan
+        self.rows = self._decided(one.value for one in done.values())
+        write_jsonl(self.file, (row.model_dump(mode="json") for row in self.rows))
+
+    def _decided(self, rows: Iterable[VideoRow]) -> list[VideoRow]:
+        """Return rows with reasons; of two copies the longer, then the larger one is kept."""
+        rows = [_with(row, self._faults(row)) for row in sorted(rows, key=lambda one: one.video)]
+        kept = [row for row in rows if row.keep]
+        # Whole seconds: another encoder makes a copy a frame longer.
+        kept.sort(key=lambda row: (-round(row.seconds), -row.width * row.height, -(row.bytes or 0)))
+        found = zip(kept, copies([row.hashes for row in kept]), strict=True)
+        original = {row.index: kept[at].index for row, at in found if at is not None}
+        return [_with(row, row.reasons, original.get(row.index)) for row in rows]
+
+    def _faults(self, row: VideoRow) -> list[str]:
+        if row.error is not None:
+            return ["unreadable"]
+        found = {
+            "low-resolution": min(row.width, row.height) < self.min_side,
+            "too-long": row.seconds > self.max_seconds,
+            "black": (row.black or 0) > _MOST_EMPTY,
+            "frozen": (row.frozen or 0) > _MOST_EMPTY,
+            "near-static": row.activity is not None and row.activity < _LEAST_ACTIVITY,
+        }
+        return [reason for reason, applies in found.items() if applies]
+
+    def spent(self) -> Spent:
+        """Return nothing: no model is called."""
+        return Spent()
+
+
+def _with(row: VideoRow, reasons: Sequence[str], original: str | None = None) -> VideoRow:
+    found = (*reasons, *(["near-duplicate"] if original else []))
+    keep = row.keep if row.by_hand else not found
+    return row.but(reasons=found, duplicate_of=original, keep=keep)
+
+
+def _indexes(videos: Sequence[PurePosixPath], stored: Mapping[str, VideoRow]) -> dict[str, str]:
+    """Return the index of each video by its path; one that has an index keeps it."""
+    stems = Counter(path.stem for path in videos)
+    found: dict[str, str] = {}
+    for path in sorted(videos, key=lambda path: str(path) not in stored):
+        row = stored.get(str(path))
+        names = [row.index] if row else [path.stem] if stems[path.stem] == 1 else []
+        names += [str(path.with_suffix("")), str(path)]
+        taken = {*found.values()}
+        found[str(path)] = next(name for name in names if name not in taken)
+    return found

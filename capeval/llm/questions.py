@@ -1,0 +1,146 @@
+"""One question to a chat model whose reply must have a form, and what several questions took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
+from capeval.llm.asker import Asker
+from capeval.llm.replies import ReplyForm, in_form, read_reply, schema_of
+from capeval.llm.types import (
+    Answer,
+    ChatReply,
+    ChatRequest,
+    ReplyBroken,
+    ReplyRefused,
+    ReplySchema,
+)
+from capeval.schema import Usage
+
+T = TypeVar("T")
+FormT = TypeVar("FormT", bound=ReplyForm)
+
+CHARACTERS = 4
+"""Characters per token of an English prompt, for estimates."""
+
+QUESTION_FAILURES = (ReplyError, RequestRefused, RetriesExhausted)
+"""Errors that concern one question; the others can still be answered."""
+
+
+@dataclass(frozen=True)
+class Chat:
+    """A chat model that is asked.
+
+    Attributes
+    ----------
+    asker : asks with retries, through the cache, within the cost cap; see `Asker.ask`
+    reasoning : the effort to put into each `ChatRequest`
+    identity : what names the model in a signature
+    concurrency : how many items to work on at the same time
+    """
+
+    asker: Asker
+    model: str
+    reasoning: str | None
+    identity: str
+    concurrency: int
+
+
+@dataclass(frozen=True)
+class Question(Generic[FormT]):
+    """One question.
+
+    Attributes
+    ----------
+    stage : what begins its notes
+    prompt : the text that is sent
+    form : what the reply must be
+    max_tokens : the most that a reply may take
+    material : the texts as they are; a reply that only repeats an answer from one is none
+    """
+
+    stage: str
+    prompt: str
+    form: type[FormT]
+    max_tokens: int
+    material: tuple[str, ...] = ()
+
+
+@dataclass
+class Asked:
+    """What the questions about one item took, and what was noted about the replies."""
+
+    usage: Usage = field(default_factory=Usage)
+    notes: list[str] = field(default_factory=list)
+    models: set[str] = field(default_factory=set)
+    left_off: set[str] = field(default_factory=set)
+
+    def count(self, stage: str, answer: Answer[Any] | ReplyBroken | ReplyRefused) -> None:
+        """Add the replies to a question."""
+        self.usage += answer.usage
+        for reply in answer.replies:
+            self.models.add(reply.model)
+            self.left_off.update(reply.left_off)
+        if isinstance(answer, Answer):
+            self.notes += [f"{stage}: asked again: {why}" for why in answer.complaints]
+
+    def add(self, other: Asked) -> None:
+        """Add what other questions about the item took."""
+        self.usage += other.usage
+        self.notes += other.notes
+        self.models |= other.models
+        self.left_off |= other.left_off
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What is kept: the snapshots that answered, what they do not take, and the notes."""
+        found = {
+            "models": sorted(self.models),
+            "left_off": sorted(self.left_off),
+            "notes": self.notes,
+        }
+        return {name: value for name, value in found.items() if value}
+
+
+async def ask_chat(
+    chat: Chat, question: Question[FormT], asked: Asked, read: Callable[[FormT], T]
+) -> T:
+    """Return what `read` makes of the reply in its form; it is asked for up to three times.
+
+    Raises
+    ------
+    ReplyBroken
+        The last reply was not in the form either, or `read` refused it with `ReplyError`.
+    ReplyRefused
+        The model declines to answer.
+    """
+    form = question.form
+    request = ChatRequest(
+        chat.model,
+        ({"role": "user", "content": question.prompt},),
+        question.max_tokens,
+        schema=_schema(form),
+        reasoning=chat.reasoning,
+    )
+
+    def check(reply: ChatReply) -> T:
+        found, _ = read_reply(
+            reply.text, lambda value, _: read(in_form(form, value)), question.material
+        )
+        return found
+
+    try:
+        answer = await chat.asker.ask(request, check)
+    except (ReplyBroken, ReplyRefused) as failure:
+        asked.count(question.stage, failure)
+        raise
+    asked.count(question.stage, answer)
+    return answer.value
+
+
+@cache
+def _schema(form: type[ReplyForm]) -> ReplySchema:
+    return ReplySchema(form.__name__.lower(), schema_of(form))

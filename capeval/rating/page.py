@@ -1,0 +1,51 @@
+"""Self-contained pages for people who watch videos: style, script and data in one file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+from capeval.files.html_page import policy_hash, script_json
+
+_HERE = Path(__file__).parent
+
+
+def page_html(template: Path, data: object, *parts: str, **words: str) -> str:
+    """Return the page of a template that extends `page.html`, with its data; no video is in it.
+
+    Parameters
+    ----------
+    parts : names of its styles and scripts next to the template, after those that pages share
+    words : what the template shows
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    files = [_HERE / "page.css", _HERE / "page.js", *(template.parent / name for name in parts)]
+    style, script = (
+        "".join(file.read_text(encoding="utf-8") for file in files if file.suffix == suffix)
+        for suffix in (".css", ".js")
+    )
+    policy = (
+        f"default-src 'none'; script-src {policy_hash(script)}; style-src {policy_hash(style)}; "
+        "media-src 'self' file:; base-uri 'none'; form-action 'none'"
+    )
+    environment = Environment(
+        loader=FileSystemLoader([template.parent, _HERE]),
+        autoescape=True,
+        undefined=StrictUndefined,
+    )
+    return environment.get_template(template.name).render(
+        policy=policy,
+        style=Markup(style),  # noqa: S704 - the package's own
+        script=Markup(script),  # noqa: S704
+        data=Markup(script_json(data)),  # noqa: S704 - escaped
+        **words,
+    )
+
+
+def video_url(file: Path, folder: Path) -> str:
+    """Return the URL of a video relative to a page in a folder."""
+    # Without the dot, a file a:b.mp4 would be read as a URL with the scheme a.
+    return "./" + quote(Path(os.path.relpath(file.resolve(), folder.resolve())).as_posix())

@@ -1,0 +1,98 @@
+"""Plays the chat model that drafts annotations and questions and checks them, always alike.
+
+For `tests/server.py`: `--responder tests.construct.chat_responder:answer`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.server import completion
+
+__all__ = ["answer", "inside", "numbered", "prompt_of", "reply_to"]
+
+TYPES = ("camera", "scene", "action", "attribute")
+TASKS = ("camera motion", "action sequence", "object location")
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer a request, or the call that tests the endpoint."""
+    prompt = prompt_of(request)
+    text = json.dumps(reply_to(prompt))
+    return completion(text, prompt_tokens=len(prompt) // 4, completion_tokens=len(text) // 4)
+
+
+def prompt_of(request: dict[str, Any]) -> str:
+    prompt: str = request["messages"][0]["content"]
+    return prompt
+
+
+def reply_to(prompt: str) -> dict[str, Any]:
+    """Return the reply to a prompt of any of the three forms."""
+    if prompt.startswith("Draft the annotation"):
+        return draft(numbered(prompt))
+    if prompt.startswith("Write multiple-choice questions"):
+        points = json.loads(inside(prompt, "points"))
+        return {"questions": questions(json.loads(inside(prompt, "annotation")), points)}
+    if prompt.startswith("Check the options"):
+        known = words(inside(prompt, "annotation"))
+        options = json.loads(inside(prompt, "question"))["options"]
+        return {
+            "options": [
+                {"id": int(n), "relation": "entailment" if words(text) <= known else "lack"}
+                for n, text in options.items()
+            ]
+        }
+    return {"ok": True}
+
+
+def inside(prompt: str, tag: str) -> str:
+    """Return what is between the only two tags of a name that have lines to themselves."""
+    (found,) = re.findall(rf"^<{tag}>\n(.*?)\n</{tag}>$", prompt, re.DOTALL | re.MULTILINE)
+    return str(found)
+
+
+def numbered(prompt: str) -> list[str]:
+    """Return the segments of a caption."""
+    return [line.partition(": ")[2] for line in inside(prompt, "caption").split("\n")]
+
+
+def words(text: str) -> set[str]:
+    return {*re.findall(r"[a-z]+", text.lower())}
+
+
+def draft(segments: list[str]) -> dict[str, Any]:
+    """Make an event of each segment, with an element and one about its type."""
+    events = [
+        {
+            "start": n,
+            "elements": [
+                {"content": f"{text} It is so.", "type": TYPES[n % 4], "weight": n % 3 + 1},
+                {"content": f"There is a part {n}.", "type": "scene", "weight": 1},
+            ],
+        }
+        for n, text in enumerate(segments, start=1)
+    ]
+    kinds = ["Multi-Scene", "Low-Dynamic"] if len(segments) > 1 else ["High-Dynamic"]
+    return {"events": events, "characteristics": kinds, "domain": "Daily Life"}
+
+
+def questions(annotation: dict[str, Any], points: dict[str, Any]) -> list[dict[str, Any]]:
+    """Ask about the first three elements; the points are wrong options of the first of them."""
+    found: list[dict[str, Any]] = []
+    for task, (element, content) in zip(TASKS, annotation["elements"].items(), strict=False):
+        wrong = [{"text": f"A {way} thing {element}", "point": 0} for way in ("red", "blue", "odd")]
+        for number, point in points.items() if not found else ():
+            wrong[int(number) - 1] = {"text": point["seen"], "point": int(number)}
+        found.append(
+            {
+                "task_type": task,
+                "question": f"What is shown as {element}?",
+                "right": content,
+                "wrong": wrong,
+                "elements": [element],
+            }
+        )
+    return found

@@ -1,0 +1,153 @@
+"""Which questions need several frames, by simulated answerers and through the command."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import capeval
+from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
+from capeval.construct.indispensability import Filtered, orders
+from capeval.errors import InputError
+from capeval.schema.question import Question
+from tests.generating import FakeCaptioner, captioned
+from tests.video.clips import make_clip
+
+Answerer = Callable[[random.Random, int], bool | str | None]
+"""Takes the number of frames; returns whether it knows the answer, or a letter; None is a guess."""
+
+ANSWERERS: dict[str, tuple[Answerer, float, float]] = {
+    "guess": (lambda rng, frames: None, 0.0, 0.05),
+    "fixed letter": (lambda rng, frames: "C", 0.0, 0.0),
+    "one frame is enough": (lambda rng, frames: frames >= 1 and rng.random() < 0.9, 0.0, 0.05),
+    "blind": (lambda rng, frames: rng.random() < 0.9, 0.0, 0.05),
+    "temporal": (lambda rng, frames: frames > 1 and rng.random() < 0.9, 0.65, 0.85),
+}
+
+
+def write_questions(folder: Path, count: int) -> Path:
+    for video in ("a", "b"):
+        make_clip(folder / f"{video}.mp4", 20)
+    lines = [
+        {
+            "id": f"q{n}",
+            "video": "ab"[n % 2],
+            "question": f"What happens, number {n}?",
+            "options": [f"right {n}", f"one {n}", f"two {n}", f"three {n}"],
+            "answer": "A",
+        }
+        for n in range(count)
+    ]
+    file = folder / "questions.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def model(answerer: Answerer, broken: str = "") -> FakeCaptioner:
+    """A model that finds the letter of the right option in its prompt, if it knows it."""
+    rng = random.Random(0)
+
+    def answer(request: CaptionRequest) -> Captioned | Uncaptioned:
+        if broken and broken in request.index:
+            return Uncaptioned(request.index, "no memory left")
+        knows = answerer(rng, len(request.frames))
+        letters = {
+            line[3:].partition(" ")[0]: line[0]
+            for line in request.prompt.splitlines()
+            if line[1:3] == ". "
+        }
+        if isinstance(knows, str):
+            letter = knows
+        elif knows:
+            letter = letters["right"]
+        else:
+            letter = rng.choice(["A", "B", "C", "D"])
+        return captioned(request.index, letter)
+
+    return FakeCaptioner(name="sim-vlm", answer=answer, batch_size=64)
+
+
+def kept_of(found: Filtered) -> float:
+    return found.counts["kept"] / len(found.items)
+
+
+@pytest.mark.parametrize("name", ANSWERERS)
+def test_only_questions_that_need_frames_are_kept(name: str, tmp_path: Path) -> None:
+    answerer, least, most = ANSWERERS[name]
+    found = capeval.construct_filter(write_questions(tmp_path, 80), model=model(answerer))
+    assert least <= kept_of(found) <= most
+    assert found.counts["undecided"] == 0
+
+
+def test_blind_answers_are_asked_first_and_decided_questions_no_further(tmp_path: Path) -> None:
+    knows = model(lambda rng, frames: True)
+    found = capeval.construct_filter(write_questions(tmp_path, 10), model=knows)
+    assert {one.by for one in found.items} == {"blind"}
+    assert max(len(one.given["blind"]) for one in found.items) == 6  # the first block, and 2
+    assert {frames for batch in knows.batches for frames in batch} == {0}
+
+
+def test_wrong_options_as_keys_are_a_control(tmp_path: Path) -> None:
+    file = write_questions(tmp_path, 20)
+    found = capeval.construct_filter(file, model=model(lambda rng, frames: frames > 1))
+    passed, total = found.control
+    assert (passed, total >= 40) == (0, True)
+    assert kept_of(found) > 0.7
+
+
+def test_a_failed_call_leaves_its_question_undecided_until_the_next_run(tmp_path: Path) -> None:
+    file = write_questions(tmp_path, 4)
+    answerer = ANSWERERS["temporal"][0]
+    found = capeval.construct_filter(file, model=model(answerer, broken="q2#3"))
+    assert found.items[2].status == "undecided"
+    assert "no memory left" in str(found.items[2].reason)
+    kept = (tmp_path / "questions.kept.jsonl").read_text(encoding="utf-8")
+    assert '"q2"' not in kept
+    again = model(answerer)
+    found = capeval.construct_filter(file, model=again)
+    assert found.counts["undecided"] == 0
+    assert sum(map(len, again.batches)) <= 8 * 6  # of this one question
+
+
+def test_replies_are_kept_and_a_mended_question_is_asked_again(tmp_path: Path) -> None:
+    file = write_questions(tmp_path, 6)
+    knows: Answerer = lambda rng, frames: frames > 1  # noqa: E731
+    first = capeval.construct_filter(file, model=model(knows))
+    again = model(knows)
+    second = capeval.construct_filter(file, model=again)
+    assert not again.batches
+    assert [one.json() for one in first.items] == [one.json() for one in second.items]
+    lines = file.read_text(encoding="utf-8").replace("number 3?", "exactly?").splitlines(True)
+    reviewed = tmp_path / "reviewed.jsonl"
+    reviewed.write_text("".join(lines[1:]), "utf-8")  # one is dropped, one mended
+    mended = model(knows)
+    capeval.construct_filter(reviewed, model=mended)
+    assert {index.partition("#")[0] for index in mended.prompts} == {"q3"}
+
+
+def test_kept_questions_name_the_model_that_chose_them(tmp_path: Path) -> None:
+    file = write_questions(tmp_path, 3)
+    capeval.construct_filter(file, model=model(lambda rng, frames: frames > 1))
+    lines = (tmp_path / "questions.kept.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["filtered_by"] for line in lines] == [["sim-vlm"]] * len(lines)
+    assert lines
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_each_option_is_at_each_place_twice(seed: int) -> None:
+    question = Question(id="q", video="v", question="?", options=tuple("abcd"), answer="A")
+    found = orders(question, seed)
+    assert len({*found}) == 8
+    for place in range(4):
+        assert sorted(order[place] for order in found) == sorted([*range(4)] * 2)
+
+
+def test_questions_without_four_options_are_refused(tmp_path: Path) -> None:
+    file = write_questions(tmp_path, 2)
+    file.write_text(file.read_text(encoding="utf-8").replace(', "three 1"', ""), "utf-8")
+    with pytest.raises(InputError, match=r"q1: options: has 3 options"):
+        capeval.construct_filter(file, model=model(lambda rng, frames: True))

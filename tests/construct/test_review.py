@@ -1,0 +1,85 @@
+"""Who reviews which videos."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.typed import typed
+
+REVIEW = ("annotate", "review", ".", "--annotators")
+
+
+def listed(folder: Path, count: int) -> None:
+    rows = [
+        {"index": f"v{n:02}", "video": f"v{n:02}.mp4", "keep": n % 10 > 0} for n in range(count)
+    ]
+    (folder / "videos.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def pages(folder: Path) -> dict[str, list[str]]:
+    """Return the videos of each page."""
+    found = {}
+    for file in sorted((folder / "review").iterdir()):
+        (data,) = re.findall('id="data">(.*?)</script>', file.read_text(encoding="utf-8"))
+        items: list[dict[str, Any]] = json.loads(data)["items"]
+        found[file.stem] = [item["id"] for item in items]
+    return found
+
+
+def test_videos_are_shared_out_evenly(tmp_path: Path) -> None:
+    listed(tmp_path, 100)
+    done = typed(tmp_path, *REVIEW, "ann,bob,cat", "--overlap", "20%")
+    assert done.out.startswith("90 videos to review (18 by two): ann 36, bob 36, cat 36\n")
+    found = pages(tmp_path)
+    assert {name: len(videos) for name, videos in found.items()} == {
+        f"{name}-{n}": size for name in ("ann", "bob", "cat") for n, size in ((1, 25), (2, 11))
+    }
+    of = {who: {*found[f"{who}-1"], *found[f"{who}-2"]} for who in ("ann", "bob", "cat")}
+    assert [len(videos) for videos in of.values()] == [36, 36, 36]
+    counts = Counter(video for videos in of.values() for video in videos)
+    assert Counter(counts.values()) == {1: 72, 2: 18}
+    assert {"v00", "v10"}.isdisjoint(counts)
+    # All pairs of annotators can be compared.
+    assert all(
+        of[one] & of[other] for one, other in (("ann", "bob"), ("ann", "cat"), ("bob", "cat"))
+    )
+
+
+def test_the_seed_decides_and_no_page_is_replaced_by_another(tmp_path: Path) -> None:
+    listed(tmp_path, 20)
+    assert typed(tmp_path, *REVIEW, "ann,bob").code == 0
+    before = {file: file.read_bytes() for file in (tmp_path / "review").iterdir()}
+    assert typed(tmp_path, *REVIEW, "ann,bob", "--seed", "0").code == 0
+    done = typed(tmp_path, *REVIEW, "ann,bob", "--seed", "1")
+    assert (done.code, len(done.lines)) == (2, 1)
+    assert "review/ann-1.html has other contents" in done.err
+    assert {file: file.read_bytes() for file in (tmp_path / "review").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ((), "--annotators: name each once"),
+        (("--annotators", "ann,ann"), "--annotators: name each once"),
+        (("--annotators", "a/b"), "a/b cannot be part of a file name"),
+        (("--differences", "ann.json"), "--differences: needs two annotators, not ann"),
+        (("--differences", "draft.json"), 'index "v": has no annotator'),
+        (("--differences", "odd.json"), "events.1.visual_elements.1.weight"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path: Path, options: tuple[str, ...], error: str) -> None:
+    listed(tmp_path, 2)
+    element = {"content": "A man runs.", "type": "action", "weight": 7, "source": "m"}
+    odd = [{"event": "A man.", "visual_elements": [element]}]
+    for name, more in (("ann", {"annotator": "ann"}), ("draft", {}), ("odd", {"events": odd})):
+        (tmp_path / f"{name}.json").write_text(json.dumps([{"index": "v", "video": "v", **more}]))
+    done = typed(tmp_path, "annotate", "review", ".", *options)
+    assert (done.code, len(done.lines)) == (2, 1)
+    assert error in done.err
+    assert not (tmp_path / "review").exists()

@@ -1,0 +1,82 @@
+"""Who is tested on what the same model drafted or filtered is warned."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli_runs import environment
+from tests.judged_runs import VIDEOS, make_run, write_annotations
+from tests.mcq.answering import asked, own_folder, replies
+from tests.mcq.graded_runs import FRAMES, write_responses
+from tests.server import LoopbackServer
+from tests.typed import here, typed
+
+DRAFTER = "Qwen/Qwen2-VL-7B-Instruct"
+WARNING = f"annotations were drafted with {DRAFTER}, which is tested here: its scores may be too"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    drafted = {"drafted_by": ("gpt-4o", DRAFTER)}
+    write_annotations(Path("a.json"), [one.model_copy(update=drafted) for one in VIDEOS])
+
+
+@pytest.mark.parametrize(
+    ("run", "generation", "is_warned"),
+    [
+        ("mine", None, False),
+        ("qwen2-vl-7b-instruct", None, True),
+        ("mine", {"model": "hf:other/qwen2-vl-7b-instruct/"}, True),
+        ("mine", {"model": "Qwen/Qwen2-VL-72B-Instruct"}, False),
+    ],
+)
+def test_judge_score_and_leaderboard_warn_of_the_captioner(
+    run: str, generation: dict[str, Any] | None, is_warned: bool
+) -> None:
+    make_run(run, "+++ +++ | +++ | ++ +", generation=generation)
+    said = here("judge", run, "--judge", "lexical")
+    assert (f"{run}: the {WARNING}" in said.err) is is_warned
+    assert (f"{run}: the {WARNING}" in here("score", run, "--judge", "judge").err) is is_warned
+    assert (f"{run}: the {WARNING}" in " ".join(here("leaderboard").out.split())) is is_warned
+
+
+def test_judge_warns_of_the_model_of_the_lines() -> None:
+    lines = [{"index": one.index, "caption": "A dog.", "model": DRAFTER} for one in VIDEOS]
+    Path("mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    said = here("judge", "mine.jsonl", "--annotations", "a.json", "--judge", "lexical")
+    assert f"mine: the {WARNING}" in said.err
+
+
+@pytest.mark.parametrize(("model", "is_warned"), [(DRAFTER.lower(), True), ("other", False)])
+@pytest.mark.parametrize("how", ["drafted", "filtered"])
+def test_grade_and_leaderboard_warn_of_the_answering_model(
+    model: str, is_warned: bool, how: str
+) -> None:
+    file = write_responses(Path("runs/mcq/tomato/mine"), [True, False] * 4, FRAMES["multi"])
+    lines = [json.loads(line) | {f"{how}_by": [DRAFTER]} for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    warning = f"mine: the questions were {how} with {DRAFTER}, which is tested here"
+    assert (warning in here("mcq", "grade", "mine", "--model", model).err) is is_warned
+    said = here("leaderboard", "--questions")
+    assert (warning in " ".join(said.out.split())) is is_warned
+
+
+async def test_answer_warns_before_the_model_is_asked(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "set", {"filtered_by": [DRAFTER]})
+    model = DRAFTER.rpartition("/")[2].lower()
+    async with LoopbackServer(replies) as server:
+        options = ("--model", model, "--base-url", server.url, "--questions", questions)
+        for dry_run in (("--dry-run",), ()):
+            said = await asyncio.to_thread(
+                typed, tmp_path, "mcq", "answer", *options, *dry_run, env=environment(tmp_path)
+            )
+            assert said.code == 0
+            assert f"the questions were filtered with {DRAFTER}" in said.err
+            assert len(asked(server.requests)) == (not dry_run)
