@@ -60,6 +60,7 @@ class Option:
     positional : True for an argument instead of an option
     commas : whether values may also be separated by commas
     panel : the heading of the help that lists it
+    choices : the texts that can be completed
     """
 
     help: str = ""
@@ -73,6 +74,7 @@ class Option:
     positional: bool = False
     commas: bool = False
     panel: str | None = None
+    choices: Sequence[str] = ()
 
 
 def option(default: T, text: str = "", *, shown: bool = True, **details: Any) -> T:
@@ -208,7 +210,9 @@ def options_of(options: type) -> dict[str, tuple[Option, Any]]:
     for one, declared in _declared(options):
         if declared.typed:
             kind = declared.kind or _kind(one.type, optional=one.default == ())
-            found[one.name] = (replace(declared, kind=kind), one.default)
+            literals = [get_args(k) for k in _alternatives(one.type) if get_origin(k) is Literal]
+            choices = [choice for literal in literals for choice in literal]
+            found[one.name] = (replace(declared, kind=kind, choices=choices), one.default)
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli.commands import Commands
+from capeval.cli.commands import COMPLETING, Commands
 from capeval.errors import CapevalError
 from capeval.text import describe, one_line, raised_at
 from capeval.tracing import trace
@@ -25,13 +25,15 @@ app = typer.Typer(
     help="Measure how well video-language models describe dense, dynamic video (TUNA-CAP).",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done; 1 an internal error (a bug in capeval); 2 bad input or usage, or "
     "the endpoint refused; 3 captions left unscored, videos left without a caption, questions left "
     "unanswered, runs left out, or the cost cap reached; 4 a gate or score --check failed; 130 "
     "Ctrl-C; 141 output pipe closed (SIGPIPE).",
 )
+
+# They end the process where they are parsed.
+_OF_COMPLETION = {"--install-completion", "--show-completion"}
 
 
 def _version(wanted: bool) -> None:
@@ -143,7 +145,9 @@ def _run() -> int:
         # command ends like this: any other code would hide that nothing was done.
         if isinstance(end.__context__, BrokenPipeError):
             raise end.__context__ from None
-        raise
+        if COMPLETING not in os.environ and not _OF_COMPLETION & {*sys.argv}:
+            raise
+        code = int(end.code or 0)
     return code or 0
 
 

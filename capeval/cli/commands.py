@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+
+from capeval.cli.defaults import set_defaults
+
+COMPLETING = "_CAPEVAL_COMPLETE"
+"""The variable by which a shell asks for completions."""
 
 _COMMANDS = {
     "generate": ("generate_command:generate", "Caption videos with a video-language model."),
@@ -81,13 +88,23 @@ class Commands(TyperGroup):
 
     def format_help(self, *given: Any) -> None:
         """Print the help, with the commands' lines from the table."""
-        imported = self.commands
         _hide_types(self)
+        with self._listed():
+            super().format_help(*given)
+
+    def shell_complete(self, *given: Any) -> Any:
+        """Return the completions of a command's name, with the lines from the table."""
+        with self._listed():
+            return super().shell_complete(*given)
+
+    @contextmanager
+    def _listed(self) -> Iterator[None]:
+        imported = self.commands
         self.commands = {
             name: TyperCommand(name, help=summary) for name, (_, summary) in _COMMANDS.items()
         }
         try:
-            super().format_help(*given)
+            yield
         finally:
             self.commands = imported
 
@@ -116,17 +133,16 @@ class _Imported(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._found:
-            module, _, attribute = _COMMANDS[name][0].partition(":")
-            made = getattr(import_module(f"capeval.cli.{module}"), attribute)
-            around = typer.Typer(add_completion=False, rich_markup_mode="rich")
-            around.callback()(lambda: None)
-            if isinstance(made, typer.Typer):
-                around.add_typer(made, name=name)
-            else:
-                around.command(name)(made)
-            group: Any = get_command(around)
-            self._found[name] = group.commands[name]
-            _hide_types(self._found[name])
+            self._found[name] = made = _made(name)
+            # A shell shows nothing of a wrong file but a line in the middle of what is typed.
+            if COMPLETING not in os.environ:
+                set_defaults(
+                    _leaves(name, made),
+                    lambda: {
+                        k: v for one in _COMMANDS for k, v in _leaves(one, _made(one)).items()
+                    },
+                )
+            _hide_types(made)
         return self._found[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -140,3 +156,25 @@ class _Imported(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(_COMMANDS)
+
+
+def _made(name: str) -> Any:
+    """Return a command, imported."""
+    module, _, attribute = _COMMANDS[name][0].partition(":")
+    made = getattr(import_module(f"capeval.cli.{module}"), attribute)
+    around = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    around.callback()(lambda: None)
+    if isinstance(made, typer.Typer):
+        around.add_typer(made, name=name)
+    else:
+        around.command(name)(made)
+    group: Any = get_command(around)
+    return group.commands[name]
+
+
+def _leaves(name: str, command: Any) -> dict[str, Any]:
+    """Return a command, or those of a group, by what is typed."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        return {name: command}
+    return {f"{name} {one}": found for one, found in inner.items()}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from capeval.cli.defaults import FileDefaults
 from capeval.cli.output import Output
 from capeval.errors import UsageError
 from capeval.options import (
@@ -105,27 +107,42 @@ def declared_by(
     functions that read values that are typed as text.
     """
     declared = options_of(options)
+    # Probes have a folder of their own, so that no leaderboard ranks them.
+    has_runs = getattr(options, "runs", None) == "runs"
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(command).parameters.values())[2:]
         hints = get_type_hints(command, include_extras=True)
 
         def call(context: typer.Context, **typed: Any) -> None:
+            defaults = context.obj or FileDefaults(Path())
+            used = defaults.used(context)
+            labels = {name: f"{defaults.file}: {place}" for name, place in used.items()}
             values = {}
             for name, (found, default) in declared.items():
-                label = _name(name, found)
+                label = labels.get(name) or _name(name, found)
                 value = _value(typed.pop(name), label, found, default)
                 refuse_empty(value, label)
                 if name in parsed:
                     value = parsed[name](value)
                 values[name] = checked(options, name, value, label)
             for name, value in typed.items():
-                refuse_empty(value, f"--{name.replace('_', '-')}")
+                refuse_empty(value, labels.get(name) or f"--{name.replace('_', '-')}")
+            if defaults.runs is not None and has_runs:
+                label = f"{defaults.file}: defaults.runs"
+                values["runs"] = checked(options, "runs", defaults.runs, label)
             how = {name.removesuffix("_or_csv"): typed.pop(name) for name in shared}
             if how.get("as_json") and how.get("form"):
                 raise UsageError("--format is for tables, and --json prints none; omit one of them")
             output = Output(quiet=context.find_root().params["quiet"], **how)
-            command(values, output, **typed)
+            try:
+                command(values, output, **typed)
+            except UsageError as error:
+                # Nobody remembers an option that was not typed.
+                named = [used[name] for name in used if f"--{name.replace('_', '-')}" in str(error)]
+                if named and type(error) is UsageError:
+                    raise UsageError(f"{error}; {defaults.file} sets {', '.join(named)}") from None
+                raise
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [_parameter(name, *declared[name]) for name in declared]
@@ -171,6 +188,7 @@ def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
         "show_default": False,
         "rich_help_panel": found.panel,
         "metavar": found.metavar,
+        "autocompletion": (lambda: found.choices) if found.choices else None,
     }
     # In `Annotated` the positional arguments of typer.Option are its names.
     made = (

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from capeval.config import keyless_addresses
 from capeval.errors import (
     EndpointDown,
     EndpointRefused,
@@ -71,7 +72,8 @@ class OpenAIChatClient:
     """Calls one endpoint; an async context manager.
 
     `base_url` defaults to OPENAI_BASE_URL; `api_key` has no default, so that no key goes to an
-    unintended address; `key_help` is the advice if the endpoint requires a key.
+    unintended address, and none goes to one of `keyless_addresses`; `key_help` is the advice if the
+    endpoint requires a key.
     `timeout` limits one attempt, in seconds; no attempt begins `patience` after the first.
     `attempts` counts failures other than throttling, which is waited out for as long as patience
     lasts. A `service_tier` such as "flex" answers slowly, and gets more time. `on_notice` is called
@@ -93,6 +95,11 @@ class OpenAIChatClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._endpoint = parse_endpoint(endpoint_url(base_url))
+        if file := keyless_addresses.get(base_url or ""):
+            api_key = None
+            key_help = (
+                f"its address comes from {file}, so no key is sent; type --base-url to send it"
+            )
         self._key, self._key_help = (api_key or "").strip(), key_help
         if not self._key.isascii() or not self._key.isprintable():
             raise UsageError("the API key contains characters that no key has")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
-from capeval.config import CONFIG
+from capeval.config import config_file
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
 from capeval.reporting.calibrated_tables import with_calibrated
@@ -90,7 +90,7 @@ def caption_board(
     """
     known: _References = {}
     load = partial(
-        _judged, fallback=annotations, catalogue=read_catalogue(CONFIG), references=known
+        _judged, fallback=annotations, catalogue=read_catalogue(config_file()), references=known
     )
     asked = [folder.path for name in named for folder in find_judges(name, runs)]
     found: list[Path] = []

@@ -122,11 +122,11 @@ def contents(folder: Path) -> str:
 )
 def test_a_malformed_entry_does_not_show_its_credentials(entry: str) -> None:
     from capeval.captioners.catalogue import read_catalogue
-    from capeval.config import CONFIG
+    from capeval.config import config_file
 
     configure(f"[models.m]\n{entry}")
     with pytest.raises(InputError) as caught:
-        read_catalogue(CONFIG)
+        read_catalogue(config_file())
     assert "hunter2" not in str(caught.value)
 
 
