@@ -12,7 +12,7 @@ import typer
 
 from capeval.config import OF_OPTIONS, config_file, from_here, keyless_addresses, read_config
 from capeval.errors import InputError
-from capeval.options import OUTPUT
+from capeval.options import JUDGE, OUTPUT
 from capeval.text import nearest, one_line, shown
 
 _ONLY_TYPED = ("api_key", "cache", "force", "ray", "serve", "yes")
@@ -123,9 +123,8 @@ def _set(command: Any, tables: Mapping[str, Mapping[str, Any]], defaults: FileDe
     context = command.context_class(command)
     for where, table in tables.items():
         for name, given in table.items():
-            # The environment is the user's own; the file may be the project's.
-            outranked = name == "base_url" and os.environ.get("OPENAI_BASE_URL")
-            if outranked or (param := options.get(name)) is None:
+            param = options.get(name)
+            if param is None or (name == "base_url" and _is_set_outside(param)):
                 continue
             try:
                 values[param.name] = _value(param, given, file.parent)
@@ -138,6 +137,11 @@ def _set(command: Any, tables: Mapping[str, Mapping[str, Any]], defaults: FileDe
         if param.name in values:
             param.help = f"{param.help or ''} {file} sets {_in_help(values[param.name])}."
     command.context_settings = {"default_map": values, "obj": defaults}
+
+
+def _is_set_outside(base_url: Any) -> bool:
+    """Return whether the environment, which is the user's own, has the address of a judge."""
+    return base_url.rich_help_panel == JUDGE and bool(os.environ.get("OPENAI_BASE_URL"))
 
 
 def _value(param: Any, given: Any, folder: Path) -> Any:
