@@ -22,8 +22,8 @@ OF_OPTIONS = ("defaults", "commands")
 
 _TABLES = (*OF_OPTIONS, "endpoints", "judges", "metrics", "models", "prices")
 
-keyless_addresses: dict[str, Path] = {}
-"""The addresses that the current command has from `[defaults]` or `[commands]`, each with its file.
+keyless_addresses: set[str] = set()
+"""The addresses that the current command has from the file, as defaults of an option.
 
 No key is sent to them: otherwise the author of the file could collect the keys of its users.
 """
@@ -70,23 +70,20 @@ def read_config(file: Path, table: str) -> Mapping[str, Any]:
     entries = content.get(table, {})
     if not isinstance(entries, dict):
         raise InputError(f"must be a table, not {shown(entries)}", file=file, field=table)
-    return entries if table in OF_OPTIONS else _from_here(entries, file.parent)
+    return entries if table in OF_OPTIONS else from_here(entries, file.parent)
 
 
-def _from_here(entry: Any, folder: Path) -> Any:
-    if isinstance(entry, dict):
-        return {name: _from_here(value, folder) for name, value in entry.items()}
-    return from_here(entry, folder) if isinstance(entry, str) else entry
+def from_here(entry: Any, folder: Path, *, is_path: bool = False, is_output: bool = False) -> Any:
+    """Return an entry of a file in `folder` with its paths as from the working directory.
 
-
-def from_here(text: str, folder: Path, *, is_path: bool = False, is_output: bool = False) -> str:
-    """Return a text of a file in `folder`, as it is from the working directory if it is a path.
-
-    It is one if it begins as one or names a file there; what may be a folder too `is_path`, and an
-    `is_output` need not exist.
+    A text is a path if it begins as one or names a file there; if it `is_path`, also if it names a
+    folder; an `is_output` need not exist.
     """
-    path = folder / text
+    if isinstance(entry, dict):
+        return {name: from_here(value, folder) for name, value in entry.items()}
+    if folder == Path() or not isinstance(entry, str):
+        return entry
+    path = folder / entry
     exists = os.path.exists if is_path else os.path.isfile  # unlike those of Path, never fail
-    if folder != Path() and (text.startswith(("./", "../")) or is_output or exists(path)):
-        return os.path.normpath(path)
-    return text
+    is_path = entry.startswith(("./", "../")) or is_output or exists(path)
+    return os.path.normpath(path) if is_path else entry

@@ -60,7 +60,6 @@ class Option:
     positional : True for an argument instead of an option
     commas : whether values may also be separated by commas
     panel : the heading of the help that lists it
-    choices : the texts that can be completed
     """
 
     help: str = ""
@@ -74,7 +73,6 @@ class Option:
     positional: bool = False
     commas: bool = False
     panel: str | None = None
-    choices: Sequence[str] = ()
 
 
 def option(default: T, text: str = "", *, shown: bool = True, **details: Any) -> T:
@@ -210,9 +208,7 @@ def options_of(options: type) -> dict[str, tuple[Option, Any]]:
     for one, declared in _declared(options):
         if declared.typed:
             kind = declared.kind or _kind(one.type, optional=one.default == ())
-            literals = [get_args(k) for k in _alternatives(one.type) if get_origin(k) is Literal]
-            choices = [choice for literal in literals for choice in literal]
-            found[one.name] = (replace(declared, kind=kind, choices=choices), one.default)
+            found[one.name] = (replace(declared, kind=kind), one.default)
     return found
 
 
@@ -231,13 +227,13 @@ def _declared(options: type) -> Iterator[tuple[Field[Any], Option]]:
 
 
 def _kind(declared: Any, *, optional: bool = False) -> Any:
-    """Return the type that typer parses for a field: texts, except for what is True or False.
+    """Return the type that typer parses for a field: texts, except for flags and choices.
 
     `checked` reads everything else from the text.
     """
-    if declared is bool:
-        return bool
     kinds = _alternatives(declared)
+    if declared is bool or {get_origin(one) for one in kinds if one is not NoneType} == {Literal}:
+        return declared
     several = str not in kinds and any(get_origin(one) in (Collection, Sequence) for one in kinds)
     kind: Any = list[str] if several else str
     return kind | None if optional or NoneType in kinds else kind

@@ -32,9 +32,6 @@ app = typer.Typer(
     "Ctrl-C; 141 output pipe closed (SIGPIPE).",
 )
 
-# They end the process where they are parsed.
-_OF_COMPLETION = {"--install-completion", "--show-completion"}
-
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -145,7 +142,8 @@ def _run() -> int:
         # command ends like this: any other code would hide that nothing was done.
         if isinstance(end.__context__, BrokenPipeError):
             raise end.__context__ from None
-        if COMPLETING not in os.environ and not _OF_COMPLETION & {*sys.argv}:
+        # But for completion, and for --install-completion and --show-completion.
+        if COMPLETING not in os.environ and not sys.argv[-1].endswith("-completion"):
             raise
         code = int(end.code or 0)
     return code or 0

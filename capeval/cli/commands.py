@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 from typing import Any
 
@@ -88,23 +87,13 @@ class Commands(TyperGroup):
 
     def format_help(self, *given: Any) -> None:
         """Print the help, with the commands' lines from the table."""
-        _hide_types(self)
-        with self._listed():
-            super().format_help(*given)
-
-    def shell_complete(self, *given: Any) -> Any:
-        """Return the completions of a command's name, with the lines from the table."""
-        with self._listed():
-            return super().shell_complete(*given)
-
-    @contextmanager
-    def _listed(self) -> Iterator[None]:
         imported = self.commands
+        _hide_types(self)
         self.commands = {
             name: TyperCommand(name, help=summary) for name, (_, summary) in _COMMANDS.items()
         }
         try:
-            yield
+            super().format_help(*given)
         finally:
             self.commands = imported
 
@@ -134,13 +123,10 @@ class _Imported(MutableMapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._found:
             self._found[name] = made = _made(name)
-            # A shell shows nothing of a wrong file but a line in the middle of what is typed.
+            # While it completes, a shell would show a complaint in the middle of the line.
             if COMPLETING not in os.environ:
                 set_defaults(
-                    _leaves(name, made),
-                    lambda: {
-                        k: v for one in _COMMANDS for k, v in _leaves(one, _made(one)).items()
-                    },
+                    _leaves({name: made}), lambda: _leaves({one: _made(one) for one in _COMMANDS})
                 )
             _hide_types(made)
         return self._found[name]
@@ -172,9 +158,10 @@ def _made(name: str) -> Any:
     return group.commands[name]
 
 
-def _leaves(name: str, command: Any) -> dict[str, Any]:
-    """Return a command, or those of a group, by what is typed."""
-    inner = getattr(command, "commands", None)
-    if inner is None:
-        return {name: command}
-    return {f"{name} {one}": found for one, found in inner.items()}
+def _leaves(commands: Mapping[str, Any], group: str = "") -> dict[str, Any]:
+    """Return commands, with those of each group in its place, by what is typed."""
+    found = {}
+    for name, one in commands.items():
+        inner = getattr(one, "commands", None)
+        found |= _leaves(inner, f"{name} ") if inner else {group + name: one}
+    return found

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING
-from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from capeval.cli.defaults import FileDefaults
 from capeval.cli.output import Output
+from capeval.config import keyless_addresses
 from capeval.errors import UsageError
 from capeval.options import (
     LIMITS,
@@ -115,22 +114,20 @@ def declared_by(
         hints = get_type_hints(command, include_extras=True)
 
         def call(context: typer.Context, **typed: Any) -> None:
-            defaults = context.obj or FileDefaults(Path())
-            used = defaults.used(context)
-            labels = {name: f"{defaults.file}: {place}" for name, place in used.items()}
+            places = _places_in_file(context)
             values = {}
             for name, (found, default) in declared.items():
-                label = labels.get(name) or _name(name, found)
+                label = places.get(name) or _name(name, found)
                 value = _value(typed.pop(name), label, found, default)
                 refuse_empty(value, label)
                 if name in parsed:
                     value = parsed[name](value)
                 values[name] = checked(options, name, value, label)
             for name, value in typed.items():
-                refuse_empty(value, labels.get(name) or f"--{name.replace('_', '-')}")
-            if defaults.runs is not None and has_runs:
-                label = f"{defaults.file}: defaults.runs"
-                values["runs"] = checked(options, "runs", defaults.runs, label)
+                refuse_empty(value, places.get(name) or f"--{name.replace('_', '-')}")
+            if has_runs and "runs" in places:
+                runs = (context.default_map or {})["runs"]
+                values["runs"] = checked(options, "runs", runs, places["runs"])
             how = {name.removesuffix("_or_csv"): typed.pop(name) for name in shared}
             if how.get("as_json") and how.get("form"):
                 raise UsageError("--format is for tables, and --json prints none; omit one of them")
@@ -139,9 +136,9 @@ def declared_by(
                 command(values, output, **typed)
             except UsageError as error:
                 # Nobody remembers an option that was not typed.
-                named = [used[name] for name in used if f"--{name.replace('_', '-')}" in str(error)]
-                if named and type(error) is UsageError:
-                    raise UsageError(f"{error}; {defaults.file} sets {', '.join(named)}") from None
+                set_there = [places[n] for n in places if f"--{n.replace('_', '-')}" in str(error)]
+                if set_there and type(error) is UsageError:
+                    raise UsageError(f"{error} (set in {', '.join(set_there)})") from None
                 raise
 
         keyword = inspect.Parameter.KEYWORD_ONLY
@@ -161,6 +158,20 @@ def declared_by(
         return call
 
     return decorate
+
+
+def _places_in_file(context: typer.Context) -> dict[str, str]:
+    """Return where the user's file has the values that are not typed; its addresses get no key."""
+    places = {
+        name: place
+        for name, place in (context.obj or {}).items()
+        if "COMMANDLINE" not in str(context.get_parameter_source(name))
+    }
+    keyless_addresses.clear()
+    if "base_url" in places:
+        given = context.params["base_url"]
+        keyless_addresses.update([given] if isinstance(given, str) else given)
+    return places
 
 
 def _name(name: str, found: Option) -> str:
@@ -188,7 +199,6 @@ def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
         "show_default": False,
         "rich_help_panel": found.panel,
         "metavar": found.metavar,
-        "autocompletion": (lambda: found.choices) if found.choices else None,
     }
     # In `Annotated` the positional arguments of typer.Option are its names.
     made = (

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from capeval.config import keyless_addresses
+from capeval.config import config_file, keyless_addresses
 from capeval.errors import (
     EndpointDown,
     EndpointRefused,
@@ -95,10 +95,10 @@ class OpenAIChatClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._endpoint = parse_endpoint(endpoint_url(base_url))
-        if file := keyless_addresses.get(base_url or ""):
-            api_key = None
+        if base_url in keyless_addresses:
+            api_key, file = None, config_file()
             key_help = (
-                f"its address comes from {file}, so no key is sent; type --base-url to send it"
+                f"the address comes from {file}, so no key is sent; to send it, type --base-url"
             )
         self._key, self._key_help = (api_key or "").strip(), key_help
         if not self._key.isascii() or not self._key.isprintable():

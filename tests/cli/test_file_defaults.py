@@ -46,17 +46,17 @@ def helped(command: str) -> str:
 @pytest.mark.parametrize(
     ("text", "command", "expected"),
     [
-        ("defaults.judge = 'gpt-4.1-mini'", "judge", "capeval.toml sets gpt-4.1-mini."),
-        ("commands.judge.judge = 'm'", "judge", "capeval.toml sets m."),
-        ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "judge", "capeval.toml sets n."),
-        ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "probe", "capeval.toml sets m."),
-        ("defaults.base_url = ['http://a', 'http://b']", "judge", "sets http://a, http://b."),
-        ("defaults.base_url = 'http://me:secret@a'", "judge", "sets http://[hidden]@a."),
+        ("defaults.judge = 'gpt-4.1-mini'", "judge", 'capeval.toml sets "gpt-4.1-mini".'),
+        ("commands.judge.judge = 'm'", "judge", 'capeval.toml sets "m".'),
+        ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "judge", 'capeval.toml sets "n".'),
+        ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "probe", 'capeval.toml sets "m".'),
+        ("defaults.base_url = ['http://a', 'http://b']", "judge", 'sets ["http://a", "http://b"].'),
+        ("defaults.base_url = 'http://me:secret@a'", "judge", 'sets ["http://[hidden]@a"].'),
         ("defaults.explain = true", "judge", "sets true."),
-        ("defaults.timeout = 7.5", "generate", "By default 300. capeval.toml sets 7.5."),
-        ("commands.'mcq answer'.symbols = 'numbers'", "mcq answer", "sets numbers."),
-        ("defaults.annotations = 'a.json'", "check", "capeval.toml sets a.json."),
-        ("defaults.format = 'latex'", "compare", "capeval.toml sets latex."),
+        ("defaults.timeout = 7.5", "generate", 'By default 300. capeval.toml sets "7.5".'),
+        ("commands.'mcq answer'.symbols = 'numbers'", "mcq answer", 'sets "numbers".'),
+        ("defaults.annotations = 'a.json'", "check", 'capeval.toml sets "a.json".'),
+        ("defaults.format = 'latex'", "compare", 'capeval.toml sets "latex".'),
     ],
 )
 def test_the_help_shows_what_the_file_sets(
@@ -69,21 +69,21 @@ def test_the_help_shows_what_the_file_sets(
 @pytest.mark.parametrize(
     ("text", "command", "complaint"),
     [
-        ("defaults.jugde = 'm'", "score old", "defaults.jugde: is not an option of any command"),
+        ("defaults.jugde = 'm'", "score old", "defaults.jugde: there is no such option"),
         ("defaults.jugde = 'm'", "cache info", 'did you mean "judge"?'),
         ("commands.jugde.judge = 'm'", "score old", "commands.jugde: is not a command; did you"),
         ("commands.mcq.answer = {}", "score old", "is not a command; name one of generate,"),
-        ("commands.score.seed = 1", "score old", "commands.score.seed: is not an option of score"),
-        ("commands.'mcq grade'.blind = true", "judge", 'commands."mcq grade".blind: is not an'),
+        ("commands.score.seed = 1", "score old", "commands.score.seed: there is no such option"),
+        ("commands.'mcq grade'.blind = true", "judge", 'commands."mcq grade".blind: there is'),
         ("commands.score = 3", "score old", "commands.score: must be a table, not 3"),
         ("defaults = 3", "score old", "defaults: must be a table, not 3"),
-        ("commands.score.runs = 'r'", "score old", "commands.score.runs: is the same for all"),
-        ("defaults.runs = 3", "score old", "defaults.runs: must be a folder, not 3"),
+        ("commands.score.runs = 'r'", "score old", "commands.score.runs: there is no such"),
+        ("defaults.runs = true", "score old", "defaults.runs: must be text or a number, not tr"),
         ("defaults.runs = ''", "score old", "defaults.runs is empty"),
         ("defaults.repeats = 'x'", "score old", "defaults.repeats must be a valid integer"),
         ("defaults.repeats = 0", "score old", "defaults.repeats must be greater than"),
         ("defaults.judge = ''", "score old", "defaults.judge is empty"),
-        ("defaults.judge = ['a']", "score old", 'defaults.judge: must be one value, not ["a"]'),
+        ("defaults.judge = ['a']", "score old", 'judge: must be text or a number, not ["a"]'),
         ("defaults.judge = true", "score old", "defaults.judge: must be text or a number, not t"),
         ("defaults.columns = {a = 'b'}", "score old", "defaults.columns: must be text or a number"),
         ("defaults.full = 'yes'", "score old", 'defaults.full: must be true or false, not "yes"'),
@@ -121,7 +121,7 @@ def test_a_refusal_says_which_of_the_options_was_not_typed(project: Path) -> Non
     configure("[defaults]\nbase_url = 'http://localhost:9'\nruns = 'out/runs'")
     done = typed(project, "judge", "old", "--judge", "lexical")
     assert done.code == 2
-    assert done.err.endswith("is not one; capeval.toml sets defaults.base_url\n")
+    assert done.err.endswith("is not one (set in capeval.toml: defaults.base_url)\n")
 
 
 def test_a_file_above_is_found_and_its_paths_are_its_own(project: Path) -> None:
@@ -132,8 +132,8 @@ def test_a_file_above_is_found_and_its_paths_are_its_own(project: Path) -> None:
     )
     shown = typed(project / "inner", "generate", "--help").out
     for path in ("../a.json", "../videos", "../p"):
-        assert f"../capeval.toml sets {path}." in " ".join(shown.replace("│", " ").split())
-    assert "sets videos." in " ".join(shown.replace("│", " ").split())  # no option for a path
+        assert f'../capeval.toml sets "{path}".' in " ".join(shown.replace("│", " ").split())
+    assert 'sets "videos".' in " ".join(shown.replace("│", " ").split())  # no option for a path
     assert typed(project / "inner", "leaderboard").code == 0
     assert Path("board.md").is_file()
     assert [*Path("inner").iterdir()] == []
@@ -190,7 +190,10 @@ async def test_an_address_in_the_file_gets_no_key(
 
     key, done = await ask()
     assert (key, done.code) == ("none", 2)
-    assert "its address comes from capeval.toml, so no key is sent; type --base-url" in done.err
+    assert (
+        "the address comes from capeval.toml, so no key is sent; to send it, type --base-url"
+        in done.err
+    )
     # What is typed is used instead, and so is what is set in the environment.
     elsewhere = "http://localhost:9/v1"
     assert (await ask("--base-url", refusing.url))[0] == KEY
