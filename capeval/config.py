@@ -44,11 +44,8 @@ def config_file() -> Path:
         if not os.path.lexists(file):
             continue
         if up and file.lstat().st_uid not in (0, os.getuid()):
-            raise InputError(
-                "belongs to another user; run capeval in its folder, or put a capeval.toml of your "
-                "own, which may be empty, into yours",
-                file=file,
-            )
+            where = "run capeval in its folder, or put a capeval.toml of your own, even empty, here"
+            raise InputError(f"belongs to another user; {where}", file=file)
         return file
     return Path(_NAME)
 

@@ -160,7 +160,7 @@ def _made(name: str) -> Any:
 
 def _leaves(commands: Mapping[str, Any], group: str = "") -> dict[str, Any]:
     """Return commands, with those of each group in its place, by what is typed."""
-    found = {}
+    found: dict[str, Any] = {}
     for name, one in commands.items():
         inner = getattr(one, "commands", None)
         found |= _leaves(inner, f"{name} ") if inner else {group + name: one}

@@ -72,8 +72,7 @@ class OpenAIChatClient:
     """Calls one endpoint; an async context manager.
 
     `base_url` defaults to OPENAI_BASE_URL; `api_key` has no default, so that no key goes to an
-    unintended address, and none goes to one of `keyless_addresses`; `key_help` is the advice if the
-    endpoint requires a key.
+    unintended address; `key_help` is the advice if the endpoint requires a key.
     `timeout` limits one attempt, in seconds; no attempt begins `patience` after the first.
     `attempts` counts failures other than throttling, which is waited out for as long as patience
     lasts. A `service_tier` such as "flex" answers slowly, and gets more time. `on_notice` is called
