@@ -71,7 +71,7 @@ def read_config(file: Path, table: str) -> Mapping[str, Any]:
 
 
 def from_here(entry: Any, folder: Path, *, is_path: bool = False, is_output: bool = False) -> Any:
-    """Return an entry of a file in `folder` with its paths as from the working directory.
+    """Return an entry of a file in `folder` with its paths as they are from anywhere.
 
     A text is a path if it begins as one or names a file there; if it `is_path`, also if it names a
     folder; an `is_output` need not exist.
@@ -83,4 +83,5 @@ def from_here(entry: Any, folder: Path, *, is_path: bool = False, is_output: boo
     path = folder / entry
     exists = os.path.exists if is_path else os.path.isfile  # unlike those of Path, never fail
     is_path = entry.startswith(("./", "../")) or is_output or exists(path)
-    return os.path.normpath(path) if is_path else entry
+    # Absolute, as it may be stored, and read from another working directory.
+    return os.path.abspath(path) if is_path else entry  # noqa: PTH100 - without following links

@@ -19,7 +19,7 @@ _ONLY_TYPED = {"api_key", "cache", "force", "ray", "serve", "yes"}
 """What a file that somebody else wrote must not decide: keys, consent, and what code is run."""
 
 _RUNS = SimpleNamespace(
-    name="runs", metavar="DIR", rich_help_panel=OUTPUT, process_value=lambda *_: None
+    name="runs", metavar="DIR", rich_help_panel=OUTPUT, help="", process_value=lambda *_: None
 )
 """The folder of the runs, as if there were an option for it."""
 
@@ -82,6 +82,7 @@ def _set(command: Any, file: Path, tables: Mapping[str, Mapping[str, Any]]) -> N
     options, context = _options(command), command.context_class(command)
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
+    helps: dict[str, str] = {}
     for table, entries in tables.items():
         for name, given in entries.items():
             param = options.get(name, _RUNS if name == _RUNS.name else None)
@@ -96,10 +97,9 @@ def _set(command: Any, file: Path, tables: Mapping[str, Mapping[str, Any]]) -> N
             except typer.BadParameter as error:
                 problem = str(error).removeprefix("Value error, ")
                 raise InputError(problem, file=places[param.name]) from None
+            helps[param.name] = f"{param.help or ''} {file} sets {escape(redact(shown(given)))}."
     for param in options.values():
-        if param.name in values:
-            value = escape(redact(shown(values[param.name])))
-            param.help = f"{param.help or ''} {file} sets {value}."
+        param.help = helps.get(param.name, param.help)
     command.context_settings = {"default_map": values, "obj": places}
 
 

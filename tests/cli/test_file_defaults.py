@@ -51,9 +51,9 @@ def helped(command: str) -> str:
         ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "judge", 'capeval.toml sets "n".'),
         ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "probe", 'capeval.toml sets "m".'),
         ("defaults.base_url = ['http://a', 'http://b']", "judge", 'sets ["http://a", "http://b"].'),
-        ("defaults.base_url = 'http://me:secret@a'", "judge", 'sets ["http://[hidden]@a"].'),
+        ("defaults.base_url = 'http://me:secret@a'", "judge", 'sets "http://[hidden]@a".'),
         ("defaults.explain = true", "judge", "sets true."),
-        ("defaults.timeout = 7.5", "generate", 'By default 300. capeval.toml sets "7.5".'),
+        ("defaults.timeout = 7.5", "generate", "By default 300. capeval.toml sets 7.5."),
         ("commands.'mcq answer'.symbols = 'numbers'", "mcq answer", 'sets "numbers".'),
         ("defaults.annotations = 'a.json'", "check", 'capeval.toml sets "a.json".'),
         ("defaults.format = 'latex'", "compare", 'capeval.toml sets "latex".'),
@@ -125,18 +125,20 @@ def test_a_refusal_says_which_of_the_options_was_not_typed(project: Path) -> Non
 
 
 def test_a_file_above_is_found_and_its_paths_are_its_own(project: Path) -> None:
-    Path("videos/p").mkdir()
     configure(
         "[defaults]\nruns = 'out/runs'\nannotations = 'a.json'\nvideos = 'videos'\n"
-        "prompts = './p'\nmodel = 'videos'\n[commands.leaderboard]\nout = 'board.md'"
+        "[commands.leaderboard]\nout = 'board.md'"
     )
-    shown = typed(project / "inner", "generate", "--help").out
-    for path in ("../a.json", "../videos", "../p"):
-        assert f'../capeval.toml sets "{path}".' in " ".join(shown.replace("│", " ").split())
-    assert 'sets "videos".' in " ".join(shown.replace("│", " ").split())  # no option for a path
+    shown = " ".join(typed(project / "inner", "generate", "--help").out.replace("│", "").split())
+    assert '../capeval.toml sets "a.json".' in shown
+    assert "videos: does not exist" not in typed(project / "inner", "check").err
     assert typed(project / "inner", "leaderboard").code == 0
     assert Path("board.md").is_file()
     assert [*Path("inner").iterdir()] == []
+    Path("captions.jsonl").write_text('{"index": "a", "caption": "A dog runs."}\n')
+    assert typed(project / "inner", "judge", "../captions.jsonl", "--judge", "lexical").code == 0
+    Path("capeval.toml").unlink()
+    assert typed(project, "score", "out/runs/captions").code == 0
 
 
 def test_a_file_above_that_belongs_to_another_user_is_refused(
