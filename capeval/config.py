@@ -1,11 +1,13 @@
-"""The user's configuration file: own prices, models, names of endpoints, judges and metrics.
+"""The user's configuration file: defaults of options, own prices, models, judges and metrics.
 
-Only `capeval.toml` in the working directory is read. One in a parent directory, which another
-user may have written, can set neither an address nor the name of a key.
+The nearest `capeval.toml` is read, from the working directory upwards. One in a parent directory
+must belong to the user (or to root): it can name addresses, keys and programs to run, and whoever
+can write into a parent directory, such as /tmp, must not be able to set them.
 """
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,10 +16,38 @@ from typing import Any
 from capeval.errors import InputError
 from capeval.text import nearest, shown
 
-CONFIG = Path("capeval.toml")
-"""In the working directory; it need not exist."""
+_NAME = "capeval.toml"
+OF_OPTIONS = ("defaults", "commands")
+"""The tables that only the command line reads."""
 
-_TABLES = ("endpoints", "judges", "metrics", "models", "prices")
+_TABLES = (*OF_OPTIONS, "endpoints", "judges", "metrics", "models", "prices")
+
+keyless_addresses: set[str] = set()
+"""The addresses that the current command has from the file, as defaults of an option.
+
+No key is sent to them: otherwise the author of the file could collect the keys of its users.
+"""
+
+
+def config_file() -> Path:
+    """Return the path of the user's file from here; it need not exist.
+
+    Raises
+    ------
+    InputError
+        It is in a parent directory and belongs to another user.
+    """
+    # Without owners of files, as on Windows, only the working directory is searched.
+    height = len(Path.cwd().parts) if hasattr(os, "getuid") else 1
+    for up in range(height):
+        file = Path(*[os.pardir] * up, _NAME)
+        if not os.path.lexists(file):
+            continue
+        if up and file.lstat().st_uid not in (0, os.getuid()):
+            where = "run capeval in its folder, or put a capeval.toml of your own, even empty, here"
+            raise InputError(f"belongs to another user; {where}", file=file)
+        return file
+    return Path(_NAME)
 
 
 def read_config(file: Path, table: str) -> Mapping[str, Any]:
@@ -37,4 +67,21 @@ def read_config(file: Path, table: str) -> Mapping[str, Any]:
     entries = content.get(table, {})
     if not isinstance(entries, dict):
         raise InputError(f"must be a table, not {shown(entries)}", file=file, field=table)
-    return entries
+    return entries if table in OF_OPTIONS else from_here(entries, file.parent)
+
+
+def from_here(entry: Any, folder: Path, *, is_path: bool = False, is_output: bool = False) -> Any:
+    """Return an entry of a file in `folder` with its paths as they are from anywhere.
+
+    A text is a path if it begins as one or names a file there; if it `is_path`, also if it names a
+    folder; an `is_output` need not exist.
+    """
+    if isinstance(entry, dict):
+        return {name: from_here(value, folder) for name, value in entry.items()}
+    if folder == Path() or not isinstance(entry, str):
+        return entry
+    path = folder / entry
+    exists = os.path.exists if is_path else os.path.isfile  # unlike those of Path, never fail
+    is_path = entry.startswith(("./", "../")) or is_output or exists(path)
+    # Absolute, as it may be stored, and read from another working directory.
+    return os.path.abspath(path) if is_path else entry  # noqa: PTH100 - without following links

@@ -230,13 +230,13 @@ def _declared(options: type) -> Iterator[tuple[Field[Any], Option]]:
 
 
 def _kind(declared: Any, *, optional: bool = False) -> Any:
-    """Return the type that typer parses for a field: texts, except for what is True or False.
+    """Return the type that typer parses for a field: texts, except for flags and choices.
 
     `checked` reads everything else from the text.
     """
-    if declared is bool:
-        return bool
     kinds = _alternatives(declared)
+    if declared is bool or {get_origin(one) for one in kinds if one is not NoneType} == {Literal}:
+        return declared
     several = str not in kinds and any(get_origin(one) in (Collection, Sequence) for one in kinds)
     kind: Any = list[str] if several else str
     return kind | None if optional or NoneType in kinds else kind

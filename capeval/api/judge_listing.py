@@ -6,7 +6,7 @@ import os
 
 from capeval.api.run_options import JudgesOptions
 from capeval.api.sync_async import blocking
-from capeval.config import CONFIG
+from capeval.config import config_file
 from capeval.judging.listing import JudgeList, listed_judges, offered_judges, only
 from capeval.llm.prices import read_prices
 from capeval.options import takes
@@ -33,7 +33,7 @@ async def judges_async(options: JudgesOptions) -> JudgeList:
     >>> judge.name, str(judge.entry.shutdown)
     ('gpt-4o-2024-08-06', '2027-01-14')
     """
-    prices = read_prices(CONFIG)
+    prices = read_prices(config_file())
     if options.base_url is None:
         listed = listed_judges(prices)
     else:

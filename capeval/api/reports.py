@@ -8,7 +8,7 @@ from pathlib import Path
 
 from capeval.api import Notices
 from capeval.api.run_options import ReportOptions, check_has_human
-from capeval.config import CONFIG
+from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError
 from capeval.files.videos import VideoFolder
 from capeval.llm.prices import read_prices
@@ -72,7 +72,7 @@ def report(o: ReportOptions) -> Report:
     if o.human is not None:
         labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
         _check_labels(labels, Path(o.human), loaded, o.on_notice)
-    prices = read_prices(CONFIG)
+    prices = read_prices(config_file())
     page = report_html(loaded, human=labels, strips=_strips(first, o), prices=prices)
     write_output(file, page)
     scores = {name: run.scores for name, run in loaded.items()}

@@ -30,9 +30,9 @@ def models(o: ModelsOptions) -> list[ModelEntry]:
     ['qwen2.5-vl-7b']
     """
     from capeval.captioners.catalogue import find_model, read_catalogue
-    from capeval.config import CONFIG
+    from capeval.config import config_file
 
-    catalogue = read_catalogue(CONFIG)
+    catalogue = read_catalogue(config_file())
     if o.name is not None:
         return [find_model(o.name, catalogue)]
     return list(catalogue.values())

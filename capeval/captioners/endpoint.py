@@ -16,7 +16,7 @@ from capeval.captioners.catalogue import ModelEntry, OpenCaptioner, read_catalog
 from capeval.captioners.images import KEPT_BY_DEFAULT, ImageForm, SharedEncoder
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
-from capeval.config import CONFIG
+from capeval.config import config_file
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
 from capeval.llm.asker import Asker, listed, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_urls
@@ -195,11 +195,11 @@ def _key(
     is_from_catalogue = not options.base_url and entry is not None and bool(entry.base_url)
     if entry is not None and is_from_catalogue:
         variable = entry.key
-        own = f'add key = "VARIABLE" to [models."{entry.name}"] in {CONFIG}'
+        own = f'add key = "VARIABLE" to [models."{entry.name}"] in {config_file()}'
         if entry.has_own_address and options.api_key:
             raise UsageError(
-                f"the address of {entry.name} comes from {CONFIG} and gets only a key named there: "
-                f"{own}, or pass base_url as well"
+                f"the address of {entry.name} comes from {config_file()} and gets only a key named "
+                f"there: {own}, or pass base_url as well"
             )
         if variable is None:
             return None, own
@@ -223,7 +223,7 @@ async def _served(
         return entry, entry.name
     if entry is None:
         only = await asker.only_model("--model")
-        known = [e for e in read_catalogue(CONFIG).values() if only in (e.name, e.hub)]
+        known = [e for e in read_catalogue(config_file()).values() if only in (e.name, e.hub)]
         entry = known[0] if known else ModelEntry(name=only, reached="endpoint")
         return entry.model_copy(update={"name": only, "reached": "endpoint"}), only
     if dry_run is not None:

@@ -23,7 +23,7 @@ from capeval.captioners.catalogue import (
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import Job
 from capeval.captioners.serving import serve_command, server_url, serving
-from capeval.config import CONFIG
+from capeval.config import config_file
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.meter import Meter
 from capeval.llm.redact import redact
@@ -39,7 +39,7 @@ _OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
 
 def choose_model(options: CaptionerOptions) -> ModelEntry | None:
     """Return the catalogue's entry for the options; None where only the endpoint knows it."""
-    catalogue = read_catalogue(CONFIG)
+    catalogue = read_catalogue(config_file())
     name = options.model
     if options.serve and (options.base_url or options.client):
         raise UsageError("--serve starts a server of its own: omit --base-url")

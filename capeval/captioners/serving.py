@@ -18,7 +18,7 @@ from pathlib import Path
 from capeval.captioners import server_guard
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import CaptionerOptions
-from capeval.config import CONFIG
+from capeval.config import config_file
 from capeval.errors import EndpointRefused, UsageError
 from capeval.llm.redact import parse_endpoint, redact, remember_secrets
 from capeval.llm.retry import CallFailed
@@ -50,7 +50,7 @@ def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list
     UsageError
         There is no command, it cannot be read, or the GPUs cannot be divided.
     """
-    where = f'serve of [models."{entry.name}"] in {CONFIG}'
+    where = f'serve of [models."{entry.name}"] in {config_file()}'
     if not entry.serve:
         raise UsageError(f"{entry.name} has no serve command: set {where}")
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
@@ -120,6 +120,8 @@ async def serving(
             stdout=stream,
             stderr=STDOUT,
             start_new_session=True,
+            # Relative paths in its file are relative to the file.
+            cwd=config_file().parent,
         )
 
     def failed(what: str) -> str:

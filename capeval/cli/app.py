@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli.commands import Commands
+from capeval.cli.commands import COMPLETING, Commands
 from capeval.errors import CapevalError
 from capeval.text import describe, one_line, raised_at
 from capeval.tracing import trace
@@ -25,7 +25,6 @@ app = typer.Typer(
     help="Measure how well video-language models describe dense, dynamic video (TUNA-CAP).",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done; 1 an internal error (a bug in capeval); 2 bad input or usage, or "
     "the endpoint refused; 3 captions left unscored, videos left without a caption, questions left "
@@ -143,7 +142,10 @@ def _run() -> int:
         # command ends like this: any other code would hide that nothing was done.
         if isinstance(end.__context__, BrokenPipeError):
             raise end.__context__ from None
-        raise
+        # But for completion, and for --install-completion and --show-completion.
+        if COMPLETING not in os.environ and not sys.argv[-1].endswith("-completion"):
+            raise
+        code = int(end.code or 0)
     return code or 0
 
 

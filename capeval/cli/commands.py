@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+import os
+from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+
+from capeval.cli.defaults import set_defaults
+
+COMPLETING = "_CAPEVAL_COMPLETE"
+"""The variable by which a shell asks for completions."""
 
 _COMMANDS = {
     "generate": ("generate_command:generate", "Caption videos with a video-language model."),
@@ -120,17 +126,13 @@ class _Imported(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._found:
-            module, _, attribute = _COMMANDS[name][0].partition(":")
-            made = getattr(import_module(f"capeval.cli.{module}"), attribute)
-            around = typer.Typer(add_completion=False, rich_markup_mode="rich")
-            around.callback()(lambda: None)
-            if isinstance(made, typer.Typer):
-                around.add_typer(made, name=name)
-            else:
-                around.command(name)(made)
-            group: Any = get_command(around)
-            self._found[name] = group.commands[name]
-            _hide_types(self._found[name])
+            self._found[name] = made = _made(name)
+            # While it completes, a shell would show a complaint in the middle of the line.
+            if COMPLETING not in os.environ:
+                set_defaults(
+                    _leaves({name: made}), lambda: _leaves({one: _made(one) for one in _COMMANDS})
+                )
+            _hide_types(made)
         return self._found[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -144,3 +146,26 @@ class _Imported(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(_COMMANDS)
+
+
+def _made(name: str) -> Any:
+    """Return a command, imported."""
+    module, _, attribute = _COMMANDS[name][0].partition(":")
+    made = getattr(import_module(f"capeval.cli.{module}"), attribute)
+    around = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    around.callback()(lambda: None)
+    if isinstance(made, typer.Typer):
+        around.add_typer(made, name=name)
+    else:
+        around.command(name)(made)
+    group: Any = get_command(around)
+    return group.commands[name]
+
+
+def _leaves(commands: Mapping[str, Any], group: str = "") -> dict[str, Any]:
+    """Return commands, with those of each group in its place, by what is typed."""
+    found: dict[str, Any] = {}
+    for name, one in commands.items():
+        inner = getattr(one, "commands", None)
+        found |= _leaves(inner, f"{name} ") if inner else {group + name: one}
+    return found

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from capeval.cli.output import Output
+from capeval.config import keyless_addresses
 from capeval.errors import UsageError
 from capeval.options import (
     LIMITS,
@@ -105,27 +106,40 @@ def declared_by(
     functions that read values that are typed as text.
     """
     declared = options_of(options)
+    # Probes have a folder of their own, so that no leaderboard ranks them.
+    has_runs = getattr(options, "runs", None) == "runs"
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(command).parameters.values())[2:]
         hints = get_type_hints(command, include_extras=True)
 
         def call(context: typer.Context, **typed: Any) -> None:
+            places = _places_in_file(context)
             values = {}
             for name, (found, default) in declared.items():
-                label = _name(name, found)
+                label = places.get(name) or _name(name, found)
                 value = _value(typed.pop(name), label, found, default)
                 refuse_empty(value, label)
                 if name in parsed:
                     value = parsed[name](value)
                 values[name] = checked(options, name, value, label)
             for name, value in typed.items():
-                refuse_empty(value, f"--{name.replace('_', '-')}")
+                refuse_empty(value, places.get(name) or f"--{name.replace('_', '-')}")
+            if has_runs and "runs" in places:
+                runs = (context.default_map or {})["runs"]
+                values["runs"] = checked(options, "runs", runs, places["runs"])
             how = {name.removesuffix("_or_csv"): typed.pop(name) for name in shared}
             if how.get("as_json") and how.get("form"):
                 raise UsageError("--format is for tables, and --json prints none; omit one of them")
             output = Output(quiet=context.find_root().params["quiet"], **how)
-            command(values, output, **typed)
+            try:
+                command(values, output, **typed)
+            except UsageError as error:
+                # Nobody remembers an option that was not typed.
+                set_there = [places[n] for n in places if f"--{n.replace('_', '-')}" in str(error)]
+                if set_there and type(error) is UsageError:
+                    raise UsageError(f"{error} (set in {', '.join(set_there)})") from None
+                raise
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [_parameter(name, *declared[name]) for name in declared]
@@ -144,6 +158,20 @@ def declared_by(
         return call
 
     return decorate
+
+
+def _places_in_file(context: typer.Context) -> dict[str, str]:
+    """Return where the user's file has the values that are not typed; its addresses get no key."""
+    places = {
+        name: place
+        for name, place in (context.obj or {}).items()
+        if "COMMANDLINE" not in str(context.get_parameter_source(name))
+    }
+    keyless_addresses.clear()
+    if "base_url" in places:
+        given = context.params["base_url"]
+        keyless_addresses.update([given] if isinstance(given, str) else given)
+    return places
 
 
 def _name(name: str, found: Option) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from capeval.config import CONFIG, read_config
+from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.judgments import short_hash
 from capeval.files.validation import validated
@@ -137,10 +137,10 @@ class _NLISettings(BaseModel):
 
 
 def _nli_settings() -> _NLISettings:
-    table = read_config(CONFIG, "judges")
+    table = read_config(config_file(), "judges")
     for name in table.keys() - {NLI}:
-        raise InputError(f"only {NLI} has settings", file=CONFIG, field=f"judges.{name}")
-    return validated(_NLISettings, table.get(NLI, {}), file=CONFIG, where=f"judges.{NLI}")
+        raise InputError(f"only {NLI} has settings", file=config_file(), field=f"judges.{name}")
+    return validated(_NLISettings, table.get(NLI, {}), file=config_file(), where=f"judges.{NLI}")
 
 
 _OF_CHAT = ("reasoning", "base_url", "prompts", "explain", "batch", "batch_files")
@@ -254,7 +254,7 @@ async def open_chat_model(
 
 def _endpoint_of(base_urls: Sequence[str]) -> str | None:
     """Return the configured name of addresses; a judge's identity has one name at most."""
-    configured = configured_names(CONFIG)
+    configured = configured_names(config_file())
     names = {public_url(url): configured.get(public_url(url)) for url in base_urls}
     if len({name or endpoint_name(address) for address, name in names.items()}) > 1:
         each = ", ".join(f"{url} is {name or endpoint_name(url)}" for url, name in names.items())

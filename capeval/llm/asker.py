@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from capeval.config import CONFIG
+from capeval.config import config_file
 from capeval.errors import (
     CacheMiss,
     EndpointRefused,
@@ -221,7 +221,7 @@ async def open_asker(
     `InputError` where the user's prices are not right.
     """
     tier = batch.tier if batch else service_tier
-    meter = Meter(prices=read_prices(CONFIG), cap=max_cost, tier=tier)
+    meter = Meter(prices=read_prices(config_file()), cap=max_cost, tier=tier)
     replies = ReplyCache(cache, on_notice=on_notice)
     try:
         if client is not None or offline:

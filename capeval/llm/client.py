@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from capeval.config import config_file, keyless_addresses
 from capeval.errors import (
     EndpointDown,
     EndpointRefused,
@@ -93,6 +94,11 @@ class OpenAIChatClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._endpoint = parse_endpoint(endpoint_url(base_url))
+        if base_url in keyless_addresses:
+            api_key, file = None, config_file()
+            key_help = (
+                f"the address comes from {file}, so no key is sent; to send it, type --base-url"
+            )
         self._key, self._key_help = (api_key or "").strip(), key_help
         if not self._key.isascii() or not self._key.isprintable():
             raise UsageError("the API key contains characters that no key has")

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import AllowInfNan, BaseModel, ConfigDict, Strict, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from capeval.config import CONFIG, read_config
+from capeval.config import config_file, read_config
 from capeval.errors import (
     ReplyError,
     RequestRefused,
@@ -168,8 +168,8 @@ class Context:
 
     def settings(self, metric: str, kind: type[SettingsT]) -> SettingsT:
         """Return what the user's configuration says about a metric; raises `InputError`."""
-        table = read_config(CONFIG, "metrics").get(metric, {})
-        return validated(kind, table, file=CONFIG, where=f"metrics.{metric}")
+        table = read_config(config_file(), "metrics").get(metric, {})
+        return validated(kind, table, file=config_file(), where=f"metrics.{metric}")
 
     @property
     def the_chat(self) -> Chat:

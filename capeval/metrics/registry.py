@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capeval.config import CONFIG, read_config
+from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
 from capeval.metrics.protocol import Context, Metric
 from capeval.plugins import Registry, blaming
@@ -50,11 +50,13 @@ def make_metric(name: str, context: Context) -> Metric:
 
 def check_configuration() -> None:
     """Raise `InputError` where `[metrics]` of `capeval.toml` has another name than a metric's."""
-    for name in read_config(CONFIG, "metrics"):
+    for name in read_config(config_file(), "metrics"):
         if name not in METRICS:
             known = METRICS.names()
             raise InputError(
-                f"is not a metric{nearest(name, known)}", file=CONFIG, field=f"metrics.{name}"
+                f"is not a metric{nearest(name, known)}",
+                file=config_file(),
+                field=f"metrics.{name}",
             )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
-from capeval.config import CONFIG
+from capeval.config import config_file
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
 from capeval.reporting.calibrated_tables import with_calibrated
@@ -89,7 +89,7 @@ def caption_board(
     InputError
         A run in `named` does not exist or cannot be shown, or there is no run at all.
     """
-    load = partial(_judged, fallback=annotations, catalogue=read_catalogue(CONFIG))
+    load = partial(_judged, fallback=annotations, catalogue=read_catalogue(config_file()))
     asked = [folder.path for name in named for folder in find_judges(name, runs)]
     found: list[Path] = []
     left: list[tuple[Path, str]] = []

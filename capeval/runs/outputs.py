@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from capeval.config import CONFIG
+from capeval.config import config_file
 from capeval.errors import UsageError
 from capeval.files.jsonl import printable_json, write_atomic
 
@@ -61,7 +61,7 @@ def check_output(
         why = "is a folder; name a file in it"
     elif target.exists() and not target.is_file():
         why = "is no regular file; choose another"
-    elif any(_is_read(Path(file), target) for file in (*inputs, CONFIG)):
+    elif any(_is_read(Path(file), target) for file in (*inputs, config_file())):
         why = "is one of the files to be read; choose another"
     elif target.name.lower() != own and _OWN.fullmatch(target.name):
         why = "has a name that capeval uses itself; choose another"

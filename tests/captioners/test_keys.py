@@ -93,19 +93,6 @@ async def test_a_server_that_wants_a_key_says_where_to_name_it() -> None:
             await key_sent(server, "mine")
 
 
-async def test_a_file_above_the_working_folder_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    async with LoopbackServer() as server:
-        configure(f'[models.mine]\nbase_url = "{server.url}"', tmp_path)
-        monkeypatch.chdir(inner)
-        with pytest.raises(UsageError, match="no model 'mine'"):
-            await key_sent(server, "mine")
-        assert server.calls == 0
-
-
 def contents(folder: Path) -> str:
     files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".toml"]
     return b"".join(path.read_bytes() for path in files).decode("utf-8", "replace")
@@ -122,11 +109,11 @@ def contents(folder: Path) -> str:
 )
 def test_a_malformed_entry_does_not_show_its_credentials(entry: str) -> None:
     from capeval.captioners.catalogue import read_catalogue
-    from capeval.config import CONFIG
+    from capeval.config import config_file
 
     configure(f"[models.m]\n{entry}")
     with pytest.raises(InputError) as caught:
-        read_catalogue(CONFIG)
+        read_catalogue(config_file())
     assert "hunter2" not in str(caught.value)
 
 

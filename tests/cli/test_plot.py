@@ -180,7 +180,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
             ["types", "at-8", "--format", "gif"],
             '--format: "gif" is unknown; choose from svg, pdf, png',
         ),
-        (["types", "at-8", "--width", "page"], "--width must be 'column' or 'text', not 'page'"),
+        (["types", "at-8", "--width", "page"], "'--width': 'page' is not one of 'column', 'text'"),
         (
             ["scatter", "at-8"],
             "scatter compares judges with human ratings; name their file with --human",
