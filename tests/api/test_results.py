@@ -47,7 +47,8 @@ def test_a_result_shows_itself(name: str, results: dict[str, Any]) -> None:
     assert "<b>" not in page.replace("&lt;b&gt;", "")
     frame = result.to_frame()
     assert len(frame) == len(result.rows()) > 0
-    assert all(not isinstance(value, dict | list) for row in result.rows() for value in row.values())
+    values = [value for row in result.rows() for value in row.values()]
+    assert not [value for value in values if isinstance(value, dict | list)]
 
 
 def test_scores_as_rows_are_those_of_the_file(results: dict[str, Any]) -> None:
@@ -70,7 +71,7 @@ def test_annotations_may_be_dicts() -> None:
 
 
 def test_the_notebook_of_the_docs_runs(tmp_path: Path) -> None:
-    notebook = nbformat.read(DOCS / "evaluate.ipynb", as_version=4)
+    notebook = nbformat.reads((DOCS / "evaluate.ipynb").read_text("utf-8"), as_version=4)
     folder = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=120, resources=folder).execute()
     outputs = [one for cell in notebook.cells for one in cell.get("outputs", ())]
