@@ -15,7 +15,7 @@ import capeval
 PACKAGE = Path(capeval.__file__).parent
 
 # Every package may import these.
-COMMON = {"errors", "text", "version", "config", "options", "plugins", "tracing"}
+COMMON = {"errors", "text", "version", "config", "display", "options", "plugins", "tracing"}
 ROOMS: dict[str, set[str]] = {
     "schema": set(),
     "errors": {"text"},
@@ -25,6 +25,7 @@ ROOMS: dict[str, set[str]] = {
     "options": {"errors", "plugins", "text"},
     "plugins": {"errors", "text"},
     "tracing": set(),
+    "display": {"errors", "text"},
     "files": {"schema"},
     "stats": set(),
     "llm": {"schema"},

@@ -17,7 +17,7 @@ from capeval.files.jsonl import dumps
 from capeval.options import takes
 from capeval.runs.outputs import check_json, check_output, write_output
 from capeval.runs.resolve import find_metric
-from capeval.runs.sources import files_read
+from capeval.runs.sources import annotations_in_memory, files_read
 from capeval.schema import Annotation
 
 
@@ -57,7 +57,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
     if isinstance(o.annotations, str | Path):
         known = str(o.annotations)
     elif o.annotations is not None:
-        known = tuple(o.annotations)
+        known = annotations_in_memory(o.annotations)
     request = CorrelateRequest(
         human=Path(o.human),
         auto=tuple(named),

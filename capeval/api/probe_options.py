@@ -1,9 +1,9 @@
 """The options of `capeval probe`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from capeval.judging.options import JudgingOptions
 from capeval.options import INPUTS, OUTPUT, declares, option, python_only
@@ -27,8 +27,8 @@ class ProbeOptions(JudgingOptions):
     out : Write the result to this file.
     """
 
-    annotations: "str | Path | Sequence[Annotation]" = option(
-        "sample", note="Or `Annotation`s.", positional=True, metavar="ANNOTATIONS"
+    annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]]" = option(
+        "sample", note="Or `Annotation`s, or dicts.", positional=True, metavar="ANNOTATIONS"
     )
     _: KW_ONLY
     count: int = option(40, panel=INPUTS, metavar="N", min=1)

@@ -16,7 +16,7 @@ from capeval.options import takes
 from capeval.reporting.formats import form_for
 from capeval.reporting.probe_tables import rendered_probing
 from capeval.runs.outputs import check_output, write_output
-from capeval.runs.sources import SAMPLE, annotations_file, annotations_of
+from capeval.runs.sources import SAMPLE, annotations_file, annotations_in_memory, annotations_of
 from capeval.trust.probing import ProbeSource, Probing, agreement, probe_source
 
 
@@ -57,7 +57,7 @@ def build(options: ProbeOptions) -> ProbeSource:
         inputs = [annotations_file(named)]
         name = split_format(named)[1].stem
     else:
-        annotations = tuple(named)
+        annotations = annotations_in_memory(named)
     source = probe_source(
         annotations,
         videos=options.count,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from capeval.api import FilePath, Notices, ignore
 from capeval.errors import UsageError
@@ -90,8 +90,8 @@ class ScoreOptions:
     """
 
     run: FilePath = required(positional=True, metavar="RUN")
-    annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
-        note="Or `Annotation`s."
+    annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]] | None" = (
+        annotations_option(note="Or `Annotation`s, or dicts.")
     )
     _: KW_ONLY
     judge: str | None = judge_option()
@@ -119,8 +119,8 @@ class CheckOptions:
 
     run: FilePath = required("As in `capeval.score`.", positional=True, metavar="RUN")
     file: FilePath = required(metavar="FILE")
-    annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
-        note="Or `Annotation`s."
+    annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]] | None" = (
+        annotations_option(note="Or `Annotation`s, or dicts.")
     )
     _: KW_ONLY
     judge: str | None = judge_option()
@@ -286,8 +286,8 @@ class CorrelateOptions:
     metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
     judge: str | None = judge_option()
     columns: Mapping[str, str] | None = human_columns()
-    annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
-        note="Or `Annotation`s."
+    annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]] | None" = (
+        annotations_option(note="Or `Annotation`s, or dicts.")
     )
     missing: Literal["error", "drop"] = option("error", metavar="ACTION")
     raters: Literal["mean", "median", "zmean", "each"] = option("mean", metavar="MODE")

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from capeval.correlation.notices import Notice
+from capeval.display import Displayed
 from capeval.scoring.result import ResultModel
 from capeval.stats.jackknife import Inference
 from capeval.stats.values import UPPER, GroupingName, Interval, Missing, Value
@@ -198,7 +199,7 @@ class Published(ResultModel):
     pearson_interval: tuple[float, float] | None = None
 
 
-class Correlations(ResultModel):
+class Correlations(Displayed, ResultModel):
     """The content of `correlations.json`."""
 
     results: tuple[Correlation, ...]
@@ -209,6 +210,15 @@ class Correlations(ResultModel):
     inputs: dict[str, Any]
     published: tuple[Published, ...] = ()
     signature: str
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a flat record for each metric, human score, statistic and grouping."""
+        return [
+            one.model_dump(exclude={"groups", "ties"})
+            | {f"groups_{part}": count for part, count in one.groups}
+            | {f"ties_{part}": count for part, count in one.ties}
+            for one in self.results
+        ]
 
 
 _SOURCE = "TUNA (ACL 2025), table 3"

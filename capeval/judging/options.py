@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.llm.options import ignore
 from capeval.options import (
@@ -85,8 +85,8 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
-    annotations: "str | Path | Sequence[Annotation] | None" = option(
-        None, note="Or `Annotation`s.", panel=INPUTS, metavar="FILE"
+    annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]] | None" = option(
+        None, note="Or `Annotation`s, or dicts.", panel=INPUTS, metavar="FILE"
     )
     _: KW_ONLY
     run: str | None = option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -92,6 +93,25 @@ def print_comparison(
     full : all tables; otherwise those of all videos, and the videos that changed most. Formats
         other than "table" always have all.
     """
+    page = comparison_page(found, form=form, power=power, most=most, full=full)
+    if form != "table":
+        print_line(rendered([page], form), console)
+        return
+    if isinstance(found, Comparison) and not full:
+        hint = "--full also shows buckets of videos and flipped elements."
+        page = replace(page, notes=[*page.notes, hint])
+    print_pages([page], console, headline=comparison_headline(found))
+
+
+def comparison_page(
+    found: Comparison | Matrix,
+    *,
+    form: Format = "table",
+    power: bool = False,
+    most: int = MOST,
+    full: bool = False,
+) -> Page:
+    """Return the tables, and notes on the runs; the parameters are those of `print_comparison`."""
     tables = difference_tables(found, power=power, most=most, full=full or form != "table")
     runs = _runs(found)
     warnings = [f"NOT COMPARABLE: {one_line(phrase)}" for phrase in found.unlike]
@@ -103,19 +123,14 @@ def print_comparison(
     notes = [*_coverage(found), _explained(found)]
     if isinstance(found, Comparison) and not full and form == "table":
         notes += [flip_line(found)] if found.flips.videos else []
-        notes.append("--full also shows buckets of videos and flipped elements.")
     whose = "" if isinstance(found, Matrix) else f"{_sides(found)}; "
-    page = Page(
+    return Page(
         tables,
         about=f"{whose}{_measurement(runs)}" if form == "latex" else "",
         notes=notes,
         warnings=warnings,
         signatures=list(dict.fromkeys(run.signature for run in runs)),
     )
-    if form == "table":
-        print_pages([page], console, headline=comparison_headline(found))
-    else:
-        print_line(rendered([page], form), console)
 
 
 def comparison_headline(found: Comparison | Matrix) -> str:

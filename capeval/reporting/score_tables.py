@@ -163,6 +163,18 @@ def print_scores(
     """
     if not results:
         return
+    if not any(scores.counts.scored for scores in results.values()):
+        print_line(scores_headline(results), console)
+        return
+    hint = [] if full else ["--full also shows F1 by domain, events and elements."]
+    page = scores_page(results, full=full, notes=[*notes, *hint])
+    print_pages([page], console, headline=scores_headline(results))
+
+
+def scores_page(
+    results: Mapping[str, Scores], *, full: bool = False, notes: Sequence[str] = ()
+) -> Page:
+    """Return the tables of runs; the parameters are those of `print_scores`."""
     rows = [
         ScoreRow(
             name=one_line(name),
@@ -175,9 +187,6 @@ def print_scores(
         )
         for name, scores in results.items()
     ]
-    if not any(scores.counts.scored for scores in results.values()):
-        print_line(scores_headline(results), console)
-        return
     views = VIEWS if full else VIEWS[:3]
     baseline = any(scores.settings.get("baseline") for scores in results.values())
     overall = [scores.overall.all for scores in results.values()]
@@ -188,17 +197,18 @@ def print_scores(
             *calibrated_tables(results, full=full),
         ],
         notes=[
-            *(f"{one_line(name)}: {coverage(scores)}" for name, scores in results.items()),
+            *(
+                f"{one_line(name)}: {coverage(scores)}" if name else coverage(scores)
+                for name, scores in results.items()
+            ),
             *([FEW_VIDEOS_NOTE] if narrow else []),
             *notes,
-            *([] if full else ["--full also shows F1 by domain, events and elements."]),
         ],
         warnings=[BASELINE_NOTE] if baseline else [],
         signatures=list(dict.fromkeys(scores.signature for scores in results.values())),
     )
     found = {name: of.calibrated for name, of in results.items() if of.calibrated}
-    page = with_calibrated(page, found)
-    print_pages([page], console, headline=scores_headline(results))
+    return with_calibrated(page, found)
 
 
 def scores_headline(results: Mapping[str, Scores]) -> str:
@@ -213,8 +223,6 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
         return -1.0 if value is None else value
 
     name, best = max(results.items(), key=value_of)
-    if not best.counts.scored:
-        return f"{one_line(name)}: none of {counted(best.counts.captioned, 'caption')} was scored."
     runs = f"{thousands(len(results))} runs"
     shown = percent(best.overall.all.f1.value)
     alike = sum(percent(scores.overall.all.f1.value) == shown for scores in results.values()) - 1
@@ -227,14 +235,21 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
     if why:
         name, best = next(item for item in results.items() if item[1].counts.scored)
         several = f", the first of {runs} (not ranked: {why})"
-    counts, f1 = best.counts, best.overall.all.f1
-    judge = one_line(Signature.parse(best.signature).get("judge") or "an unknown judge")
-    if best.settings.get("baseline"):
+    return f"{one_line(name)}: {score_sentence(best, several)}"
+
+
+def score_sentence(scores: Scores, several: str = "") -> str:
+    """Return the F1 of a run in a sentence, with its place among `several`."""
+    counts, f1 = scores.counts, scores.overall.all.f1
+    if not counts.scored:
+        return f"none of {counted(counts.captioned, 'caption')} was scored."
+    judge = one_line(Signature.parse(scores.signature).get("judge") or "an unknown judge")
+    if scores.settings.get("baseline"):
         judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
     over = over_videos(counts.scored, counts.annotated, counts.captioned) + empty_captions(counts)
-    line = f"{one_line(name)}: {value} {over}{several}, judged by {judge}."
-    return f"{line} {calibrated_sentence(best.calibrated)}" if best.calibrated else line
+    line = f"{value} {over}{several}, judged by {judge}."
+    return f"{line} {calibrated_sentence(scores.calibrated)}" if scores.calibrated else line
 
 
 def highest_of(runs: int, alike: int) -> str:

@@ -13,7 +13,12 @@ from capeval.errors import InputError, UsageError
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.labels import labels_of
 from capeval.runs.resolve import RUNS, find_judgments
-from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
+from capeval.runs.sources import (
+    annotations_file,
+    annotations_in_memory,
+    annotations_named_by,
+    annotations_of,
+)
 from capeval.runs.tested_model import tested_model_warnings
 from capeval.runs.verdicts import (
     JudgeIdentity,
@@ -134,7 +139,7 @@ def load_judged(
     *,
     runs: Path = RUNS,
     judge: str | None = None,
-    annotations: str | Path | Sequence[Annotation] | None = None,
+    annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] | None = None,
     seed: int = 0,
     ignore_unknown: bool = False,
     labels: bool = True,
@@ -157,7 +162,7 @@ def load_judged(
             raise UsageError(f"{name_or_path}: name its annotations with --annotations")
         loaded = _annotations(named, None if annotations else name_or_path)
     else:
-        named, loaded = "memory", tuple(annotations)
+        named, loaded = "memory", annotations_in_memory(annotations)
     judgments, captioned = stored_judgments(
         file, loaded, ignore_unknown=ignore_unknown, repeats=repeats
     )

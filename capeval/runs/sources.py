@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.annotations import (
@@ -28,6 +29,7 @@ from capeval.files.tuna_benchmark import (
     is_benchmark,
     videos_of,
 )
+from capeval.files.validation import validated_records
 from capeval.runs.folder import RunFolder
 from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema import Annotation, Caption, Video
@@ -158,6 +160,18 @@ def videos_of_set(path: str | Path) -> tuple[Video, ...]:
     return load_video_list(file) if file.name == VIDEO_LIST else annotations_of(path)
 
 
+def annotations_in_memory(
+    annotations: Sequence[Annotation | Mapping[str, Any]],
+) -> tuple[Annotation, ...]:
+    """Return annotations that are objects, or dicts as in a file; raises `InputError`."""
+    if found := [one for one in annotations if isinstance(one, Annotation)]:
+        if len(found) < len(annotations):
+            raise UsageError("annotations must be all dicts, or all Annotation objects")
+        return tuple(found)
+    records = ((f"annotation {number}", one) for number, one in enumerate(annotations, start=1))
+    return validated_records(Annotation, records, file=Path("annotations"))
+
+
 def from_file(
     path: Path,
     annotations_path: str | Path | None,
@@ -256,7 +270,7 @@ def sample_captions() -> dict[str, Path]:
 
 def from_memory(
     captions: Mapping[str, str] | Sequence[Caption],
-    annotations: str | Path | Sequence[Annotation],
+    annotations: str | Path | Sequence[Annotation | Mapping[str, Any]],
     *,
     name: str | None = None,
     runs: Path,
@@ -266,7 +280,7 @@ def from_memory(
     if isinstance(annotations, str | Path):
         path, loaded = str(annotations), annotations_of(str(annotations))
     else:
-        path, loaded = "memory", tuple(annotations)
+        path, loaded = "memory", annotations_in_memory(annotations)
     if isinstance(captions, Mapping):
         captions = captions_in_memory(captions, "captions")
     known = known_captions(captions, loaded, file="captions", ignore_unknown=ignore_unknown)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from capeval.display import Displayed
 from capeval.schema import ElementType, LabelOrigin, LabelScale, Relation
 from capeval.scoring.result import (
     ByType,
@@ -16,6 +17,7 @@ from capeval.scoring.result import (
     CalibratedBreakdown,
     CalibratedBucket,
     ResultModel,
+    bucket_rows,
 )
 
 
@@ -180,7 +182,7 @@ class CalibratedDifferences(ResultModel):
     warnings: tuple[str, ...]
 
 
-class Comparison(_Compared):
+class Comparison(Displayed, _Compared):
     """Two runs, paired by video; fractions from 0 to 1 at full precision.
 
     `calibrated` is left out where the runs have no labels.
@@ -193,6 +195,10 @@ class Comparison(_Compared):
     videos: dict[str, VideoMove]
     flips: Flips
     calibrated: CalibratedDifferences | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a flat record for each bucket and type; values are second − first."""
+        return bucket_rows(self.overall, self.by)
 
     @model_serializer(mode="wrap")
     def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -223,8 +229,12 @@ class PairDifference(ResultModel):
     p_adjusted: float
 
 
-class Matrix(_Compared):
+class Matrix(Displayed, _Compared):
     """More than two runs, paired by video, in the order in which they were named."""
 
     runs: tuple[Contender, ...]
     pairs: tuple[PairDifference, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a flat record for each pair of runs; values are second − first."""
+        return [pair.model_dump() for pair in self.pairs]

@@ -13,6 +13,7 @@ from pydantic import (
     model_serializer,
 )
 
+from capeval.display import Displayed
 from capeval.schema import LabelOrigin, LabelScale, Usage
 
 T = TypeVar("T")
@@ -58,6 +59,24 @@ class ByWay(ResultModel, Generic[T]):
     domain: dict[str, T]
     events: dict[str, T]
     elements: dict[str, T]
+
+
+def bucket_rows(overall: ByType[Any], by: ByWay[Any]) -> list[dict[str, Any]]:
+    """Return a flat record for each bucket and type, of scores or of differences."""
+    buckets = [("overall", "all", overall)]
+    for way in ByWay.model_fields:
+        buckets += [(way, name, bucket) for name, bucket in getattr(by, way).items()]
+    return [
+        {"by": way, "group": name, "type": kind, "n": of.n}
+        | {
+            measure + ("" if part == "value" else f"_{part}"): value
+            for measure in ("precision", "recall", "f1")
+            for part, value in getattr(of, measure).model_dump().items()
+        }
+        for way, name, bucket in buckets
+        for kind in ByType.model_fields
+        for of in (getattr(bucket, kind),)
+    ]
 
 
 class Bucket(ByType[TypeScores]):
@@ -189,7 +208,7 @@ class Calibrated(ResultModel):
     warnings: tuple[str, ...]
 
 
-class Scores(ResultModel):
+class Scores(Displayed, ResultModel):
     """The content of `scores.json`; fractions from 0 to 1 at full precision.
 
     `calibrated` is left out of the file where there is none.
@@ -205,6 +224,10 @@ class Scores(ResultModel):
     usage: dict[str, Usage]
     settings: dict[str, Any] = Field(default_factory=dict)
     calibrated: Calibrated | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a flat record for each bucket and type."""
+        return bucket_rows(self.overall, self.by)
 
     @model_serializer(mode="wrap")
     def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:

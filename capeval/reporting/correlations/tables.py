@@ -53,7 +53,11 @@ def print_correlations(
     if form != "table":
         print_line(rendered([correlations_page(found)], form), console)
         return
-    pages = [correlations_page(found)] if full else one_screen([_screen(found)], lines=_LINES)
+    pages = (
+        [correlations_page(found)]
+        if full
+        else one_screen([correlations_screen(found)], lines=_LINES)
+    )
     print_pages(pages, console, headline="\n".join(summary_lines(found)))
 
 
@@ -80,7 +84,7 @@ def correlations_page(found: Correlations) -> Page:
     )
 
 
-def _screen(found: Correlations) -> Page:
+def correlations_screen(found: Correlations) -> Page:
     """Return the tables of the summary's human score and judge, and what else there is."""
     tables: list[Table] = []
     leading = of_first_human(found)
