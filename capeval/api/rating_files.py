@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
 
 from capeval.api import FilePath
 from capeval.api.run_options import MergeOptions, SheetOptions
-from capeval.errors import InputError, UsageError, VideoError
+from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import write_atomic
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import read_text
-from capeval.files.videos import VideoFolder
+from capeval.files.videos import VideoFolder, relative_url
 from capeval.options import takes
 from capeval.rating.agreement import Agreement, agreement, agreement_by_type
 from capeval.rating.merging import (
@@ -203,20 +201,6 @@ def _urls(
         folder = sample_folder() / "videos"
     if folder is None:
         return {}, []
-    if not folder.is_dir():
-        raise InputError(
-            "is not a folder; name the folder of the videos with --videos", file=folder
-        )
-    videos = VideoFolder(folder)
-    urls: dict[str, str] = {}
-    missing: list[str] = []
-    for annotation in annotations:
-        try:
-            file = videos.find(annotation.video or annotation.index)
-        except VideoError as error:
-            missing.append(str(error))
-            continue
-        # Without the dot, a file a:b.mp4 would be read as a URL with the scheme a.
-        path = Path(os.path.relpath(file.resolve(), out.resolve())).as_posix()
-        urls[annotation.index] = "./" + quote(path)
-    return urls, missing
+    files, missing = VideoFolder(folder).find_all(annotations)
+    urls = {index: relative_url(file, out) for index, file in files.items()}
+    return urls, [str(error) for error in missing.values()]

@@ -91,12 +91,16 @@ def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[s
     return None, Path(path)
 
 
+_UNJUDGED: dict[str, Any] = {
+    **dict.fromkeys(("video", "question"), True),
+    "events": {"__all__": {"start"}},
+}
+
+
 @lru_cache(maxsize=1)  # many runs are of one set
 def annotations_hash(annotations: tuple[Annotation, ...]) -> str:
     """Return the SHA-256 (hex) of what is judged: index, tags, events, elements; not the layout."""
     digest = hashlib.sha256()
     for annotation in annotations:
-        digest.update(
-            dumps(annotation.model_dump(exclude={"video", "question"})).encode("utf-8") + b"\n"
-        )
+        digest.update(dumps(annotation.model_dump(exclude=_UNJUDGED)).encode("utf-8") + b"\n")
     return digest.hexdigest()

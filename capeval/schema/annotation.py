@@ -60,9 +60,10 @@ class VisualElement:
 
 
 class Event(_Model):
-    """One event: its sentence(s) and its visual elements."""
+    """One event: its sentence(s) and its visual elements; `start` is in seconds, where known."""
 
     event: Sentence
+    start: float | None = Field(None, ge=0, allow_inf_nan=False)
     visual_elements: tuple[VisualElement, ...] = Field(min_length=1)
 
 
