@@ -76,8 +76,8 @@ def test_one_runs_report_lies_in_its_judges_folder() -> None:
         f"report: {file} ({file.stat().st_size / 1e3:.0f} kB)\n"
     )
     assert (
-        "no frames are shown for 2 of 3 videos, such as absent (has no video absent); the folder "
-        "of the videos is videos: name another with --videos"
+        "no frames are shown for 2 of 3 videos, such as absent (videos: has no video absent); name "
+        "the folder of the videos with --videos"
     ) in ended.err
     first, broken, absent = data_of(str(file))["videos"]
     assert len(first["frames"]) == 8
