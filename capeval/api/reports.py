@@ -146,7 +146,10 @@ def _urls(files: Mapping[str, Path], page: Path, o: ReportOptions) -> dict[str, 
     """Return the URL of each video: with its data if it is to be embedded and small."""
     urls = {index: relative_url(file, page) for index, file in files.items()}
     left, large = _ALL_EMBEDDED_MB * 1_000_000, 0
-    for index, file in files.items() if o.embed else ():
+    # A link may lead nowhere.
+    for index, file in files.items():
+        if not (o.embed and file.is_file()):
+            continue
         size = file.stat().st_size
         if size > min(left, _EMBEDDED_MB * 1_000_000):
             large += 1

@@ -9,7 +9,7 @@ const PAGE = 100;
 const STATUS = { unscored: "unscored", uncaptioned: "no caption", unjudged: "not judged" };
 
 // Text is only ever made into text nodes. A control character is shown as its picture; one that
-// ends a paragraph would end its isolation too, and let an override of direction reach what follows.
+// ends a paragraph would end its isolation too, and let an override of direction reach the rest.
 const visible = (text) => text
   .replace(/\r\n?/g, "\n")
   .replace(/[\u0000-\u0008\u000b-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)))
@@ -29,7 +29,6 @@ function make(tag, attributes, ...children) {
 
 const thousands = (count) => count.toLocaleString("en");
 const counted = (count, what) => `${thousands(count)} ${what}${count === 1 ? "" : "s"}`;
-const total = (list, value) => list.reduce((sum, one) => sum + value(one), 0);
 const sign = (label) => data.labels[label][0];
 const signAndWord = (label) => data.labels[label].join(" ");
 const letterOf = (run) => data.runs[run].letter;
@@ -121,6 +120,7 @@ const boxes = [...document.querySelectorAll("#runs input")];
 let state = {};
 
 function readForm() {
+  if (!boxes.some((box) => box.checked)) for (const box of boxes) box.checked = true;
   const checked = boxes.filter((box) => box.checked);
   const run = checked.length < boxes.length ? checked.map((box) => box.value).join(".") : "";
   return { ...Object.fromEntries(new FormData(form)), run };
@@ -141,7 +141,6 @@ function readAddress() {
   }
   const letters = named("run").split(".");
   for (const box of boxes) box.checked = letters.includes(box.value);
-  if (!boxes.some((box) => box.checked)) for (const box of boxes) box.checked = true;
   const view = named("view") === "elements" ? "elements" : "";
   const [video, element, sort] = ["video", "element", "sort"].map(named);
   state = { video, element, view, sort, ...readForm() };
@@ -155,7 +154,8 @@ function go(changed, replace = false) {
       history[replace ? "replaceState" : "pushState"](null, "", address());
     } catch { /* some browsers refuse frequent changes: only the address is late */ }
   }
-  show();
+  showList();
+  showCard();
 }
 
 // ---- the list --------------------------------------------------------------------------------
@@ -165,15 +165,16 @@ let shown = 0;
 let listed = null;
 
 // A column: its name, title, the value to sort by, its cell, and a class.
-const column = (name, title, value, cell = value, kind = "") => ({ name, title, value, cell, kind });
-const asNumber = (given) => (given === null || given === undefined ? null : Number(given));
+const column = (name, title, value, cell = value, kind = "") =>
+  ({ name, title, value, cell, kind });
 const measure = (name, title, run = last()) => {
   const of = (video) => scores(video, run)?.[name];
   return column(run === last() ? name : `${name}-${letterOf(run)}`,
-    runs.length > 1 ? `${title} ${letterOf(run)}` : title, (video) => asNumber(of(video)),
+    runs.length > 1 ? `${title} ${letterOf(run)}` : title,
+    (video) => of(video) && Number(of(video)),
     (video) => of(video) ?? NOTHING, run === last() ? "" : "aside");
 };
-const weightOf = (elements) => total(elements, (one) => one.weight);
+const weightOf = (elements) => elements.reduce((sum, one) => sum + one.weight, 0);
 const statusOf = (video) =>
   (STATUS[mine(video).status] ? badge(STATUS[mine(video).status], "badge alarm") : null);
 const nameLink = (video, element = "") =>
@@ -182,11 +183,11 @@ const nameLink = (video, element = "") =>
 function videoColumns() {
   return [
     column("index", "Video", (video) => video.place, (video) =>
-      [nameLink(video), statusOf(video), text("span", mine(video).caption?.slice(0, 160), "snippet")],
+      [nameLink(video), statusOf(video), text("p", mine(video).caption?.slice(0, 160), "snippet")],
     "first"),
     ...runs.map((run) => measure("f1", "F1", run)),
     ...(runs.length > 1
-      ? [column("gap", "Δ F1", (video) => asNumber(gap(video)),
+      ? [column("gap", "Δ F1", (video) => gap(video) && Number(gap(video)),
         (video) => gap(video)?.replace("-", "−") ?? NOTHING)]
       : [{ ...measure("p", "P"), kind: "aside" }, { ...measure("r", "R"), kind: "aside" }]),
     column("missed", "Weight", (video) => scores(video) && scores(video).total - scores(video).e,
@@ -200,7 +201,8 @@ function videoColumns() {
 
 function elementColumns() {
   return [
-    column("video", "Video", (one) => one.video.place, (one) => nameLink(one.video, one.id), "video"),
+    column("video", "Video", (one) => one.video.place,
+      (one) => nameLink(one.video, one.id), "video"),
     column("content", "Element", (one) => one.content, (one) =>
       [text("span", one.content), meta(` ${one.id}`)], "first words"),
     column("type", "Type", (one) => data.types.indexOf(one.type), (one) => one.type, "words"),
@@ -222,7 +224,7 @@ function bar(one) {
   const parts = kinds.map((kind) => make("i", { class: `part ${kind}` }));
   kinds.forEach((kind, n) => { parts[n].style.flexGrow = one[kind]; });
   return [make("span", { class: "weights", "aria-hidden": "true" }, parts),
-    make("span", { class: "parts" }, kinds.map((kind) => make("span", {}, sign(kind) + one[kind])))];
+    make("span", { class: "parts" }, kinds.map((kind) => `${sign(kind)}${one[kind]} `))];
 }
 
 function chosen() {
@@ -239,7 +241,7 @@ function chosen() {
 const sorting = () => state.sort || (state.view ? "-weight" : narrowed() ? "-found" : "f1");
 
 function sorted(rows, columns) {
-  const named = (one) => one.name === sorting().replace("-", "");
+  const named = (one) => one.name === sorting().replace(/^-/, "");
   // Anyone may have written the address, and runs that are not shown have no column.
   if (!columns.some(named)) state.sort = "";
   const one = columns.find(named);
@@ -283,10 +285,10 @@ function showList() {
   at("body").replaceChildren();
   shown = 0;
   showMore();
-  const all = state.view ? total(videos, (video) => video.elements.length) : videos.length;
+  const all = state.view ? videos.flatMap((video) => video.elements).length : videos.length;
   const unscored = videos.filter((video) => !mine(video).verdicts).length;
-  at("count").textContent = `${counted(found.length, state.view ? "element" : "video")}`
-    + ` of ${thousands(all)}`
+  const matches = counted(found.length, state.view ? "element" : "video");
+  at("count").textContent = `${matches} of ${thousands(all)}`
     + (unscored ? `; ${counted(unscored, "video")} not scored, without verdicts` : "")
     + (several ? `. Filters read the verdicts of ${letterOf(last())}` : "")
     + (runs.length > 1 ? `, compared with ${letterOf(runs[0])}` : "");
@@ -300,7 +302,6 @@ function showList() {
 
 function arithmetic(video, run) {
   const { status, reason, sums, notes } = video.runs[run];
-  const sum = (line) => make("p", { class: "sum" }, line);
   const box = make("div", { class: "result" },
     several ? make("h3", {}, letter(run), " ", bdi(data.runs[run].name)) : null);
   if (status === "scored") {
@@ -314,12 +315,12 @@ function arithmetic(video, run) {
     const head = ["Type", ...["e", "c", "l"].map(sign), "all", "P", "R", "F1"];
     box.append(
       make("div", {},
-        sum(make("b", { class: "big" }, `F1 ${all.f1}`)),
-        sum(p + (mentioned ? "" : " (nothing mentioned)")),
-        sum(`R = entailed / all = ${all.e} / ${all.total} = ${all.r}`),
-        sum(`F1 = 2 × ${all.e} / (${mentioned} + ${all.total}) = ${all.f1}`)),
+        make("p", { class: "big" }, `F1 ${all.f1}`),
+        make("p", {}, p + (mentioned ? "" : " (nothing mentioned)")),
+        make("p", {}, `R = entailed / all = ${all.e} / ${all.total} = ${all.r}`),
+        make("p", {}, `F1 = 2 × ${all.e} / (${mentioned} + ${all.total}) = ${all.f1}`)),
       make("details", { open: !several }, make("summary", {}, "Weights by type"),
-        make("div", { class: "scroll" }, make("table", { class: "sums" },
+        make("div", { class: "scroll" }, make("table", {},
           make("thead", {}, make("tr", {}, head.map((name) => make("th", { scope: "col" }, name)))),
           make("tbody", {}, body)))));
   } else {
@@ -353,7 +354,8 @@ function located(caption, events) {
 
 // The seconds that a text begins with, as in "[0:05 – 0:09] A dog" or "01:02:03.5: a dog".
 function clock(text) {
-  const [, hours = 0, minutes, seconds] = text.match(/^\W*(?:(\d+):)?(\d+):(\d\d(?:\.\d+)?)\b/) ?? [];
+  const given = text.match(/^\W*(?:(\d+):)?(\d+):(\d\d(?:\.\d+)?)\b/);
+  const [, hours = 0, minutes, seconds] = given ?? [];
   return seconds === undefined ? undefined : 3600 * hours + 60 * minutes + Number(seconds);
 }
 
@@ -435,7 +437,8 @@ function elementOf(element) {
     }
   }
   return make("li", { class: AMONG.differ(element) ? "differ" : null, "data-element": id },
-    make("span", { class: "by" }, runs.map((run) => verdictOr(element, run, lead(run, " ")))), about);
+    make("span", { class: "by" }, runs.map((run) => verdictOr(element, run, lead(run, " ")))),
+    about);
 }
 
 function eventOf(video, [sentence, , seconds], place) {
@@ -523,7 +526,8 @@ function showCard() {
   at("card").hidden = at("card-nav").hidden = !opened;
   at("card").replaceChildren();
   if (opened) fillCard(opened);
-  else if (was) {
+  if (opened && opened !== was) startCard();
+  if (was && !opened) {
     scrollTo(0, scrolled);
     const row = at("body").querySelector(`[data-place="${was.place}"]`);
     row?.querySelector("a").focus({ preventScroll: true });
@@ -550,20 +554,24 @@ function fillCard(video) {
       make("h3", {}, "Reference events"),
       video.events.map((event, place) => eventOf(video, event, place))), second);
   at("card").append(
-    make("div", { class: "lead" }, make("h1", { id: "card-title", tabindex: "-1" }, bdi(video.index)),
-      soft(facts)),
+    make("h1", { id: "card-title", tabindex: "-1" }, bdi(video.index)),
+    soft(facts),
     watch(video),
     make("div", { class: "results" }, runs.map((run) => arithmetic(video, run))), matching);
   if (others.length)
     at("card").append(make("details", {}, make("summary", {}, "Captions of the runs between"),
       make("div", { class: "results" }, others.map((run) => captionOf(video, run)))));
-  at("card-title").focus({ preventScroll: true });
-  const element = [...at("card").querySelectorAll("[data-element]")]
-    .find((one) => one.dataset.element === state.element);
-  element?.classList.add("lit");
-  if (element) element.scrollIntoView({ block: "center" });
-  else scrollTo(0, 0);
   connect();
+}
+
+// Begin at the top of a card, or at the element that the address names.
+function startCard() {
+  at("card-title").focus();
+  scrollTo(0, 0);
+  const elements = [...at("card").querySelectorAll("[data-element]")];
+  const element = elements.find((one) => one.dataset.element === state.element);
+  element?.classList.add("lit");
+  element?.scrollIntoView({ block: "center" });
 }
 
 // Lines from each part of a caption to the event that it matches; both also say so in text.
@@ -591,22 +599,17 @@ function connect() {
 
 // ---- actions ---------------------------------------------------------------------------------
 
-function show() {
-  showList();
-  showCard();
-}
-
 function step(by) {
   const next = neighbours()[by < 0 ? 0 : 1];
-  if (next) go({ video: next.index, element: "" }, true);
+  if (next) go({ video: next.index, element: "" }, Boolean(opened));
 }
 
 const leave = () => go({ video: "", element: "" });
 
 async function copy(content, button) {
   const label = button.textContent;
-  const done = await navigator.clipboard.writeText(content).then(() => "Copied", () => "Not copied");
-  button.textContent = done;
+  const copied = navigator.clipboard.writeText(content);
+  button.textContent = await copied.then(() => "Copied", () => "Not copied");
   setTimeout(() => { button.textContent = label; }, 1500);
 }
 
@@ -626,9 +629,7 @@ function typeKey(event) {
   const by = { j: 1, k: -1, ArrowRight: 1, ArrowLeft: -1 }[event.key];
   const arrow = event.key.startsWith("Arrow");
   if (at("large").open) return arrow && by ? () => enlarge(frame + by) : null;
-  if (at("keys").open) return null;
-  if (event.target.matches("input[type=search], select"))
-    return event.key === "Escape" && event.target.value ? clear : null;
+  if (at("keys").open || event.target.matches("input[type=search], select")) return null;
   if (event.key === "/") return search;
   if (event.key === "?") return () => at("keys").showModal();
   if (event.key === "Escape") return opened ? leave : null;
@@ -652,7 +653,11 @@ const CLICKS = {
   },
   view: ({ view }) => go({ view, video: "", element: "" }),
   to: ({ to }) => { at(to).scrollIntoView(); at(to).focus({ preventScroll: true }); },
-  frame: ({ frame }) => enlarge(Number(frame)),
+  leave,
+  step: ({ step: by }) => step(Number(by)),
+  clear,
+  help: () => at("keys").showModal(),
+  frame: ({ frame: place }) => enlarge(Number(place)),
   by: ({ by }) => enlarge(frame + Number(by)),
   copy: (dataset, button) => copy(at(dataset.copy).textContent, button),
   link: (_, button) => copy(location.href, button),
@@ -666,7 +671,7 @@ document.addEventListener("click", (event) => {
     if (target.matches("a")) event.preventDefault();
     action(target.dataset, target);
   }
-  // A click on a row or an event, but not on text that is being selected, is one on what it is for.
+  // A row or an event can be clicked anywhere, unless text in it is being selected.
   const box = event.target.closest("#body tr, .piece, .event");
   if (box && (event.target.closest(".seek") || !String(getSelection()))) {
     if (!box.matches("tr")) seek(box);
@@ -675,14 +680,9 @@ document.addEventListener("click", (event) => {
 });
 for (const control of [...controls, ...boxes])
   control.addEventListener("input", () => go(readForm(), control === at("q")));
-for (const button of document.querySelectorAll(".clear")) button.addEventListener("click", clear);
 for (const link of document.querySelectorAll("a[data-video]"))
   link.href = `#${new URLSearchParams({ video: videos[link.dataset.video].index })}`;
 form.addEventListener("submit", (event) => event.preventDefault());
-at("back").addEventListener("click", leave);
-at("previous").addEventListener("click", () => step(-1));
-at("next").addEventListener("click", () => step(1));
-at("keys-open").addEventListener("click", () => at("keys").showModal());
 at("more").addEventListener("click", showMore);
 new IntersectionObserver(([seen]) => { if (seen.isIntersecting) showMore(); },
   { rootMargin: "600px" }).observe(at("more"));
@@ -690,6 +690,6 @@ addEventListener("resize", () => requestAnimationFrame(connect));
 // A picture or a video that loads late moves the ends of the lines.
 for (const loads of ["load", "loadedmetadata"]) addEventListener(loads, connect, true);
 
-addEventListener("hashchange", () => { readAddress(); show(); });
-readAddress();
-show();
+const follow = () => { readAddress(); go({}, true); };
+addEventListener("hashchange", follow);
+follow();
