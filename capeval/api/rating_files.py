@@ -9,12 +9,12 @@ from pathlib import Path
 
 from capeval.api import FilePath
 from capeval.api.run_options import MergeOptions, SheetOptions
-from capeval.errors import InputError, UsageError, VideoError
+from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import write_atomic
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import read_text
-from capeval.files.videos import VideoFolder
+from capeval.files.videos import VideoFolder, relative_url
 from capeval.options import takes
 from capeval.rating.agreement import Agreement, agreement, agreement_by_type
 from capeval.rating.merging import (
@@ -25,7 +25,6 @@ from capeval.rating.merging import (
     read_key,
     read_rated,
 )
-from capeval.rating.page import video_url
 from capeval.rating.sheet import (
     DEFAULT_VIDEOS,
     RatingSheet,
@@ -202,18 +201,6 @@ def _urls(
         folder = sample_folder() / "videos"
     if folder is None:
         return {}, []
-    if not folder.is_dir():
-        raise InputError(
-            "is not a folder; name the folder of the videos with --videos", file=folder
-        )
-    videos = VideoFolder(folder)
-    urls: dict[str, str] = {}
-    missing: list[str] = []
-    for annotation in annotations:
-        try:
-            file = videos.find(annotation.video or annotation.index)
-        except VideoError as error:
-            missing.append(str(error))
-            continue
-        urls[annotation.index] = video_url(file, out)
-    return urls, missing
+    files, missing = VideoFolder(folder).find_all(annotations)
+    urls = {index: relative_url(file, out) for index, file in files.items()}
+    return urls, [str(error) for error in missing.values()]

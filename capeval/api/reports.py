@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from mimetypes import guess_type
 from pathlib import Path
 
 from capeval.api import Notices
 from capeval.api.run_options import ReportOptions, check_has_human
 from capeval.config import config_file
-from capeval.errors import InputError, MissingExtra, UsageError
-from capeval.files.videos import VideoFolder
+from capeval.errors import InputError, MissingExtra, UsageError, VideoError
+from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.prices import read_prices
 from capeval.options import takes
 from capeval.reporting.formats import FORM_OF_SUFFIX
@@ -30,6 +32,8 @@ _OTHERS = {*FORM_OF_SUFFIX, ".jsonl", ".pdf", ".png", ".svg", ".xlsx", ".xml"}
 _FRAMES = 8
 # Eight frames of a video are about 60 kB: more videos would make a file too large to send.
 _MANY_VIDEOS = 100
+# A browser reads the whole page before it shows anything, and text of 512 MB not at all.
+_EMBEDDED_MB, _ALL_EMBEDDED_MB = 4, 100
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,11 @@ def report(o: ReportOptions) -> Report:
         labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
         _check_labels(labels, Path(o.human), loaded, o.on_notice)
     prices = read_prices(config_file())
-    page = report_html(loaded, human=labels, strips=_strips(first, o), prices=prices)
+    files, missing = _files(first, o)
+    strips = _strips(files, missing, o)
+    page = report_html(
+        loaded, human=labels, strips=strips, urls=_urls(files, file.parent, o), prices=prices
+    )
     write_output(file, page)
     scores = {name: run.scores for name, run in loaded.items()}
     return Report(file, len(page.encode("utf-8")), scores)
@@ -125,37 +133,65 @@ def _check_labels(
         on_notice(f"{file}: {counted(other_systems, 'label')} of other systems left out")
 
 
-def _strips(run: JudgedRun, o: ReportOptions) -> dict[str, Strip]:
-    """Return the frames of each video, and give notice of the reason where there are none."""
-    many = len(run.annotations) > _MANY_VIDEOS
-    if o.frames is None and many:
-        o.on_notice(
-            f"no frames are shown for {len(run.annotations):,} videos; add them with "
-            f"--frames {_FRAMES}"
-        )
-    count = (0 if many else _FRAMES) if o.frames is None else o.frames
-    if not count:
-        return {}
+def _files(run: JudgedRun, o: ReportOptions) -> tuple[dict[str, Path], dict[str, VideoError]]:
+    """Return the file of each video, and why others have none."""
     folder = default_videos(run.annotations_path) if o.videos is None else Path(o.videos)
-    if o.videos is None and not folder.is_dir():
-        o.on_notice(f"no frames are shown: {folder} is not a folder; name the videos with --videos")
+    if o.videos is not None or folder.is_dir():
+        return VideoFolder(folder).find_all(run.annotations)
+    o.on_notice(f"no videos are shown: {folder} is not a folder; name the videos with --videos")
+    return {}, {}
+
+
+def _urls(files: Mapping[str, Path], page: Path, o: ReportOptions) -> dict[str, str]:
+    """Return the URL of each video: with its data if it is to be embedded and small."""
+    urls = {index: relative_url(file, page) for index, file in files.items()}
+    left, large = _ALL_EMBEDDED_MB * 1_000_000, 0
+    # A link may lead nowhere.
+    for index, file in files.items():
+        if not (o.embed and file.is_file()):
+            continue
+        size = file.stat().st_size
+        if size > min(left, _EMBEDDED_MB * 1_000_000):
+            large += 1
+            continue
+        left -= size
+        kind = guess_type(file.name)[0] or "video/mp4"
+        urls[index] = f"data:{kind};base64,{b64encode(file.read_bytes()).decode('ascii')}"
+    if large:
+        o.on_notice(
+            f"{counted(large, 'video')} not embedded, only linked: a video may have "
+            f"{_EMBEDDED_MB} MB, all together {_ALL_EMBEDDED_MB} MB"
+        )
+    return urls
+
+
+def _strips(
+    files: Mapping[str, Path], missing: Mapping[str, VideoError], o: ReportOptions
+) -> dict[str, Strip]:
+    """Return the frames of each video, and give notice of the reason where there are none."""
+    total = len(files) + len(missing)
+    many = total > _MANY_VIDEOS
+    if o.frames is None and many:
+        o.on_notice(f"no frames are shown for {total:,} videos; add them with --frames {_FRAMES}")
+    count = (0 if many else _FRAMES) if o.frames is None else o.frames
+    if not count or not total:
         return {}
     try:
-        taken = dict(
-            o.track(strips(run.annotations, VideoFolder(folder), count), len(run.annotations))
-        )
-    except MissingExtra as missing:
+        found = dict(o.track(strips(files, count), len(files)))
+    except MissingExtra as missing_extra:
         if o.frames is not None:
             raise
-        o.on_notice(f"no frames are shown: {missing}")
+        o.on_notice(f"no frames are shown: {missing_extra}")
         return {}
-    without = {index: strip.note for index, strip in taken.items() if strip.note}
+    broken = {index: strip.note for index, strip in found.items() if strip.note}
+    without = {index: str(error) for index, error in missing.items()} | broken
     if without:
-        videos = f"{len(without):,} of {counted(len(taken), 'video')}"
-        index, note = next(iter(without.items()))
+        index, why = next(iter(without.items()))
         o.on_notice(
-            f"no frames are shown for {videos}, such as {index} ({note}); the folder of the videos "
-            f"is {folder}: name another with --videos"
+            f"no frames are shown for {len(without):,} of {counted(total, 'video')}, such as "
+            f"{index} ({why}); name the folder of the videos with --videos"
         )
+    # The message without the folder: the page may be sent to others.
+    found |= {index: Strip(note=error.message) for index, error in missing.items()}
     # If there are none at all, one line in the page says so instead of one on each card.
-    return taken if len(without) < len(taken) else {}
+    return found if len(without) < total else {}

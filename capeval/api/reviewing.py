@@ -21,10 +21,9 @@ from capeval.construct.review import (
 from capeval.errors import UsageError, VideoError
 from capeval.files.jsonl import write_atomic
 from capeval.files.reading import read_text
-from capeval.files.videos import VideoFolder
+from capeval.files.videos import VideoFolder, relative_url
 from capeval.mcq.questions import load_questions, question_file
 from capeval.options import takes
-from capeval.rating.page import video_url
 from capeval.runs.sources import default_videos
 from capeval.scoring.gates import CountOrShare
 from capeval.text import listed
@@ -132,7 +131,7 @@ class _Pages:
 
     def url(self, video: str) -> str | None:
         try:
-            return video_url(self._found.find(video), self.folder / "review")
+            return relative_url(self._found.find(video), self.folder / "review")
         except VideoError as error:
             self.missing[video] = str(error)
             return None

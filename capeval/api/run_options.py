@@ -165,6 +165,7 @@ class ReportOptions:
     ----------
     frames : Frames of each video. By default 8, or none for more than 100 videos.
     videos : The folder of the videos. By default videos/ next to the annotations.
+    embed : Put videos of up to 4 MB into the page, 100 MB in all; others are linked.
     track : Wraps the iterator over the videos' frames, given with its length, to show progress.
     """
 
@@ -175,6 +176,7 @@ class ReportOptions:
     columns: Mapping[str, str] | None = human_columns()
     frames: int | None = option(None, metavar="N", min=0, max=64)
     videos: FilePath | None = option(None, metavar="DIR")
+    embed: bool = option(False)
     judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 from capeval.errors import InputError, VideoError
 from capeval.files.reading import why_missing
+from capeval.schema import Annotation
 
 SUFFIXES = frozenset(
     {
@@ -27,6 +29,13 @@ def none_found(reasons: Mapping[str, str]) -> str:
     index, reason = next(iter(reasons.items()))
     which = index if len(reasons) == 1 else f"any of the {len(reasons):,} videos, such as {index}"
     return f"has no usable file for {which}: {reason}"
+
+
+def relative_url(file: Path, folder: Path) -> str:
+    """Return the URL of a file for a page in `folder`."""
+    path = Path(os.path.relpath(file.resolve(), folder.resolve())).as_posix()
+    # Without the dot, a file a:b.mp4 would be read as a URL with the scheme a.
+    return "./" + quote(path)
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,19 @@ class VideoFolder:
         other = self._by_stem.get(asked.stem, []) if asked.suffix.lower() in SUFFIXES else []
         hint = f"; there is {other[0]}" if other else ""
         raise VideoError(f"has no video {name}{hint}", file=self.path)
+
+    def find_all(
+        self, annotations: Iterable[Annotation]
+    ) -> tuple[dict[str, Path], dict[str, VideoError]]:
+        """Return the file of each annotated video, and why others have none, both by index."""
+        files: dict[str, Path] = {}
+        missing: dict[str, VideoError] = {}
+        for annotation in annotations:
+            try:
+                files[annotation.index] = self.find(annotation.video or annotation.index)
+            except VideoError as error:
+                missing[annotation.index] = error
+        return files, missing
 
     @cached_property
     def files(self) -> list[PurePosixPath]:

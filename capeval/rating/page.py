@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from urllib.parse import quote
 
 from capeval.files.html_page import policy_hash, script_json
 
@@ -43,9 +41,3 @@ def page_html(template: Path, data: object, *parts: str, **words: str) -> str:
         data=Markup(script_json(data)),  # noqa: S704 - escaped
         **words,
     )
-
-
-def video_url(file: Path, folder: Path) -> str:
-    """Return the URL of a video relative to a page in a folder."""
-    # Without the dot, a file a:b.mp4 would be read as a URL with the scheme a.
-    return "./" + quote(Path(os.path.relpath(file.resolve(), folder.resolve())).as_posix())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -76,14 +77,31 @@ def test_one_runs_report_lies_in_its_judges_folder() -> None:
         f"report: {file} ({file.stat().st_size / 1e3:.0f} kB)\n"
     )
     assert (
-        "no frames are shown for 2 of 3 videos, such as absent (has no video absent); the folder "
-        "of the videos is videos: name another with --videos"
+        "no frames are shown for 2 of 3 videos, such as absent (videos: has no video absent); name "
+        "the folder of the videos with --videos"
     ) in ended.err
     first, broken, absent = data_of(str(file))["videos"]
     assert len(first["frames"]) == 8
     assert str(broken["frames"])
     assert absent["frames"] == "has no video absent"
     assert str(Path.cwd()) not in file.read_text(encoding="utf-8")
+
+
+def test_videos_are_linked_or_embedded_if_they_are_small() -> None:
+    def urls() -> list[str | None]:
+        videos = data_of("runs/mine/lexical-1/report.html")["videos"]
+        return [video.get("url") for video in videos]
+
+    linked = ["./../../../videos/sample_01.mp4", "./../../../videos/broken.mp4", None]
+    assert report("mine", "--frames", "0").err == ""
+    assert urls() == linked
+    Path("videos/broken.mp4").write_bytes(bytes(4_000_001))
+    ended = report("mine", "--frames", "0", "--embed")
+    assert "1 video not embedded, only linked: a video may have 4 MB" in ended.err
+    embedded, *others = urls()
+    clip = base64.b64encode(Path("videos/sample_01.mp4").read_bytes()).decode()
+    assert embedded == f"data:video/mp4;base64,{clip}"
+    assert others == linked[1:]
 
 
 def test_written_again_it_is_the_same_and_small() -> None:

@@ -6,10 +6,12 @@ The layout, read by `report.js` alone::
      "labels": {letter: [sign, word]}, "runs": [{"letter", "name"}],
      "labelled": whether human labels are shown,
      "videos": [{"index", "file", "kinds": [place in characteristics], "domain": place or null,
-                 "events": [[sentence, [[content, place in types, weight], ...]], ...],
-                 "frames": [[seconds, JPEG in base64], ...] or why there are none,
-                 "gaps": [[later − earlier run in points of F1, or null, for all elements and for
-                           each type], for each pair of runs],
+                 "url": of the video, relative to the page or with its data,
+                 "events": [[sentence, [[content, place in types, weight], ...],
+                             start in seconds, where known], ...],
+                 "frames": [[seconds, WebP in base64], ...] or why there are none,
+                 "gaps": {letters of two runs: [later − earlier in points of F1, or null, for all
+                                                elements and for each type]},
                  "runs": [{"status", "reason", "caption", "candidate_events": [...],
                            "matches": [...],
                            "scores": [[entailed, contradicted, total, precision, recall, f1]
@@ -42,7 +44,7 @@ from capeval.scoring.result import VideoScore
 
 VideoScores = Mapping[str, Mapping[str, VideoScore]]
 
-_LABELS: Mapping[HumanLabel, str] = {
+LETTERS: Mapping[HumanLabel, str] = {
     "entailment": "e",
     "lack": "l",
     "contradiction": "c",
@@ -61,7 +63,9 @@ class Shown:
     cards: tuple[VideoCard, ...]
 
 
-def payload(shown: Sequence[Shown], strips: Strips | None = None) -> dict[str, Any]:
+def payload(
+    shown: Sequence[Shown], strips: Strips | None = None, urls: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return the data of runs that are judged with the same annotations."""
     domains = sorted({card.domain for card in shown[0].cards if card.domain})
     raters = sorted(
@@ -73,7 +77,7 @@ def payload(shown: Sequence[Shown], strips: Strips | None = None) -> dict[str, A
             for rater in element.human
         }
     )
-    scores = [one.run.scores.videos for one in shown]
+    scores = {one.letter: one.run.scores.videos for one in shown}
     place_of = {rater: place for place, rater in enumerate(raters)}
     return {
         "types": list(ELEMENT_TYPES),
@@ -81,12 +85,12 @@ def payload(shown: Sequence[Shown], strips: Strips | None = None) -> dict[str, A
         "domains": domains,
         "raters": raters,
         "labels": {
-            letter: [LABEL_SIGNS[label], LABEL_WORDS[label]] for label, letter in _LABELS.items()
+            letter: [LABEL_SIGNS[label], LABEL_WORDS[label]] for label, letter in LETTERS.items()
         },
         "labelled": bool(raters),
         "runs": [{"letter": one.letter, "name": one.name} for one in shown],
         "videos": [
-            _video(cards, scores, domains, place_of, strips or {})
+            _video(cards, scores, domains, place_of, strips or {}, urls or {})
             for cards in zip(*(one.cards for one in shown), strict=True)
         ],
     }
@@ -98,42 +102,46 @@ def _elements(card: VideoCard) -> list[ElementView]:
 
 def _video(
     cards: Sequence[VideoCard],
-    scores: Sequence[VideoScores],
+    scores: Mapping[str, VideoScores],
     domains: Sequence[str],
     raters: dict[str, int],
     strips: Strips,
+    urls: Mapping[str, str],
 ) -> dict[str, Any]:
     card = cards[0]
     strip = strips.get(card.index)
+    of_runs = {letter: of_run.get(card.index) or {} for letter, of_run in scores.items()}
     frames: Any = strip and (
-        strip.note or [[tenths(frame.time), frame.jpeg] for frame in strip.frames]
+        strip.note or [[tenths(frame.time), frame.webp] for frame in strip.frames]
     )
     return _full(
         index=card.index,
         file=card.video if card.video != card.index else None,
+        url=urls.get(card.index),
         kinds=[CHARACTERISTICS.index(name) for name in card.characteristics],
         domain=domains.index(card.domain) if card.domain else None,
         events=[
             [
                 event.text,
                 [[e.content, ELEMENT_TYPES.index(e.type), e.weight] for e in event.elements],
+                *([] if event.start is None else [event.start]),
             ]
             for event in card.events
         ],
         frames=frames,
-        gaps=[
-            [_gap(one, other, group) for group in GROUPS]
-            for one, other in combinations((of_run.get(card.index) or {} for of_run in scores), 2)
-        ],
+        gaps={
+            one + other: [_gap(of_runs[one], of_runs[other], group) for group in GROUPS]
+            for one, other in combinations(of_runs, 2)
+        },
         runs=[
-            _judged(one, of_run.get(card.index), raters)
-            for one, of_run in zip(cards, scores, strict=True)
+            _judged(one, of_run, raters)
+            for one, of_run in zip(cards, of_runs.values(), strict=True)
         ],
     )
 
 
 def _judged(
-    card: VideoCard, scores: Mapping[str, VideoScore] | None, raters: dict[str, int]
+    card: VideoCard, scores: Mapping[str, VideoScore], raters: dict[str, int]
 ) -> dict[str, Any]:
     elements = _elements(card)
     scored = card.status == "scored"
@@ -144,17 +152,17 @@ def _judged(
         caption=card.caption,
         candidate_events=list(card.candidate_events),
         matches=list(card.matches),
-        scores=scores and [_numbers(scores.get(group)) for group in GROUPS],
-        verdicts="".join(_LABELS[e.relation] for e in elements if e.relation) if scored else None,
+        scores=[_numbers(scores.get(group)) for group in GROUPS] if scores else None,
+        verdicts="".join(LETTERS[e.relation] for e in elements if e.relation) if scored else None,
         votes=[
-            "".join(_LABELS[element.votes[turn]] for element in elements) for turn in range(repeats)
+            "".join(LETTERS[element.votes[turn]] for element in elements) for turn in range(repeats)
         ]
         if repeats > 1
         else None,
         notes=list(card.notes),
         why=[[place, e.explanation] for place, e in enumerate(elements) if e.explanation],
         human=[
-            [place, raters[rater], _LABELS[label], int(rater in element.disputed_by)]
+            [place, raters[rater], LETTERS[label], int(rater in element.disputed_by)]
             for place, element in enumerate(elements)
             for rater, label in sorted(element.human.items())
         ],
@@ -178,4 +186,4 @@ def _gap(one: Mapping[str, VideoScore], other: Mapping[str, VideoScore], group: 
 
 def _full(**fields: Any) -> dict[str, Any]:
     # An empty caption is something; no caption is not.
-    return {name: value for name, value in fields.items() if value not in (None, [])}
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jinja2
 from markupsafe import Markup
@@ -28,14 +28,15 @@ from capeval.reporting.numbers import (
     with_ends,
 )
 from capeval.reporting.report.charts import breakdowns, shares
-from capeval.reporting.report.data import Shown, payload
+from capeval.reporting.report.data import LETTERS, Shown, payload
 from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
 from capeval.reporting.report.paired import notices, paired
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.score_tables import BASELINE_NOTE, FEW_VIDEOS_NOTE, is_narrow
 from capeval.reporting.viewer.cards import HumanLabels, cards_of, named_label
 from capeval.runs.judged_run import JudgedRun
-from capeval.schema import Usage
+from capeval.schema import RELATIONS, Usage
+from capeval.schema.annotation import Weight
 from capeval.scoring import FEWEST_VIDEOS
 from capeval.scoring.result import Calibrated
 from capeval.text import one_line, storable
@@ -72,6 +73,7 @@ def report_html(
     *,
     human: HumanLabels | None = None,
     strips: Strips | None = None,
+    urls: Mapping[str, str] | None = None,
     prices: Mapping[str, Price] | None = None,
 ) -> str:
     """Return the page.
@@ -81,6 +83,7 @@ def report_html(
     runs : by the names that the page gives them; differences are the later − the earlier run
     human : labels of human raters, shown beside the verdicts
     strips : frames of the videos, by index
+    urls : addresses of the videos, by index
     prices : the user's own, which override those packaged
 
     Raises
@@ -103,15 +106,18 @@ def report_html(
     overall = [one.run.scores.overall.all for one in shown]
     narrow = any(is_narrow(of.f1, of.n) for of in overall)
     narrow = narrow or (differences is not None and differences.narrow)
+    data = payload(shown, strips, urls)
     page = _template().render(
         mark=Markup(MARK),  # noqa: S704 # a constant
         policy=(
-            f"default-src 'none'; img-src data:; script-src {policy_hash(script)}; "
+            "default-src 'none'; img-src data:; media-src 'self' file: data:; "
+            f"script-src {policy_hash(script)}; "
             f"style-src {policy_hash(style)}; base-uri 'none'; form-action 'none'"
         ),
         style=Markup(style),  # noqa: S704 # files of ours
         script=Markup(script),  # noqa: S704
-        data=Markup(script_json(payload(shown, strips))),  # noqa: S704 # escaped for its place
+        data=Markup(script_json(data)),  # noqa: S704 # escaped for its place
+        filters=_filters(data),
         heads=heads,
         # Every heading that a run has, and the sentence of each run, "" where there is none.
         findings=[
@@ -131,6 +137,42 @@ def report_html(
         note="" if has_frames else "No frames of the videos are in this report.",
     )
     return storable(page)
+
+
+def _filters(data: Mapping[str, Any]) -> list[tuple[str, str, list[tuple[Any, str]]]]:
+    """Return the label, name and options of each filter of the lists.
+
+    Verdicts, labels and notes are those of the last run shown; it is compared with the first.
+    """
+    judged = [run for video in data["videos"] for run in video["runs"]]
+    several, repeats = len(data["runs"]) > 1, any("votes" in run for run in judged)
+    among = [
+        ("differ", "runs differ", several),
+        ("gained", "gained since the first run", several),
+        ("lost", "lost since the first run", several),
+        ("unmatched", "of unmatched events", True),
+        ("unsteady", "repeats differ", repeats),
+        ("labelled", "labelled by human raters", data["labelled"]),
+        ("disputed", "human raters differ", data["labelled"]),
+    ]
+    videos = [
+        ("scored", "scored"),
+        ("unscored", "unscored"),
+        ("uncaptioned", "without a caption or verdict"),
+        ("notes", "with notes"),
+        ("loose", "with unmatched caption events"),
+    ]
+    used = {place for video in data["videos"] for place in video.get("kinds", ())}
+    kinds = [name for place, name in enumerate(data["characteristics"]) if place in used]
+    return [
+        ("Type", "type", [(name, name) for name in data["types"]]),
+        ("Weight", "weight", [(weight, str(weight)) for weight in get_args(Weight)[::-1]]),
+        ("Verdict", "verdict", [(LETTERS[one], named_label(one)) for one in RELATIONS]),
+        ("Elements", "among", [(name, text) for name, text, there in among if there]),
+        ("Videos", "only", videos),
+        ("Characteristic", "kind", [(name, name) for name in kinds]),
+        ("Domain", "domain", list(enumerate(data["domains"]))),
+    ]
 
 
 def _template() -> jinja2.Template:

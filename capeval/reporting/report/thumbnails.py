@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from capeval.errors import MissingExtra, VideoError
-from capeval.files.videos import VideoFolder
-from capeval.schema import Annotation
 from capeval.video import FrameReader, open_reader
 
-# A strip of such frames is a few kilobytes, and still shows what happens.
-_LONGEST_SIDE = 192
-_QUALITY = 72
+# Eight such frames are 20 to 60 kB, and large enough to be looked at one by one.
+_LONGEST_SIDE = 480
+_QUALITY = 60
 # Each decodes with all cores; the second reads its file while the first decodes.
 _READERS = 2
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame: `time` in seconds from the first, and a JPEG in base64."""
+    """A frame: `time` in seconds from the first, and a WebP in base64."""
 
     time: float
-    jpeg: str
+    webp: str
 
 
 @dataclass(frozen=True)
@@ -42,12 +40,10 @@ Strips = Mapping[str, Strip]
 """By index."""
 
 
-def strips(
-    annotations: Sequence[Annotation], folder: VideoFolder, count: int
-) -> Iterator[tuple[str, Strip]]:
-    """Yield the index of every annotated video and `count` frames spread evenly over it.
+def strips(files: Mapping[str, Path], count: int) -> Iterator[tuple[str, Strip]]:
+    """Yield the index of every video and `count` frames spread evenly over it.
 
-    A video that is missing or cannot be decoded has a note instead.
+    A video that cannot be decoded has a note instead.
 
     Raises
     ------
@@ -60,13 +56,6 @@ def strips(
     except ImportError:
         # Both in one line, so that a user does not find them missing one after the other.
         raise MissingExtra("frames need PyAV and Pillow", "frames") from None
-    files: dict[str, Path] = {}
-    for annotation in annotations:
-        try:
-            files[annotation.index] = folder.find(annotation.video or annotation.index)
-        except VideoError as error:
-            # The message without the folder: the page may be sent to others.
-            yield annotation.index, Strip(note=error.message)
     reader = open_reader(str(count), allow_damaged=True)
     with ThreadPoolExecutor(_READERS) as pool:
         yield from zip(files, pool.map(partial(_strip, reader), files.values()), strict=True)
@@ -85,6 +74,6 @@ def _strip(reader: FrameReader, video: Path) -> Strip:
     for time, pixels in zip(frames.times, frames.frames, strict=True):
         file = io.BytesIO()
         small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
-        small.save(file, "JPEG", quality=_QUALITY)
+        small.save(file, "WEBP", quality=_QUALITY)
         made.append(Frame(time, base64.b64encode(file.getvalue()).decode("ascii")))
     return Strip(tuple(made))

@@ -102,10 +102,14 @@ class ElementView:
 
 @dataclass(frozen=True)
 class EventView:
-    """An annotated event; `matched` are the numbers of its candidate events, from 1."""
+    """An annotated event; `matched` are the numbers of its candidate events, from 1.
+
+    `start` is in seconds, where it is annotated.
+    """
 
     number: int
     text: str
+    start: float | None
     elements: tuple[ElementView, ...]
     matched: tuple[int, ...]
 
@@ -171,6 +175,7 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
             EventView(
                 number=number,
                 text=event.event,
+                start=event.start,
                 matched=tuple(
                     place
                     for place, match in enumerate(scored.matches if scored else (), start=1)

@@ -198,6 +198,7 @@ def test_only_the_policys_own_script_and_style_can_run(name: str) -> None:
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert f"{tag}-src &#39;sha256-{digest}&#39;" in page
     assert "default-src &#39;none&#39;" in page
+    assert "media-src &#39;self&#39; file: data:;" in page
     assert "unsafe" not in page.split("<style>")[0]
     parsed = Attributes()
     parsed.feed(page)

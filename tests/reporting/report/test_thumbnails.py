@@ -24,16 +24,17 @@ def test_frames_are_spread_and_small(tmp_path: Path) -> None:
         annotation("broken", "a1"),
         annotation("absent", "a1", video="../long.mp4"),
     ]
-    found = dict(strips(videos, VideoFolder(tmp_path), 4))
+    files, missing = VideoFolder(tmp_path).find_all(videos)
+    assert "leads out of the folder" in missing["absent"].message
+    found = dict(strips(files, 4))
     times = [frame.time for frame in found["one"].frames]
     assert len(times) == 4
     assert times == sorted(set(times))
     sizes = {
-        index: Image.open(io.BytesIO(base64.b64decode(found[index].frames[0].jpeg))).size
+        index: Image.open(io.BytesIO(base64.b64decode(found[index].frames[0].webp))).size
         for index in ("one", "tall")
     }
-    assert sizes == {"one": (192, 108), "tall": (96, 128)}
+    assert sizes == {"one": (480, 270), "tall": (96, 128)}
     assert not found["broken"].frames
     assert found["broken"].note
-    assert "leads out of the folder" in found["absent"].note
     assert all(str(tmp_path) not in strip.note for strip in found.values())
