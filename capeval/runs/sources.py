@@ -164,7 +164,8 @@ def annotations_in_memory(
     annotations: Sequence[Annotation | Mapping[str, Any]],
 ) -> tuple[Annotation, ...]:
     """Return annotations that are objects, or dicts as in a file; raises `InputError`."""
-    if found := [one for one in annotations if isinstance(one, Annotation)]:
+    found = [one for one in annotations if isinstance(one, Annotation)]
+    if found or not annotations:
         if len(found) < len(annotations):
             raise UsageError("annotations must be all dicts, or all Annotation objects")
         return tuple(found)

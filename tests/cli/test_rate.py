@@ -110,7 +110,7 @@ def test_own_runs_and_videos(tmp_path: Path) -> None:
         *("rate", "sheet", "--count", "1", "--annotations", "own.json", "--videos", "nowhere"),
     )
     assert wrong.code == 2
-    assert "nowhere: does not exist; name the folder of the videos with --videos" in wrong.err
+    assert "nowhere: does not exist; name the folder of the videos" in wrong.err
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
