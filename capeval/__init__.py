@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from capeval.api.checking import check as check
     from capeval.api.comparing import compare as compare
     from capeval.api.correlating import correlate as correlate
+    from capeval.api.evaluating import evaluate as evaluate
+    from capeval.api.evaluating import evaluate_async as evaluate_async
     from capeval.api.generating import generate as generate
     from capeval.api.generating import generate_async as generate_async
     from capeval.api.inspecting import inspect as inspect
@@ -57,6 +59,7 @@ _HOMES = {
     "capeval.api.checking": "check",
     "capeval.api.comparing": "compare",
     "capeval.api.correlating": "correlate",
+    "capeval.api.evaluating": "evaluate evaluate_async",
     "capeval.api.generating": "generate generate_async",
     "capeval.api.inspecting": "inspect",
     "capeval.api.judge_listing": "judges",

@@ -11,6 +11,10 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 _COMMANDS = {
+    "eval": (
+        "eval_command:evaluate",
+        "Generate, judge, score and report: do what a model or captions lack of it.",
+    ),
     "generate": ("generate_command:generate", "Caption videos with a video-language model."),
     "judge": (
         "judge_command:judge",
