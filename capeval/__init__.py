@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from capeval.api.resources import sample_frames as sample_frames
     from capeval.api.scoring import check_scores as check_scores
     from capeval.api.scoring import score as score
+    from capeval.api.stored_runs import list_runs as list_runs
+    from capeval.api.stored_runs import remove_runs as remove_runs
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
     from capeval.correlation.result import Correlations as Correlations
@@ -77,6 +79,7 @@ _HOMES = {
     "capeval.api.reports": "report",
     "capeval.api.resources": "cache_info clear_cache models sample_frames",
     "capeval.api.scoring": "check_scores score",
+    "capeval.api.stored_runs": "list_runs remove_runs",
     "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",

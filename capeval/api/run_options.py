@@ -407,6 +407,28 @@ class JudgesOptions:
 
 
 @declares
+class RunsOptions:
+    """The arguments of `capeval.list_runs`."""
+
+    _: KW_ONLY
+    runs: FilePath = runs_option()
+
+
+@declares
+class RemoveOptions:
+    """The arguments of `capeval.remove_runs`.
+
+    Parameters
+    ----------
+    targets : Runs under runs/, or RUN/JUDGE for one judge's verdicts on a run.
+    """
+
+    targets: Sequence[FilePath] = required(positional=True, metavar="RUN")
+    _: KW_ONLY
+    runs: FilePath = runs_option()
+
+
+@declares
 class ClearOptions:
     """The arguments of `capeval.clear_cache`.
 

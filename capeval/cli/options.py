@@ -111,6 +111,8 @@ def declared_by(
         hints = get_type_hints(command, include_extras=True)
 
         def call(context: typer.Context, **typed: Any) -> None:
+            if context.invoked_subcommand:  # what a group does by itself, `capeval runs`
+                return
             values = {}
             for name, (found, default) in declared.items():
                 label = _name(name, found)

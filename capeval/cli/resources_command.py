@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from capeval.api.run_options import ClearOptions, FramesOptions, ModelsOptions
 from capeval.cli.options import declared_by
-from capeval.cli.output import Output
+from capeval.cli.output import YES, Output, confirm_deletion
 from capeval.errors import UsageError
 from capeval.text import counted
 
@@ -88,7 +87,7 @@ def clear(
     declared: dict[str, Any],
     output: Output,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YES = False,
 ) -> None:
     """Delete stored replies; judging again pays for them again."""
     from capeval.api import resources
@@ -98,8 +97,5 @@ def clear(
     replies = (
         f"{counted(count, 'reply', 'replies')} that {'was' if count == 1 else 'were'} paid for"
     )
-    if count and not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(f"this deletes {replies}; add --yes")
-        typer.confirm(f"Delete {replies}?", abort=True)
+    confirm_deletion(replies, yes=yes or not count)
     output.line(f"deleted {counted(resources.clear_cache(**declared), 'reply', 'replies')}")
