@@ -25,11 +25,13 @@ FUNCTIONS = [
     "clear_cache",
     "compare",
     "correlate",
+    "evaluate",
     "generate",
     "inspect",
     "judge",
     "judges",
     "leaderboard",
+    "list_runs",
     "mcq_answer",
     "mcq_grade",
     "mcq_temporal",
@@ -39,11 +41,12 @@ FUNCTIONS = [
     "probe",
     "rate_merge",
     "rate_sheet",
+    "remove_runs",
     "report",
     "sample_frames",
     "score",
 ]
-AWAITABLE = ("generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe")
+AWAITABLE = ("evaluate", "generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe")
 
 
 def test_face_is_this() -> None:

@@ -137,6 +137,8 @@ class CompareOptions:
 
     Parameters
     ----------
+    trend : Take the runs in this order, such as checkpoints: F1 by type, and from which the last
+        one differs.
     allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
     fail_under : The smallest difference to accept: f1=-0.5, action.recall=-1.
     min_coverage : How many annotated videos must be compared: a number, or a share such as 99%.
@@ -147,6 +149,7 @@ class CompareOptions:
     _: KW_ONLY
     judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
+    trend: bool = False
     allow_mismatch: bool = False
     fail_under: Sequence[str] = option((), metavar="MEASURE=POINTS")
     min_coverage: str | int | float | None = option(None, note=FRACTION, metavar="SHARE")
@@ -235,7 +238,7 @@ class PlotOptions:
     Parameters
     ----------
     what : Which figures: all, types, characteristics, domains, events, elements or frames;
-        forest for two runs; scatter with human ratings.
+        forest for two runs; trend for runs in an order; scatter with human ratings.
     out : The folder to write them to.
     format : The formats: svg, pdf or png.
     width : The width of a column (3.3 in) or of the text (6.9 in).

@@ -15,6 +15,7 @@ from capeval.scoring.result import (
     ByWay,
     CalibratedBreakdown,
     CalibratedBucket,
+    Estimate,
     ResultModel,
 )
 
@@ -228,3 +229,34 @@ class Matrix(_Compared):
 
     runs: tuple[Contender, ...]
     pairs: tuple[PairDifference, ...]
+
+
+class TrendPoint(Estimate):
+    """The F1 of a run over `n` paired videos, with its interval.
+
+    `gap` is the F1 of the last run − that of this one, `p_adjusted` by Holm over all earlier runs;
+    None for the last run.
+    """
+
+    n: int
+    gap: PairDifference | None
+
+
+class TrendRun(Side):
+    """One run, in the order given; `f1` is by "all" and type of element."""
+
+    f1: ByType[TrendPoint]
+
+
+class Trend(_Compared):
+    """Runs in an order, such as checkpoints, paired by video.
+
+    `differs_from` is, by "all" and type of element, the first run from which the last one differs:
+    the earliest whose gap has a `p_adjusted` of at most 0.05; None if there is none.
+    """
+
+    runs: tuple[TrendRun, ...]
+    differs_from: ByType[str | None]
+
+
+Compared = Comparison | Matrix | Trend
