@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from capeval.api import FilePath, Notices, ignore
-from capeval.api.evaluate_options import EvaluateOptions
 from capeval.api.generating import open_generating, run_folder, wanted_videos
 from capeval.api.judging import JudgingSession, open_judging, targets_of
 from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.reports import report
+from capeval.api.run_options import EvaluateOptions
 from capeval.api.sync_async import blocking
 from capeval.api.targets import Target
 from capeval.captioners.catalogue import ModelEntry
@@ -42,20 +42,16 @@ _STAND_IN = "A man walks. " * 92
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What one run has now.
+    """What one run has now, and the captions and verdicts that are `missing`.
 
-    Attributes
-    ----------
-    scores, file : the scores and their scores.json; None if nothing could be judged
-    report : the HTML file, if there are scores
-    missing : the captions and verdicts that it lacks, and why
+    `scores`, their `file` and the `report` are None if nothing could be judged.
     """
 
     name: str
-    scores: Scores | None
-    file: Path | None
-    report: Path | None
     missing: Sequence[Left]
+    scores: Scores | None = None
+    file: Path | None = None
+    report: Path | None = None
 
 
 @takes(EvaluateOptions)
@@ -80,8 +76,7 @@ evaluate = blocking(evaluate_async)
 class _Step:
     """One run: how its captions are read, and the model that writes those it lacks, if any.
 
-    `todo` are the videos to caption; `expected` is what that takes, by a model that is `priced` by
-    this name.
+    `todo` are the videos to caption; `expected` is what that takes, by a model `priced` so.
     """
 
     name: str
@@ -91,33 +86,31 @@ class _Step:
     expected: Estimate = field(default_factory=Estimate)
     priced: str = ""
 
-    async def plan(self, entry: ModelEntry, on_notice: Notices, *, dry_run: bool) -> None:
+    async def plan(
+        self, model: GenerateOptions, entry: ModelEntry, on_notice: Notices, *, dry_run: bool
+    ) -> None:
         """Find out what is to be captioned; a model in this process is not loaded for that."""
-        options = self.model
-        if options is None:
-            return
-        if entry.reached != "endpoint" and not options.serve:
-            run = run_folder(options, entry.name)
-            done = {one.index for one in run.read_captions() if not one.is_empty}
-            chosen = wanted_videos(options, entry.prompt).chosen()
-            self.todo = [one.index for one in chosen if one.index not in done]
-            is_done = not self.todo
+        missing: Mapping[str, str] = {}
+        if entry.reached != "endpoint" and not model.serve:
+            captions = run_folder(model, entry.name).read_captions()
+            done = {one.index for one in captions if not one.is_empty}
+            wanted = wanted_videos(model, entry.prompt).chosen()
+            self.todo = [one.index for one in wanted if one.index not in done]
             line = f"{self.name}: {counted(len(self.todo), 'video')} to caption"
             self.expected = Estimate(todo=[line], details={"to_caption": len(self.todo)})
         else:
             notices = on_notice if dry_run else ignore
-            async with open_generating(options, on_notice=notices, dry_run=True) as asking:
+            async with open_generating(model, on_notice=notices, dry_run=True) as asking:
                 for line in (asking.title, *asking.notices):
                     on_notice(line)
-                self.todo = [job.index for job in asking.plan.todo]
+                missing, self.todo = asking.plan.missing, [job.index for job in asking.plan.todo]
                 self.expected, self.priced = await asking.estimate(), asking.model
-                is_done = not self.todo and not asking.plan.missing
-            if self.todo and not (dry_run or options.serve):
+            if self.todo and not (dry_run or model.serve):
                 # A missing key or server is found before another model has worked for hours.
-                async with open_generating(options):
+                async with open_generating(model):
                     pass
-        if is_done:
-            self.model = None
+        if self.todo or missing:
+            self.model = model
 
     def assumed(self) -> Source:
         """Return the captions, with a stand-in for each that is not generated yet."""
@@ -130,44 +123,36 @@ class _Step:
 class EvaluatingSession(LongWork[Evaluated]):
     """One open judge, and the runs to caption, judge and report, one after the other."""
 
+    caches_replies = True
+
     def __init__(
-        self,
-        options: EvaluateOptions,
-        judging: JudgeOptions,
-        steps: Sequence[_Step],
-        judge: JudgingSession,
-        on_notice: Notices,
+        self, o: EvaluateOptions, steps: Sequence[_Step], judge: JudgingSession, notify: Notices
     ) -> None:
-        self._options, self._judging, self._steps = options, judging, steps
-        self._opened, self._on_notice = judge.opened, on_notice
+        self._options, self._steps, self._judge, self._notify = o, steps, judge, notify
         self.title, self.model, self.thinks = judge.title, judge.model, judge.thinks
-        self.caches_replies = True
-        self.meter = Meter(cap=options.max_cost)
+        self.meter = Meter(cap=o.max_cost)
 
     async def estimate(self) -> Estimate:
         """Return all that there is to do; the lengths of captions to come are assumed."""
-        parts: list[tuple[str, Estimate]] = []
+        parts: list[tuple[str, str, Estimate]] = []
         for step in self._steps:
             if step.model:
-                parts.append(("generate", step.expected))
-            judging = self._session(step.name, step.assumed)
-            parts.append(("judge", await judging.estimate()))
-            run = step.load().run
-            file = self._opened.folder_in(run).path / "report.html" if run else None
-            lines = [f"{step.name}: report to {file}"]
-            parts.append(("report", Estimate(todo=lines, details={"report": str(file)})))
-        cost: float | None = sum(part.cost or 0.0 for _, part in parts)
-        unpriced = [step.priced for step in self._steps if step.expected.cost is None]
-        unpriced += [self.model for kind, part in parts if kind == "judge" and part.cost is None]
+                parts.append(("generate", step.priced, step.expected))
+            judging = await self._session(step.name, step.assumed).estimate()
+            parts.append(("judge", self.model, judging))
+            parts.append(("report", "", Estimate(todo=[f"{step.name}: to report"])))
+        estimates = [part for _, _, part in parts]
+        cost: float | None = sum(part.cost or 0.0 for part in estimates)
+        unpriced = [model for _, model, part in parts if part.cost is None]
         if unpriced and self.meter.cap is not None:
             # What has no price cannot be capped; without a cap it is only not in the sum.
             cost, self.model = None, unpriced[0]
         return Estimate(
-            sum(part.calls for _, part in parts),
-            sum((part.usage for _, part in parts), Usage()),
+            sum(part.calls for part in estimates),
+            sum((part.usage for part in estimates), Usage()),
             cost,
-            [line for _, part in parts for line in _lines(part)],
-            {"steps": [{"step": n, **part.details, "cost": part.cost} for n, part in parts]},
+            [line for part in estimates for line in _lines(part)],
+            {"steps": [{"step": n, **part.details, "cost": part.cost} for n, _, part in parts]},
             [step.name for step in self._steps],
         )
 
@@ -180,39 +165,38 @@ class EvaluatingSession(LongWork[Evaluated]):
                 if any(left.stopped for left in result.missing):
                     return
         finally:
-            self.meter.include(self._opened.meter)
+            self.meter.include(self._judge.meter)
 
     async def _evaluated(self, step: _Step, progress: Progress | None) -> Evaluated:
         missing: list[Left] = []
         if step.model:
-            options = replace(step.model, max_cost=self._room())
-            async with open_generating(options, on_notice=self._on_notice) as asking:
+            model = replace(step.model, max_cost=self._room())
+            async with open_generating(model, on_notice=self._notify) as asking:
                 (made,) = [one async for one in asking.results(progress)]
                 missing += asking.left(made)
             self.meter.include(asking.meter)
             if made.stopped or not made.captions:
-                return Evaluated(step.name, None, None, None, missing)
-        self._opened.meter.cap = self._room()
+                return Evaluated(step.name, missing)
+        self._judge.meter.cap = self._room()
         judging = self._session(step.name, step.load)
         (judged,) = [one async for one in judging.results(progress)]
-        if len(self._steps) > 1:
-            judged = judged.without_videos()
         missing += judging.left(judged)
-        written = None
-        if judged.file and judged.scores.counts.scored:
-            more: dict[str, Any] = {"videos": self._options.videos, "on_notice": self._on_notice}
-            more |= self._options.reporting or {}
-            made_report = await in_thread(partial(report, [judged.file.parent], **more))
-            written = made_report.file
-        return Evaluated(step.name, judged.scores, judged.file, written, missing)
+        file, scores = judged.file, judged.scores
+        if len(self._steps) > 1:
+            scores = judged.without_videos().scores
+        if file is None or not scores.counts.scored:
+            return Evaluated(step.name, missing, scores, file)
+        more = {"videos": self._options.videos, **(self._options.reporting or {})}
+        work = partial(report, [file.parent], on_notice=self._notify, **more)
+        written = await in_thread(work)
+        return Evaluated(step.name, missing, scores, file, written.file)
 
     def left(self, result: Evaluated) -> Sequence[Left]:
         """Return what a run lacks."""
         return result.missing
 
-    def written(self, result: Evaluated) -> list[str]:
-        """Return nothing: the summary has the report."""
-        del result
+    def written(self, result: Evaluated) -> list[str]:  # noqa: ARG002
+        """Return nothing: the table of results has the reports."""
         return []
 
     def _room(self) -> float | None:
@@ -221,7 +205,7 @@ class EvaluatingSession(LongWork[Evaluated]):
         return None if cap is None else max(0.0, cap - self.meter.spent)
 
     def _session(self, name: str, load: Callable[[], Source]) -> JudgingSession:
-        return JudgingSession(self._judging, [Target(name, load)], self._opened, self._on_notice)
+        return self._judge.of([Target(name, load)])
 
 
 @asynccontextmanager
@@ -242,25 +226,19 @@ async def open_evaluating(
 
     o = options
     common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost}
-    common["runs"] = o.runs
     judge: dict[str, Any] = {"captions": {}, "judge": o.judge, "base_url": o.judge_url}
-    judging = _with_defaults(JudgeOptions, o.judging, **common, **judge)
+    judging = _with_defaults(JudgeOptions, o.judging, **common, **judge, runs=o.runs)
+    model = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
+    generating = _with_defaults(GenerateOptions, o.generating, **common, **model, runs=o.runs)
     steps: list[_Step] = []
     for target in o.targets:
-        # A path stays one: "ours" could be the name of a model, where "/home/me/ours" cannot.
-        model = target if isinstance(target, str) else str(target.absolute())
-        own = {"model": model, "base_url": o.model_url, "serve": o.serve or None}
-        generating = _with_defaults(GenerateOptions, o.generating, **common, **own, videos=o.videos)
-        for step, entry in _steps(target, generating, judging):
-            if entry:
-                await step.plan(entry, once, dry_run=dry_run)
-            steps.append(step)
+        steps += await _steps(target, generating, judging, once, dry_run=dry_run)
     name, count = Counter(step.name for step in steps).most_common(1)[0]
     if count > 1:
         raise UsageError(f"{count} of the arguments are the run {name!r}")
     targets = [Target(step.name, step.assumed) for step in steps]
     async with open_judging(judging, targets, offline=dry_run, on_notice=once) as session:
-        yield EvaluatingSession(o, judging, steps, session, once)
+        yield EvaluatingSession(o, steps, session, once)
 
 
 def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own: Any) -> T:
@@ -269,40 +247,45 @@ def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own
     return kind(**{**(more or {}), **given})
 
 
-def _steps(
-    target: FilePath, generating: GenerateOptions, judging: JudgeOptions
-) -> list[tuple[_Step, ModelEntry | None]]:
-    """Return what a target means, and the model that a run lacks captions of.
+async def _steps(
+    target: FilePath,
+    generating: GenerateOptions,
+    judging: JudgeOptions,
+    on_notice: Notices,
+    *,
+    dry_run: bool,
+) -> list[_Step]:
+    """Return what a target means: captions if they exist, else a model that writes them.
 
-    It is captions if they exist; but a run that the model of that name has begun is finished.
+    A run that the model of its name has begun is finished by that model.
     """
-    found, entry, why = list[Target](), None, ""
+    # A path stays one: "ours" could be the name of a model, where "/home/me/ours" cannot.
+    name = target if isinstance(target, str) else str(target.absolute())
+    model, entry = replace(generating, model=name), None
+    found, why = list[Target](), ""
     try:
         found = targets_of(judging).of(target)
     except InputError as error:
         why = str(error)
     try:
-        entry = choose_model(generating)
+        entry = choose_model(model)
     except UsageError as error:
         if not found:
             raise UsageError(f"{why}; nor is it a model: {error}") from None
-    if entry is None or (found and not _was_made_by(entry, found[0].path)):
-        return [(_Step(one.name, one.load), None) for one in found]
-    run = run_folder(generating, entry.name)
-    load = partial(_begun, run, str(generating.annotations or SAMPLE))
-    return [(_Step(run.name, load, generating), entry)]
+    made = RunFolder(found[0].path).read_manifest().get("generation") if found else None
+    writer = made.get("model") if isinstance(made, dict) else None
+    if entry is None or (found and writer != entry.name):
+        return [_Step(one.name, one.load) for one in found]
+    run, annotations = run_folder(model, entry.name), str(model.annotations or SAMPLE)
 
+    def load() -> Source:
+        if run.exists():
+            return from_run(run, annotations)
+        return Source(run.name, run, annotations_of(annotations), (), annotations)
 
-def _begun(run: RunFolder, annotations: str) -> Source:
-    """Return the captions of a model's run, none before the first."""
-    if run.exists():
-        return from_run(run, annotations)
-    return Source(run.name, run, annotations_of(annotations), (), annotations)
-
-
-def _was_made_by(entry: ModelEntry, path: Path) -> bool:
-    made = RunFolder(path).read_manifest().get("generation")
-    return isinstance(made, dict) and made.get("model") == entry.name
+    step = _Step(run.name, load)
+    await step.plan(model, entry, on_notice, dry_run=dry_run)
+    return [step]
 
 
 def _lines(part: Estimate) -> list[str]:

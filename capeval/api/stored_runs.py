@@ -4,68 +4,48 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from capeval.api import FilePath
 from capeval.api.run_options import RemoveOptions, RunsOptions
 from capeval.errors import CapevalError, InputError
 from capeval.options import takes
+from capeval.reporting.run_tables import StoredRun
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.judged_run import load_judged
 from capeval.runs.resolve import locate
-from capeval.scoring import Scores
-
-
-@dataclass(frozen=True)
-class StoredJudge:
-    """One judge's verdicts on a run; `date` is that of the newest, `size` in bytes.
-
-    If they cannot be read, there are no `scores`, and `problem` says why.
-    """
-
-    name: str
-    scores: Scores | None
-    date: datetime
-    size: int
-    problem: str = ""
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """A run and its judges, the newest first; `date` is that of the newest verdict or caption."""
-
-    name: str
-    path: Path
-    judges: tuple[StoredJudge, ...]
-    date: datetime
-    size: int
 
 
 @takes(RunsOptions)
 def list_runs(o: RunsOptions) -> list[StoredRun]:
-    """Return all runs of captions under runs/, the newest first."""
-    return sorted(map(_stored, RunFolder.all(Path(o.runs))), key=lambda run: run.date, reverse=True)
+    """Return each judge's verdicts on each run under runs/, and runs without any, newest first."""
+    rows = [row for run in RunFolder.all(Path(o.runs)) for row in _rows(run)]
+    return sorted(rows, key=lambda row: row.date, reverse=True)
 
 
-def _stored(run: RunFolder) -> StoredRun:
-    judges = sorted(map(_judge, run.judges()), key=lambda one: one.date, reverse=True)
-    dates = [one.date for one in judges] or [_date(file) for file in run.caption_files]
-    return StoredRun(run.name, run.path, tuple(judges), max(dates), _size(run.path))
+def _rows(run: RunFolder) -> list[StoredRun]:
+    return [_row(run, one) for one in run.judges()] or [_row(run, None)]
 
 
-def _judge(folder: JudgeFolder) -> StoredJudge:
-    date, size = _date(folder.judgments), _size(folder.path)
+def _row(run: RunFolder, judge: JudgeFolder | None) -> StoredRun:
+    scores, problem = None, ""
     try:
-        scores = load_judged(folder.path).scores
+        scores = load_judged(judge.path).scores if judge else None
     except CapevalError as error:
-        return StoredJudge(folder.path.name, None, date, size, str(error))
-    return StoredJudge(folder.path.name, scores, date, size)
-
-
-def _date(file: Path) -> datetime:
-    return datetime.fromtimestamp(file.stat().st_mtime, UTC).astimezone()
+        problem = str(error)
+    files = [judge.judgments] if judge else run.caption_files
+    newest = max(file.stat().st_mtime for file in files)
+    place = judge.path if judge else run.path
+    return StoredRun(
+        run=run.name,
+        judge=judge.path.name if judge else None,
+        counts=scores and scores.counts,
+        f1=scores and scores.overall.all.f1,
+        signature=scores and scores.signature,
+        problem=problem,
+        date=datetime.fromtimestamp(newest, UTC).astimezone(),
+        size=_size(place),
+    )
 
 
 def _size(folder: Path) -> int:
@@ -78,14 +58,13 @@ def remove_runs(o: RemoveOptions) -> dict[Path, int]:
 
     Raises
     ------
-    InputError, UsageError
-        A target is no run under `runs`, nor a judge's folder in one; nothing is deleted.
-    RunLocked
-        Another process is working on a run; nothing is deleted.
+    InputError, UsageError, RunLocked
+        A target is no run under `runs` and no judge's folder in one, or another process is working
+        on it; nothing is deleted.
     """
     found = removable(o)
     with ExitStack() as locks:
-        for run in {path if RunFolder(path).exists() else path.parent for path in found}:
+        for run in {path if _is_run(path) else path.parent for path in found}:
             for file in (run / ".lock", *run.glob(".lock.*")):  # the run's, and its shards'
                 part = file.name.removeprefix(".lock").removeprefix(".")
                 locks.enter_context(RunFolder(run).locked(part=part))
@@ -97,22 +76,21 @@ def remove_runs(o: RemoveOptions) -> dict[Path, int]:
 
 def removable(o: RemoveOptions) -> dict[Path, int]:
     """Return the folders that the targets mean, with their sizes in bytes."""
-    found = [_folder(target, Path(o.runs)) for target in o.targets]
-    return {path: _size(path) for path in found}
-
-
-def _folder(target: FilePath, runs: Path) -> Path:
-    named = Path(runs / target)
-    # RUN/JUDGE is a name, although it looks like a path.
-    is_judge = isinstance(target, str) and "/" in target and named.is_dir()
-    path = named if is_judge else locate(target, runs, _is_run, "a run's folder", files=False)
-    # Anywhere else a folder with a captions.jsonl may be somebody's project.
-    place, home = path.resolve(), runs.resolve()
-    if place.parent == home and _is_run(path):
-        return path
-    if place.parent.parent == home and _is_run(path.parent) and JudgeFolder(path).has_verdicts():
-        return path
-    raise InputError(f"is neither a run under {runs}/ nor a judge's folder in one", file=path)
+    found = {}
+    runs = Path(o.runs)
+    for target in o.targets:
+        # RUN/JUDGE is a name, although it looks like a path.
+        path = runs / target
+        if not (isinstance(target, str) and "/" in target and path.is_dir()):
+            path = locate(target, runs, _is_run, "a run's folder", files=False)
+        # Anywhere else a folder with a captions.jsonl may be somebody's project.
+        above = path.resolve().parents
+        is_judge = JudgeFolder(path).has_verdicts() and above[1:2] == (runs.resolve(),)
+        if not (is_judge or (_is_run(path) and above[0] == runs.resolve())):
+            what = f"is neither a run under {runs}/ nor a judge's folder in one"
+            raise InputError(what, file=path)
+        found[path] = _size(path)
+    return found
 
 
 def _is_run(folder: Path) -> bool:

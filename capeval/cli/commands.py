@@ -61,7 +61,7 @@ _COMMANDS = {
         "mcq_command:app",
         "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
     ),
-    "runs": ("runs_command:app", "List all runs with their judges, scores and sizes."),
+    "runs": ("resources_command:runs_app", "List all runs with their judges, scores and sizes."),
     "judges": (
         "judges_command:judges",
         "List the judges, their prices and their retirement dates.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from capeval.api.evaluate_options import EvaluateOptions
+from capeval.api.run_options import EvaluateOptions
 from capeval.cli.options import LONG, declared_by
 from capeval.cli.output import Output
 
@@ -46,7 +46,6 @@ def _summary(one: Evaluated) -> dict[str, Any]:
         "run": one.name,
         "counts": scores.counts.model_dump() if scores else None,
         "f1": scores.overall.all.f1.model_dump() if scores else None,
-        "signature": scores.signature if scores else None,
         "scores": str(one.file) if one.file else None,
         "report": str(one.report) if one.report else None,
         "left": {left.labels.failed: dict(left.reasons) for left in one.missing if left.reasons},

@@ -6,20 +6,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from capeval.errors import UsageError
 from capeval.text import Loss, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from capeval.reporting.formats import Format
-
-YES = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-"""The option of commands that delete something."""
 
 
 @dataclass(frozen=True)
@@ -101,15 +95,6 @@ class Output:
         """Print a line on stderr, even if the command is quiet."""
         sys.stderr.write(_clean(text) + "\n")
         sys.stderr.flush()
-
-
-def confirm_deletion(what: str, *, yes: bool) -> None:
-    """Ask before something is deleted; without a terminal it takes --yes."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(f"this deletes {what}; add --yes")
-    typer.confirm(f"Delete {what}?", abort=True)
 
 
 def _clean(text: str) -> str:

@@ -30,8 +30,6 @@ _GREY = "#666666"
 _LONGEST_NAME = 28
 # Inches of a row, and of what is around the rows.
 _ROW, _AROUND = 0.13, 0.8
-# So many characters of labels fit side by side into an inch.
-_CHARACTERS = 15
 _Named = tuple[Any, str]
 _METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None},
@@ -132,10 +130,8 @@ def _rows(axes: Any, grid: Grid) -> list[_Named]:
 def _curves(axes: Any, grid: Grid) -> list[_Named]:
     """Draw a line for each series over places that have an order."""
     named = _series(axes, grid, 0.2 / (len(grid.series) + 1), across=False)
-    labels = _places(grid, "\n")
-    axes.set_xticks(range(len(labels)), labels)
-    longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
-    if longest * len(labels) > _CHARACTERS * axes.figure.get_figwidth():
+    axes.set_xticks(range(len(grid.places)), _places(grid, "\n"))
+    if grid.name == "trend":  # names of runs are long
         axes.tick_params(axis="x", labelrotation=30)
     axes.set_xlabel(grid.axis)
     axes.set_ylabel("F1 (%)")

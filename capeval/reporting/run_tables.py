@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -13,51 +12,58 @@ from capeval.reporting.numbers import file_size
 from capeval.reporting.score_tables import BASELINE_NOTE, scores_headline
 from capeval.reporting.table import INTERVAL, SHARE, Kind, Page, Table, columns
 from capeval.reporting.terminal import print_pages
-from capeval.scoring import Scores
+from capeval.scoring import Estimate, Scores
+from capeval.scoring.result import Counts, ResultModel
 from capeval.text import one_line
 
 
-def print_evaluated(found: Mapping[str, tuple[Scores | None, Path | None]], out: Console) -> None:
-    """Print the best run, and the scores and the report of each; a run may have neither."""
-    table = Table(
-        "F1 of all elements, %",
-        columns("Run", ("Captioned", SHARE), ("Scored", SHARE), ("F1 [95%]", INTERVAL), "Report"),
-    )
-    known: dict[str, Scores] = {}
-    for name, (scores, report) in found.items():
-        if scores is None:
-            table.rows.append([one_line(name), None, None, None, None])
-            continue
-        known[name] = scores
-        counts, f1 = scores.counts, scores.overall.all.f1
-        shares = (counts.captioned, counts.annotated), (counts.scored, counts.captioned)
-        file = None if report is None else one_line(str(report), 600)
-        table.rows.append([one_line(name), *shares, f1 if counts.scored else None, file])
-    headline = scores_headline(known) if known else "No video has a caption yet."
-    page = Page(
-        [table],
-        warnings=[BASELINE_NOTE]
-        if any(of.settings.get("baseline") for of in known.values())
-        else [],
-        signatures=list(dict.fromkeys(scores.signature for scores in known.values())),
-    )
-    print_pages([page], out, headline=headline)
+class StoredRun(ResultModel):
+    """One judge's verdicts on a run: the date of the newest, and the size of the judge's folder.
+
+    Of a run that is not judged these are of the captions and of the run. Where the scores cannot be
+    computed, `problem` says why.
+    """
+
+    run: str
+    judge: str | None
+    counts: Counts | None
+    f1: Estimate | None
+    signature: str | None
+    problem: str
+    date: datetime
+    size: int
 
 
-_DATE = Kind(lambda date: f"{date:%Y-%m-%d %H:%M}")
+def print_runs(found: Sequence[StoredRun], console: Console) -> None:
+    """Print a row for each judge of each run."""
+    date = Kind(lambda value: f"{value:%Y-%m-%d %H:%M}")
+    shown = (("Scored", SHARE), ("F1 [95%]", INTERVAL), ("Date", date), ("Size", Kind(file_size)))
+    table = Table("Runs, the newest first; F1 in %", columns("Run", "Judge", *shown, words=2))
+    for row in found:
+        counts, f1 = row.counts, row.f1
+        scored = (counts.scored, counts.captioned) if counts else None
+        cells = (scored, f1 if counts and counts.scored else None, row.date, row.size)
+        table.rows.append([one_line(row.run), row.judge and one_line(row.judge), *cells])
+    print_pages([Page([table])], console)
 
 
-def print_runs(
-    found: Sequence[tuple[str, str | None, Scores | None, datetime, int]], out: Console
+def print_evaluated(
+    found: Mapping[str, tuple[Scores | None, Path | None]], console: Console
 ) -> None:
-    """Print rows of a run, its judge, the scores, the date and the size in bytes."""
-    headings: tuple[Any, ...] = ("Run", "Judge", ("Scored", SHARE), ("F1 [95%]", INTERVAL))
-    headings += (("Newest verdict", _DATE), ("Size", Kind(file_size)))
-    table = Table("Runs, the newest first; F1 in %", columns(*headings, words=2))
-    for run, judge, scores, date, size in found:
-        cells: list[Any] = [None, None]
-        if scores:
-            cells = [(scores.counts.scored, scores.counts.captioned)]
-            cells.append(scores.overall.all.f1 if scores.counts.scored else None)
-        table.rows.append([one_line(run), judge and one_line(judge), *cells, date, size])
-    print_pages([Page([table])], out)
+    """Print the best run, and the scores and the report of each; a run may have neither."""
+    shares = (("Captioned", SHARE), ("Scored", SHARE))
+    headings = columns("Run", *shares, ("F1 [95%]", INTERVAL), "Report")
+    table = Table("F1 of all elements, %", headings)
+    known = {name: scores for name, (scores, _) in found.items() if scores}
+    for name, (_, report) in found.items():
+        row: list[object] = [None, None, None]
+        if of := known.get(name):
+            counts, f1 = of.counts, of.overall.all.f1
+            row = [(counts.captioned, counts.annotated), (counts.scored, counts.captioned)]
+            row.append(f1 if counts.scored else None)
+        table.rows.append([one_line(name), *row, report and one_line(str(report), 600)])
+    baseline = any(of.settings.get("baseline") for of in known.values())
+    signatures = list(dict.fromkeys(of.signature for of in known.values()))
+    page = Page([table], warnings=[BASELINE_NOTE] if baseline else [], signatures=signatures)
+    headline = scores_headline(known) if known else "No video has a caption yet."
+    print_pages([page], console, headline=headline)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from capeval.reporting.numbers import confidence, p_equation, points
-from capeval.reporting.table import INTERVAL, LINE, P_VALUE, POINTS_INTERVAL, Table, columns
+from capeval.reporting.table import INTERVAL, P_VALUE, POINTS_INTERVAL, Table, columns
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import GROUPS
 from capeval.scoring.comparison_result import PairDifference, Trend
 from capeval.text import counted, one_line
-
-_GAP = (("last − run [95%]", POINTS_INTERVAL), ("p (Holm)", P_VALUE))
 
 
 def trend_sentence(found: Trend) -> str:
@@ -32,24 +30,23 @@ def trend_tables(found: Trend) -> list[Table]:
     videos = counted(found.paired, "video")
     overall = Table(
         f"F1 of all elements, %, and that of the last run − it, in points; {videos}",
-        columns("Run", ("F1 [95%]", INTERVAL), *_GAP),
+        columns(
+            *("Run", ("F1 [95%]", INTERVAL), ("last − run [95%]", POINTS_INTERVAL)),
+            ("p (Holm)", P_VALUE),
+        ),
     )
     by_type = Table(
         "F1 by type of element, %",
         columns("Run", *((f"{name} [95%]", INTERVAL) for name in ELEMENT_TYPES)),
     )
+    gaps = {group: _first_gap(found, group) for group in GROUPS}
     for run in found.runs:
         gap, name = run.f1.all.gap, one_line(run.name)
         overall.rows.append([name, run.f1.all, gap, gap and gap.p_adjusted])
         by_type.rows.append([name, *(getattr(run.f1, kind) for kind in ELEMENT_TYPES)])
-    first = Table(
-        "The first run from which the last differs",
-        columns("Elements", ("Run", LINE), *_GAP, words=2),
-    )
-    for group in GROUPS:
-        gap = _first_gap(found, group)
-        first.rows.append([group, gap and gap.first, gap, gap and gap.p_adjusted])
-    return [overall, by_type, first]
+    firsts = [f"{group} {one_line(gap.first)}" for group, gap in gaps.items() if gap]
+    by_type.note = f"The last run first differs from: {', '.join(firsts) or 'none'}"
+    return [overall, by_type]
 
 
 def _first_gap(found: Trend, group: str) -> PairDifference | None:
