@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.data import make_set
@@ -67,7 +67,7 @@ def _videos() -> list[Annotation]:
         video = Annotation.model_validate(made)
         events = video.events * rng.choice([1, 1, 1, 2, 3])
         events = tuple(
-            event.model_copy(update={"visual_elements": event.visual_elements[: rng.randint(2, 6)]})
+            replace(event, visual_elements=event.visual_elements[: rng.randint(2, 6)])
             for event in events
         )
         result.append(video.model_copy(update={"events": events}))

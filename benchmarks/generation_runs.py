@@ -165,7 +165,7 @@ def _pipeline(loaded: LoadedModel, batch: int, counts: Sequence[int]) -> tuple[f
 
     captioner = TransformersCaptioner(loaded, name="bench", batch_size=batch)
     began = time.perf_counter()
-    asyncio.run(caption_videos(jobs, InMemory(), captioner, record=record))
+    asyncio.run(caption_videos(jobs, InMemory(), captioner, record))
     # Each video names its batch: the mean over batches, not over videos.
     return len(batches) / sum(1 / size for size in batches), time.perf_counter() - began
 

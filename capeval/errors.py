@@ -13,6 +13,7 @@ Each becomes one line on stderr and an exit code.
     │   │   └── EndpointUnreachable  it cannot be reached at first                 exit 2
     │   ├── EndpointDown        it stopped answering: the run stops                      exit 3
     │   │   ├── ModelDown       a model here fails in one way again and again: the run stops  exit 3
+    │   │   ├── BatchCancelled  somebody cancelled a batch of requests                    exit 3
     │   │   └── RequestsWritten requests are in a file, for another program to answer         exit 3
     │   ├── RequestRefused      this one request is refused (filter, firewall)   unscored
     │   └── RetriesExhausted    every attempt failed                             unscored
@@ -33,7 +34,8 @@ class CapevalError(Exception):
     """Base class; `exit_code` is the exit code of the command line.
 
     Where an error stops a run and `lets_calls_finish`, the calls under way are awaited, as they are
-    paid for already; otherwise they are cancelled.
+    paid for already; otherwise they are cancelled. Those that end a run early, with what is done so
+    far, have the `next_step` of its user.
     """
 
     exit_code = 1
@@ -112,13 +114,25 @@ class EndpointUnreachable(EndpointRefused):
 class EndpointDown(EndpointError):
     """The endpoint stopped answering; further calls would only waste time."""
 
+    next_step = "Run the same command again once the endpoint answers."
+
 
 class ModelDown(EndpointDown):
     """A model in this process fails on one call after another in the same way."""
 
+    next_step = "Run the same command again to finish; those that failed come last."
+
+
+class BatchCancelled(EndpointDown):
+    """Somebody cancelled a batch of requests."""
+
+    next_step = "Run the same command again to send what it has not answered."
+
 
 class RequestsWritten(EndpointDown):
     """Requests are written into a file; the run goes on once another program has answered them."""
+
+    next_step = "Then run the same command again: it reads the replies."
 
 
 class RequestRefused(EndpointError):
@@ -140,6 +154,7 @@ class JudgeError(CapevalError):
 class BudgetReached(CapevalError):
     """The cost cap is reached; the rest stays unscored until the next run."""
 
+    next_step = "Raise --max-cost and run the same command again to finish the rest."
     exit_code = 3
     lets_calls_finish = True
 

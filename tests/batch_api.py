@@ -8,11 +8,13 @@ import json
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Literal
 
 from aiohttp import web
 
+Spoil = Callable[[web.Response], web.Response]
 Fault = Literal["expire", "fail", "token_limit", "cancel", "lose", "tear"]
 
 
@@ -23,14 +25,18 @@ class BatchApi:
     is refused as too large, is cancelled half done, is created although its caller gets no answer,
     or ends its files in the middle of a line. `sent` counts the requests of all accepted batches by
     their `custom_id`. A batch is listed `hidden` seconds after it is created, `most_listed` a page.
-    `broken` decides which requests fail. `reached` is called with what happens: "upload", "create",
-    "created", "download".
+    Batches in progress have `queue` requests at most; what is more is refused as too large.
+    `spoiled` are changes of the next answers by what is asked: "upload", "create", "list",
+    "retrieve", "download". `broken` decides which requests fail. `reached` is called with what
+    happens: "upload", "create", "created", "download".
     """
 
     def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
         self.answer = answer
         self.seconds = self.hidden = 0.0
+        self.queue = float("inf")
         self.faults: deque[Fault | None] = deque()
+        self.spoiled: dict[str, list[Spoil]] = {}
         self.broken: Callable[[dict[str, Any]], bool] = lambda _: False
         self.reached: Callable[[str], None] = lambda _: None
         self.sent: Counter[str] = Counter()
@@ -41,11 +47,24 @@ class BatchApi:
         self._random = random.Random(0)
 
     def add_routes(self, app: web.Application) -> None:
-        app.router.add_post("/v1/files", self._upload)
-        app.router.add_get("/v1/files/{file}/content", self._download)
-        app.router.add_post("/v1/batches", self._create)
-        app.router.add_get("/v1/batches", self._list)
-        app.router.add_get("/v1/batches/{batch}", self._retrieve)
+        for method, path, what, handler in (
+            ("POST", "/v1/files", "upload", self._upload),
+            ("GET", "/v1/files/{file}/content", "download", self._download),
+            ("POST", "/v1/batches", "create", self._create),
+            ("GET", "/v1/batches", "list", self._list),
+            ("GET", "/v1/batches/{batch}", "retrieve", self._retrieve),
+        ):
+            app.router.add_route(method, path, partial(self._answered, what, handler))
+
+    async def _answered(
+        self,
+        what: str,
+        handler: Callable[[web.Request], Awaitable[web.Response]],
+        request: web.Request,
+    ) -> web.Response:
+        answer = await handler(request)
+        spoiled = self.spoiled.get(what)
+        return spoiled.pop(0)(answer) if spoiled else answer
 
     def keep(self, content: bytes) -> str:
         self.files[f"file-{len(self.files)}"] = content
@@ -72,6 +91,8 @@ class BatchApi:
         body = await request.json()
         lines = [json.loads(line) for line in self.files[body["input_file_id"]].splitlines()]
         fault = self.faults.popleft() if self.faults else None
+        if self.in_progress() + len(lines) > self.queue:
+            fault = "token_limit"
         batch = {
             "id": f"batch-{len(self.batches)}",
             "object": "batch",
@@ -89,6 +110,14 @@ class BatchApi:
             assert request.transport is not None
             request.transport.close()
         return web.json_response(await self._shown(batch))
+
+    def in_progress(self) -> int:
+        """Return how many requests wait for an answer."""
+        return sum(
+            len(one["lines"])
+            for one in self.batches.values()
+            if one["fault"] is None and time.monotonic() < one["begun"] + self.seconds
+        )
 
     async def _list(self, request: web.Request) -> web.Response:
         if not self.exists:

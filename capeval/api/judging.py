@@ -22,6 +22,7 @@ from capeval.options import takes
 from capeval.runs.engine import Progress, execute
 from capeval.runs.resolve import why_left_out
 from capeval.runs.sources import Source, from_memory
+from capeval.runs.stored_scores import load_scores
 from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
@@ -157,7 +158,8 @@ class JudgingSession(LongWork[Judged]):
             asked = [annotation.index for annotation, _ in finished.plan.todo]
             ended = [finished.done[index] for index in asked if index in finished.new]
             left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
-            folder, scores = work.folder, work.judged.scores
+            folder = work.folder
+            scores = load_scores(folder) if folder and work.unchanged else work.judged.scores
             file = folder.scores if folder and folder.scores.is_file() else None
             if notice := snapshots_notice(
                 source.name, scores.settings["models"], scores.settings["base_url"]

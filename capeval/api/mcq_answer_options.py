@@ -33,7 +33,7 @@ class AnswerOptions(CaptionerOptions):
     likelihood : Store each option's likelihood (local models).
     batch_size : Questions at a time on a GPU.
     seed : Of random frames and samples.
-    shard : Do part I of N; the last merges all.
+    shard : Do part I of N; the last to end merges.
     """
 
     questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")

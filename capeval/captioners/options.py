@@ -82,7 +82,7 @@ class GenerateOptions(CaptionerOptions):
     prompts : A prompt set or a file. By default the annotations' questions, else tuna-cap-v1.
     videos : Their folder. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.
-    shard : Do part I of N; the last merges all.
+    shard : Do part I of N; the last to end merges.
     ray : A Ray cluster's address; local starts one.
     """
 

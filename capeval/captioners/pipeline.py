@@ -10,11 +10,11 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from capeval.captioners.caption_cleanup import (
     REASONING_REMOVED,
@@ -89,14 +89,8 @@ Record = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
 """Called once with each outcome and what the caption line records of its frames."""
 
 
-class CaptionVideos(Protocol):
-    """Captions videos, here as `caption_videos` does, or elsewhere."""
-
-    async def __call__(
-        self, jobs: Sequence[Job], reader: FrameReader, captioner: Captioner, /, *, record: Record
-    ) -> None:
-        """Pass each outcome to `record`."""
-        ...
+CaptionVideos = Callable[[Sequence[Job], FrameReader, Captioner, Record], Awaitable[None]]
+"""Captions videos, here as `caption_videos` does, or elsewhere."""
 
 
 @dataclass
@@ -110,8 +104,8 @@ async def caption_videos(
     jobs: Sequence[Job],
     reader: FrameReader,
     captioner: Captioner,
-    *,
     record: Record,
+    *,
     threads: int = READERS,
     fail_fast: FailFast | None = None,
 ) -> None:

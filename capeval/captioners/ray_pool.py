@@ -18,8 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.fail_fast import FailFast
 from capeval.captioners.options import GenerateOptions
@@ -68,9 +66,6 @@ class _Reply:
     model_is_down: bool = False
 
 
-_REPLY = TypeAdapter(_Reply)
-
-
 class _Worker:
     """Captions clips in a process of the cluster; what fails here is part of the reply."""
 
@@ -105,7 +100,7 @@ class _Worker:
         reply = _Reply([], self.fault)
         if not self.fault:
             reply = self._runner.run(self._caption(cloudpickle.loads(row["jobs"])))
-        return {"reply": _REPLY.dump_json(reply)}
+        return {"reply": cloudpickle.dumps(reply)}
 
     async def _caption(self, jobs: Sequence[Job]) -> _Reply:
         outcomes: list[tuple[str, Captioned | Uncaptioned, dict[str, Any]]] = []
@@ -115,7 +110,7 @@ class _Worker:
 
         try:
             await caption_videos(
-                jobs, self._reader, self._captioner, record=keep, fail_fast=self._fail_fast
+                jobs, self._reader, self._captioner, keep, fail_fast=self._fail_fast
             )
         except Exception as error:
             return _Reply(outcomes, _reason(error), isinstance(error, ModelDown))
@@ -155,7 +150,6 @@ class RayPool:
         jobs: Sequence[Job],
         reader: FrameReader,
         captioner: Captioner,  # noqa: ARG002 - each worker has its own
-        *,
         record: Record,
     ) -> None:
         """Caption videos on the workers; one whose worker ends twice is left without a caption."""
@@ -164,7 +158,7 @@ class RayPool:
         waiting = {job.index: job for job in jobs}
         rows = self._rows(jobs, reader)
         while row := await in_thread(partial(_next, rows)):
-            reply = _REPLY.validate_json(row)
+            reply: _Reply = self._ray.cloudpickle.loads(row)
             for index, outcome, frames in reply.outcomes:
                 record(waiting.pop(index), outcome, frames)
             if reply.stopped is not None:
@@ -181,7 +175,12 @@ class RayPool:
         context.enable_progress_bars = False
         # One that crashes its worker is not captioned; Ray drops it without an error.
         context.max_errored_blocks = -1
-        resources: dict[str, Any] = {"num_cpus": 1, "memory": self._opened.memory}
+        # Workers for which the memory does not suffice wait, and do no harm.
+        needed: dict[str, Any] = {"num_cpus": 1, "memory": self._opened.memory}
+        places = int(self._ray.cluster_resources()["CPU"])
+        if self._gpus:
+            needed = {"num_gpus": self._gpus}
+            places = int(self._ray.cluster_resources()["GPU"]) // self._gpus
         with warnings.catch_warnings():
             # Until Ray 2.64 the counts of restarts and retries are passed in this way.
             warnings.simplefilter("ignore", self._ray.util.annotations.RayDeprecationWarning)
@@ -196,10 +195,9 @@ class RayPool:
                 ),
                 # A second task that waits at a worker would be lost with the first.
                 compute=data.ActorPoolStrategy(
-                    size=min(len(batches), _places(self._ray, self._opened, self._gpus)),
-                    max_tasks_in_flight_per_actor=1,
+                    size=min(len(batches), places), max_tasks_in_flight_per_actor=1
                 ),
-                **({"num_gpus": self._gpus} if self._gpus else resources),
+                **needed,
                 # A clip is tried twice, by default for ever. Workers must be restarted for ever:
                 # once all have ended for good, Ray waits for them without an end.
                 max_restarts=-1,
@@ -273,7 +271,8 @@ async def _opened(ray: Any, options: GenerateOptions) -> tuple[_Opened, int]:
 
     That is one, or as many more, doubled each time, as a captioner that is refused on fewer needs.
     """
-    most = 0 if options.device == "cpu" else max(int(n.get("GPU", 0)) for n in _nodes(ray))
+    nodes = [node["Resources"].get("GPU", 0) for node in ray.nodes() if node["Alive"]]
+    most = 0 if options.device == "cpu" else int(max(nodes))
     gpus = min(1, most)
     while True:
         # A new process, so that the model's memory is free again afterwards.
@@ -288,18 +287,6 @@ async def _opened(ray: Any, options: GenerateOptions) -> tuple[_Opened, int]:
         if not 0 < 2 * gpus <= most:
             raise UsageError(found)
         gpus *= 2
-
-
-def _places(ray: Any, opened: _Opened, gpus: int) -> int:
-    """Return how many workers the cluster has room for, at least 1."""
-    if gpus:
-        return max(1, sum(int(node.get("GPU", 0)) // gpus for node in _nodes(ray)))
-    needed = max(1, opened.memory)
-    return max(1, sum(int(min(n.get("CPU", 0), n["memory"] // needed)) for n in _nodes(ray)))
-
-
-def _nodes(ray: Any) -> list[Mapping[str, float]]:
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
 def _pickled(ray: Any, options: GenerateOptions, reader: FrameReader | None = None) -> bytes:

@@ -26,6 +26,7 @@ from capeval.captioners.serving import serve_command, server_url, serving
 from capeval.config import CONFIG
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.meter import Meter
+from capeval.llm.redact import redact
 from capeval.plugins import blaming
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import RunFolder
@@ -120,7 +121,7 @@ async def open_captioner(
                     url = await stack.enter_async_context(serving(entry, options, on_notice))
                 else:
                     command = serve_command(entry, options.gpus, options.port)
-                    on_notice(f"--serve would start: {shlex.join(command)}")
+                    on_notice(f"--serve would start: {redact(shlex.join(command))}")
                     url = server_url(options.port or _USUAL_PORT)
                 options = replace(options, base_url=url)
             backend = BACKENDS.load("endpoint" if entry is None else entry.reached)

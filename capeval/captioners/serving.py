@@ -20,7 +20,7 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import CaptionerOptions
 from capeval.config import CONFIG
 from capeval.errors import EndpointRefused, UsageError
-from capeval.llm.redact import parse_endpoint
+from capeval.llm.redact import parse_endpoint, redact, remember_secrets
 from capeval.llm.retry import CallFailed
 from capeval.llm.wire import model_ids
 from capeval.text import Loss, one_line
@@ -39,7 +39,7 @@ def server_url(port: int) -> str:
 
 
 def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list[str]:
-    """Return the words of a model's serve command and what capeval adds to them.
+    """Return the words of a model's serve command and what capeval adds; its keys become secrets.
 
     Parameters
     ----------
@@ -55,11 +55,14 @@ def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list
         raise UsageError(f"{entry.name} has no serve command: set {where}")
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--tensor-parallel-size", "-tp", type=int, default=1)
+    parser.add_argument("--api-key", nargs="*", default=[])
     try:
         words = shlex.split(entry.serve)
-        each = max(1, parser.parse_known_args(words)[0].tensor_parallel_size)
+        known = parser.parse_known_args(words)[0]
     except (ValueError, argparse.ArgumentError) as error:
         raise UsageError(f"{entry.name}: {entry.serve!r}: {error}; correct {where}") from None
+    each = max(1, known.tensor_parallel_size)
+    remember_secrets(known.api_key)
     if (called := entry.hub or entry.name) not in words:
         words += ["--served-model-name", called]
     if gpus is not None:
@@ -95,6 +98,9 @@ async def serving(
     EndpointRefused
         It ended before it answered, or did not answer in time.
     """
+    # The server's log may show them.
+    secret = [name for name in os.environ if name == "HF_TOKEN" or name.endswith("_API_KEY")]
+    remember_secrets(os.environ[name] for name in secret)
     port = _free_port(options.port)
     url = server_url(port)
     command = serve_command(entry, options.gpus, port)
@@ -105,7 +111,7 @@ async def serving(
         )
     # A file of its own for each start: several commands, also on several machines, may share a run.
     descriptor, log = tempfile.mkstemp(prefix="capeval-serve-", suffix=".log")
-    on_notice(f"Starting the server: {shlex.join(command)}")
+    on_notice(f"Starting the server: {redact(shlex.join(command))}")
     on_notice(f"It loads the model, which can take minutes; its log is {log}")
     with os.fdopen(descriptor) as stream:
         guard = await asyncio.create_subprocess_exec(
@@ -117,7 +123,7 @@ async def serving(
         )
 
     def failed(what: str) -> str:
-        lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = redact(Path(log).read_text(encoding="utf-8", errors="replace")).splitlines()
         last = [line for line in lines if line.strip()][-_LAST_LINES:]
         for line in last:
             on_notice(Loss(f"| {line}"))
@@ -145,11 +151,7 @@ async def serving(
             guard.stdin.close()
         await guard.wait()
         if is_ready and not has_ended:
-            _remove(log)
-
-
-def _remove(log: str) -> None:
-    Path(log).unlink(missing_ok=True)
+            os.unlink(log)  # noqa: PTH108
 
 
 def _free_port(wanted: int | None) -> int:

@@ -292,7 +292,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
                     outcome = replace(outcome, model=plan.settings["model"])
             record(self.stored(job, outcome, frames, plan.settings))
 
-        await self.caption_videos(plan.todo, self.reader, self.captioner, record=keep)
+        await self.caption_videos(plan.todo, self.reader, self.captioner, keep)
 
     def line(
         self, plan: StoredPlan[ValueT], outcome: Stored[ValueT]

@@ -14,7 +14,7 @@ import typer
 from capeval.api.long_work import Estimate, Left, LongWork
 from capeval.cli.output import Output
 from capeval.cli.progress import ProgressLine
-from capeval.errors import BudgetReached, CapevalError, ModelDown, RequestsWritten, UsageError
+from capeval.errors import CapevalError, RequestsWritten, UsageError
 from capeval.reporting.numbers import money, thousands
 from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss, counted
@@ -119,7 +119,10 @@ def _show_estimate(output: Output, work: LongWork[Any], expected: Estimate) -> N
             }
         )
         return
-    if work.model:
+    if work.model and work.meter.tier == "files":
+        requests = counted(expected.calls, "request")
+        output.line(f"Expected: {requests} in files, in several rounds; nothing is called")
+    elif work.model:
         calls = counted(expected.calls, "call")
         test = " and one short test call" if expected.calls else ""
         output.line(f"Expected: {calls}{test}, {_cost(work, expected)}; nothing was called")
@@ -137,7 +140,8 @@ def _cost(work: LongWork[Any], expected: Estimate) -> str:
     over = ""
     if cap is not None and cost > cap:
         over = f", more than --max-cost {money(cap)} allows: it would stop before the end"
-    return f"about {money(cost)}{over}"
+    tier = f" ({work.meter.tier} price)" if work.meter.tier in {"batch", "flex"} else ""
+    return f"about {money(cost)}{tier}{over}"
 
 
 def _add_price(model: str) -> str:
@@ -169,27 +173,17 @@ def _show_left(output: Output, left: Sequence[Left]) -> None:
             output.lost(f"{name}: {index} is {labels.failed}: {reason}")
         if (more := len(one.reasons) - 5) > 0:
             output.lost(f"{name}: {more:,} more {'is' if more == 1 else 'are'} {labels.failed}")
-        if one.not_reached:
+        if one.not_reached and not isinstance(one.stopped, RequestsWritten):
             output.lost(f"{name}: {counted(one.not_reached, labels.item)} not {labels.done}")
     stopped = next((one.stopped for one in left if one.stopped), None)
-    if stopped:
+    if isinstance(stopped, RequestsWritten):
+        output.line(str(stopped))
+    elif stopped:
         output.error(f"capeval: {stopped}")
     missing = next((one for one in left if one.count), None)
     if missing:
-        output.line(_next_step(stopped, missing.labels.failed))
-
-
-def _next_step(stopped: CapevalError | None, failed: str) -> str:
-    """Return what to do about items without a result, by why the work stopped."""
-    if isinstance(stopped, BudgetReached):
-        return "Raise --max-cost and run the same command again to finish the rest."
-    if isinstance(stopped, RequestsWritten):
-        return "Run the same command again once the replies are there."
-    if isinstance(stopped, ModelDown):
-        return "Run the same command again to finish; those that failed come last."
-    if stopped is not None:
-        return "Run the same command again once the endpoint answers."
-    return f"Run the same command again to retry those that are {failed}."
+        again = f"Run the same command again to retry those that are {missing.labels.failed}."
+        output.line(stopped.next_step if stopped else again)
 
 
 def _show_spent(output: Output, work: LongWork[Any]) -> None:

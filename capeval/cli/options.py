@@ -43,7 +43,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
             str,
             typer.Option(
                 metavar="SHARE",
-                help="Accept so many failures: 3, or 1%.",
+                help="Let this many fail: 3, or 1%.",
                 show_default=False,
                 rich_help_panel=LIMITS,
             ),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -181,13 +182,18 @@ class _Known:
     """The annotated videos, in order, under all names that other programs may have for them."""
 
     def __init__(self, annotations: Sequence[Annotation]) -> None:
+        self._annotations = annotations
         self._order = {one.index: n for n, one in enumerate(annotations)}
-        # By the last part of a name: the whole names, with their folders, and the index of each.
-        self._by_stem: dict[str, set[tuple[tuple[str, ...], str]]] = {}
-        for one in annotations:
+
+    @cached_property
+    def _by_stem(self) -> dict[str, set[tuple[tuple[str, ...], str]]]:
+        """By the last part of a name: the whole names, with their folders, and their indexes."""
+        found: dict[str, set[tuple[tuple[str, ...], str]]] = {}
+        for one in self._annotations:
             for name in (one.index, one.video or one.index):
                 parts = _parts(name)
-                self._by_stem.setdefault(parts[-1], set()).add((parts, one.index))
+                found.setdefault(parts[-1], set()).add((parts, one.index))
+        return found
 
     def __len__(self) -> int:
         return len(self._order)

@@ -23,7 +23,8 @@ def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Captio
     """
     path = Path(path)
     if unfinished:
-        lines = ((f"line {n}", value) for n, value in numbered_lines(path))
+        values = numbered_lines(path, Caption.model_validate_json)
+        lines = ((f"line {n}", value) for n, value in values)
         return validated_records(Caption, lines, file=path)
     return validated_records(Caption, caption_records(path), file=path)
 

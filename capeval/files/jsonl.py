@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -56,15 +56,17 @@ def whole_lines(path: Path) -> list[Any]:
     return [value for _, value in numbered_lines(path)]
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, Any]]:
+def numbered_lines(
+    path: Path, quick: Callable[[bytes], Any] | None = None
+) -> Iterator[tuple[int, Any]]:
     """Yield the values of a file, each with the number of its line; none if there is no file.
 
     A killed process may have left the last line incomplete: it is ignored then, but one that lacks
-    only its line break is used.
+    only its line break is used. `quick` is that of `streamed_lines`.
     """
     if path.exists():
         check_regular(path)
-        yield from streamed_lines(path, is_whole=_is_whole)
+        yield from streamed_lines(path, is_whole=_is_whole, quick=quick)
 
 
 class JsonlAppender:

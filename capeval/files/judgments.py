@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
-from capeval.schema import JUDGMENT, Annotation, Caption, Judgment
+from capeval.schema import JUDGMENT, Annotation, Caption, Judgment, Scored, Unscored
 from capeval.text import complaint, shown
 
 
@@ -31,7 +32,10 @@ def load_judgments(path: Path) -> dict[str, Judgment]:
 
 def judgment_lines(path: Path) -> Iterator[Judgment]:
     """Yield every judgment of a file, in its order."""
-    for _, value in numbered_lines(path):
+    for _, value in numbered_lines(path, JUDGMENT.validate_json):
+        if isinstance(value, Scored | Unscored):
+            yield value
+            continue
         index = value.get("index") if isinstance(value, dict) else value
         if isinstance(value, dict) and "status" not in value:
             raise InputError(
@@ -62,6 +66,7 @@ def caption_hash(caption: Caption) -> str:
     return short_hash(caption.caption)
 
 
+@lru_cache(maxsize=20_000)  # many runs are of one set
 def reference_hash(annotation: Annotation) -> str:
     """Return a short hash of the annotated events and elements."""
     return short_hash(

@@ -155,10 +155,13 @@ def streamed_lines(
     *,
     nan: bool = False,
     is_whole: Callable[[bytes], bool] = bool,
+    quick: Callable[[bytes], Any] | None = None,
 ) -> Iterator[tuple[int, Any]]:
     """Yield `(line number from 1, value)` for every line of a file; see `json_records`.
 
-    `is_whole` says whether to use a last line that lacks its line break.
+    `is_whole` says whether to use a last line that lacks its line break. `quick` parses and
+    validates a line in one step; what raises ValueError there is parsed as any other file, so that
+    the reader of the values says what is wrong.
     """
     is_json = False
     with reading(), path.open("rb") as file:
@@ -168,6 +171,10 @@ def streamed_lines(
                 continue
             if not (line.endswith(b"\n") or is_whole(line)):
                 return
+            if quick:
+                with suppress(ValueError):
+                    yield number, quick(line)
+                    continue
             try:
                 value = parse_json(_text_of(line, path, number), file=path, line=number, nan=nan)
             except InputError as fault:

@@ -38,10 +38,14 @@ def validated_records(
     seen: dict[str, str] = {}
     result: list[R] = []
     for place, value in records:
-        index = value.get("index") if isinstance(value, dict) else None
-        where = f"{place}: index {shown(index)}" if isinstance(index, str) else place
-        one = validated(model, value, file=file, where=where)
+        if isinstance(value, model):
+            one = value
+        else:
+            index = value.get("index") if isinstance(value, dict) else None
+            where = f"{place}: index {shown(index)}" if isinstance(index, str) else place
+            one = validated(model, value, file=file, where=where)
         if one.index in seen:
+            where = f"{place}: index {shown(one.index)}"
             message = f"is duplicated (see {seen[one.index]})"
             raise InputError(message, file=file, where=where, field="index")
         seen[one.index] = place

@@ -84,7 +84,7 @@ def ending(model: str, entry: JudgeModel | None) -> Loss | None:
     new = f"its provider recommends --judge {entry.successor}" if entry.successor else "any other"
     return Loss(
         f"the judge {model} ends in {counted(entry.days_left, 'day')}, on {entry.shutdown}: finish "
-        "its runs by then, or judge a sample with it and with another judge while both answer "
+        "its runs by then; to compare with another judge later, judge a sample with both before "
         f"({new})"
     )
 

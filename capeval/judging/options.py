@@ -83,9 +83,9 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     annotations : A file, tuna or sample. By default the run's.
     run : The captions file's run. By default its stem.
     columns : The columns of captions: index=video_id,caption=text.
-    batch : Half the price, within hours.
-    batch_files : Requests and replies as files.
-    finish : live: ask at once for what a batch leaves.
+    batch : In batches: half the price, up to a day.
+    batch_files : Write requests, read replies.
+    finish : live: repeat failed batch requests live.
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)

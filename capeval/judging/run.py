@@ -28,7 +28,7 @@ from capeval.runs.engine import Labels, Plan, Spent, left_of, select
 from capeval.runs.judged_run import JudgedRun
 from capeval.runs.labels import labels_of, read_labels
 from capeval.runs.sources import Source
-from capeval.runs.stored_scores import write_scores
+from capeval.runs.stored_scores import fingerprint, write_scores
 from capeval.runs.verdicts import changed_since, in_force, scored_by, votes_of
 from capeval.schema import (
     Annotation,
@@ -49,11 +49,6 @@ def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) ->
         caption=caption_hash(caption),
         reference=reference_hash(annotation),
     )
-
-
-def is_by(judge: PreparedJudge, judgment: Judgment) -> bool:
-    """Return whether a stored judgment is by this judge."""
-    return judgment.inputs is not None and judgment.inputs.judge == short_hash(judge.identity)
 
 
 async def judge_caption(
@@ -172,6 +167,8 @@ class JudgingWork:
         """The judge's folder; captions in memory have none."""
         # Who resumes a run, and does not ask for a number of repeats, means the one of before.
         self._repeats = repeats or (self.folder and self.folder.repeats) or 1
+        self.unchanged: str | None = None
+        """The run's fingerprint, if a plan found that its files are as judging left them."""
         self._lines: dict[str, Judgment] = {}
         self._judgments: list[Judgment] = []
 
@@ -183,18 +180,22 @@ class JudgingWork:
         """Compare stored verdicts with the current captions and annotations."""
         source, judge = self._source, self._opened.judge
         source.check()
+        self.unchanged = self._fingerprint_if_unchanged()
+        if self.unchanged:
+            return JudgingPlan(source.name, {}, [], {}, {})
         if source.run:
             # Labels that cannot be read must stop the command before it spends anything.
             read_labels(source.run)
         self._lines = load_judgments(self.folder.judgments) if self.folder else {}
         by_index = {annotation.index: annotation for annotation in source.annotations}
+        judged_by = short_hash(judge.identity)
         kept: dict[str, Judgment] = {}
         begun: dict[str, Judgment] = {}
         stale: Counter[str] = Counter()
         for caption in source.captions:
             index, annotation = caption.index, by_index[caption.index]
             stored = self._lines.get(index)
-            if stored is None or not is_by(judge, stored):
+            if stored is None or stored.inputs is None or stored.inputs.judge != judged_by:
                 continue
             changed = changed_since(stored, annotation, caption)
             kept[index] = in_force(stored, changed, self._repeats)
@@ -216,18 +217,26 @@ class JudgingWork:
         """Write the run's captions and manifest, and who judges it."""
         self._source.store()
         if self.folder:
-            judge = self._opened.judge
-            self.folder.write_judge(
-                {
-                    "judge": judge.name,
-                    "prompts": judge.prompts,
-                    "endpoint": judge.endpoint,
-                    "reasoning": judge.reasoning,
-                    "identity": list(judge.identity),
-                    "hash": short_hash(judge.identity),
-                    "repeats": self._repeats,
-                }
-            )
+            self.folder.write_judge(self._about(self.unchanged))
+
+    def _about(self, finished: str | None) -> dict[str, Any]:
+        judge = self._opened.judge
+        return {
+            "judge": judge.name,
+            "prompts": judge.prompts,
+            "endpoint": judge.endpoint,
+            "reasoning": judge.reasoning,
+            "identity": list(judge.identity),
+            "hash": short_hash(judge.identity),
+            "repeats": self._repeats,
+            "finished": finished,
+        }
+
+    def _fingerprint_if_unchanged(self) -> str | None:
+        if self.folder is None or self._only or not self.folder.scores.is_file():
+            return None
+        found = fingerprint(self.folder, self._source.annotations, self._repeats)
+        return found if self.folder.read_judge() == self._about(found) else None
 
     async def perform(self, plan: JudgingPlan, record: Callable[[Judgment], None]) -> None:
         """Judge what the plan lists.
@@ -260,12 +269,17 @@ class JudgingWork:
         Verdicts on videos that are no longer captioned or annotated are kept at the end.
         """
         del plan
+        if self.unchanged:
+            return
         order = {one.index: place for place, one in enumerate(self._source.annotations)}
         self._judgments = [done[index] for index in order if index in done]
         if self.folder:
             lines = sorted(self._lines.values(), key=lambda one: order.get(one.index, len(order)))
             write_judgments(self.folder.judgments, lines)
             write_scores(self.folder, self.judged.scores)
+            if not self.judged.scores.counts.unscored:
+                found = fingerprint(self.folder, self._source.annotations, self._repeats)
+                self.folder.write_judge(self._about(found))
 
     @cached_property
     def judged(self) -> JudgedRun:

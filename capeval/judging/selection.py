@@ -30,6 +30,7 @@ from capeval.judging.registry import (
     runs_model,
 )
 from capeval.llm.asker import Asker, open_asker
+from capeval.llm.batches import requests_sent
 from capeval.llm.client import DEFAULT_URL, endpoint_urls
 from capeval.llm.collecting import MOST_REQUESTS, Batching
 from capeval.llm.judge_models import JudgeModel
@@ -38,7 +39,7 @@ from capeval.llm.redact import public_url
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.schema import endpoint_name
-from capeval.text import nearest, shown
+from capeval.text import Loss, counted, nearest, shown
 
 
 @dataclass
@@ -290,6 +291,15 @@ async def _open_chat_judge(
             for asker in (chat.asker, chat.offline)
         )
         reasons = (*reasons, chat.reason) if chat.reason else reasons
+        if len(urls := [public_url(url) for url in endpoint_urls(options.base_url)]) > 1:
+            reasons = (*reasons, f"{counted(len(urls), 'server')}: {', '.join(urls)}")
+        cache = None if options.client or options.batch_files else chat.asker.cache
+        sent = requests_sent(cache, chat.address) if cache else 0
+        found = f"{counted(sent, 'request')} in batches at {chat.address}"
+        if sent and not options.batch:
+            on_notice(Loss(f"{found}: --batch reads their replies; live, they are paid for again"))
+        elif sent and offline:
+            on_notice(f"{found} already")
         yield OpenJudge(
             judge, chat.asker.meter, judge.concurrency, prompts, cached, reasons, chat.thinks
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -17,9 +17,10 @@ from capeval.errors import (
     RequestRefused,
     UsageError,
 )
+from capeval.llm.batches import BatchClient
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.collecting import Batching, CollectingClient
+from capeval.llm.collecting import BatchFiles, Batching, CollectingClient
 from capeval.llm.meter import Meter
 from capeval.llm.pool import EndpointPool
 from capeval.llm.prices import read_prices
@@ -227,24 +228,20 @@ async def open_asker(
             yield Asker(client, replies, base_url=base_urls[0], meter=meter)
             return
         settings |= {"service_tier": service_tier, "on_notice": on_notice}
-        several = len(base_urls) > 1
-        async with (
+        endpoint = (
             EndpointPool(base_urls, key, on_paid=meter.paid, **settings)
-            if several
+            if len(base_urls) > 1
             else OpenAIChatClient(base_urls[0], key, **settings)
-        ) as endpoint:
-            if batch is None or isinstance(endpoint, EndpointPool):
-                yield Asker(
-                    *(endpoint, replies),
-                    base_url=base_urls[0],
-                    meter=meter,
-                    preflight=endpoint.preflight,
-                )
-                return
-            async with batch.open(endpoint, replies, meter, on_notice) as collecting:
-                preflight = endpoint.preflight if collecting.calls_endpoint else None
-                yield Asker(
-                    collecting, replies, base_url=base_urls[0], meter=meter, preflight=preflight
-                )
+        )
+        asked: ChatClient = endpoint
+        preflight: Preflight | None = endpoint.preflight
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(endpoint)
+            if batch is not None and isinstance(endpoint, OpenAIChatClient):
+                kind = BatchClient if batch.folder is None else BatchFiles
+                collecting = kind(endpoint, replies, batch, meter, on_notice)
+                asked = await stack.enter_async_context(collecting)
+                preflight = None if batch.folder else preflight
+            yield Asker(asked, replies, base_url=base_urls[0], meter=meter, preflight=preflight)
     finally:
         replies.close()

@@ -183,9 +183,10 @@ class ReplyCache:
 
     def note_batch(self, name: str, note: str | None) -> None:
         """Keep a note about a batch, or remove it; raises `InputError`."""
-        self._write_surely("DELETE FROM batches WHERE hash = ?", [(name,)])
-        if note is not None:
-            self._write_surely("INSERT INTO batches VALUES (?, ?)", [(name, note)])
+        if note is None:
+            self._write_surely("DELETE FROM batches WHERE hash = ?", [(name,)])
+        else:
+            self._write_surely("INSERT OR REPLACE INTO batches VALUES (?, ?)", [(name, note)])
 
     def is_read(self, name: str) -> bool:
         """Return whether the replies of a batch or a file have been received before."""
@@ -196,6 +197,8 @@ class ReplyCache:
         try:
             with closing(_open(self.path)) as db:
                 db.execute(f"PRAGMA busy_timeout = {PATIENT_SECONDS * 1000}")
+                # A note is on the disk before its batch exists, even if the power fails.
+                db.execute("PRAGMA synchronous = FULL")
                 db.execute("BEGIN IMMEDIATE")
                 db.executemany(sql, rows)
                 db.execute("COMMIT")
@@ -316,7 +319,7 @@ def _text_of(reply: ChatReply) -> str:
     return json.dumps(fields | {"usage": reply.usage.model_dump()})
 
 
-_FIELDS = ("text", "finish_reason", "model", "fingerprint", "left_off")
+_FIELDS = ("text", "finish_reason", "model", "fingerprint", "left_off", "tier")
 
 
 def _reply_in(text: str) -> ChatReply:

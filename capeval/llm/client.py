@@ -109,7 +109,7 @@ class OpenAIChatClient:
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
-        self._has_answered = False
+        self._has_answered = self._has_waited = False
         self._refused: dict[str | None, str] = {}
         self._failed_in_a_row = 0
         self._last_failure = ""
@@ -172,21 +172,23 @@ class OpenAIChatClient:
         try:
             return await self._persist(request, retrying, is_first=True)
         except CallFailed as failure:
-            raise EndpointUnreachable(self._explained(failure, model)) from None
+            raise EndpointUnreachable(self.explained(failure, model)) from None
         except RequestRefused as error:
-            # It is never left off: with another effort, the judge would be another.
-            advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
-            about_effort = reasoning is not None and "reasoning" in str(error).lower()
-            raise EndpointRefused(
-                f"{self.base_url} refuses any request: {error}{advice if about_effort else ''}"
-            ) from None
+            what, advice = "refuses any request", ""
+            if "service_tier" in str(error):
+                what = f"does not offer the tier {self._tier}"
+                advice = "; omit --service-tier, or choose another model"
+            elif reasoning is not None and "reasoning" in str(error).lower():
+                # It is never left off: with another effort, the judge would be another.
+                advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
+            raise EndpointRefused(f"{self.base_url} {what}: {error}{advice}") from None
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
         try:
             return model_ids(await self.connected().get("/models", self._timeout))
         except CallFailed as failure:
-            raise EndpointRefused(self._explained(failure)) from None
+            raise EndpointRefused(self.explained(failure)) from None
 
     def _retrying(
         self, attempts: int, patience: float, longest: float = LONGEST_WAIT
@@ -209,7 +211,12 @@ class OpenAIChatClient:
             return isinstance(failure, CallFailed) and failure.action == "wait"
 
         def pause(state: RetryCallState) -> float:
-            seconds, after = growing(state), getattr(failure_of(state), "after", None)
+            failure = failure_of(state)
+            seconds, after = growing(state), getattr(failure, "after", None)
+            if self._tier is not None and not self._has_waited:
+                # It can take an hour.
+                self._has_waited = True
+                self._notify(one_line(f"{self.base_url} does not answer ({failure}); trying again"))
             if after is not None:
                 # Calls are spread over the time after the second that the endpoint named. If it
                 # throttles again at that time, they are spread further.
@@ -242,7 +249,7 @@ class OpenAIChatClient:
                 raise RequestRefused(str(failure)) from None
             if failure.action == "refuse_access" and self._has_answered and not is_first:
                 raise RequestRefused(f"the endpoint refuses this request ({failure})") from None
-            message = self._explained(failure, request.model)
+            message = self.explained(failure, request.model)
             if is_first and failure.about_model:
                 message += await self._nearest(request.model)
             # A model that is unknown says nothing about the others.
@@ -350,7 +357,7 @@ class OpenAIChatClient:
         near = difflib.get_close_matches(model, known, NEAREST_MODELS, cutoff=0.4) or known
         return f"; it has {listed(near, NEAREST_MODELS)}" if near else "; it lists none"
 
-    def _explained(self, failure: CallFailed, model: str = "") -> str:
+    def explained(self, failure: CallFailed, model: str = "") -> str:
         """Return the message about a failure after which no call is made."""
         url, status = self.base_url, failure.status
         if status is None:
@@ -373,6 +380,8 @@ class OpenAIChatClient:
                 f"{url} did not answer as an OpenAI-compatible endpoint ({failure}); "
                 "does the base URL end in /v1?"
             )
+        if failure.unavailable:
+            return f"{url} has no free machine ({failure}); try later, or omit --service-tier"
         if failure.action == "wait":
             return f"{url} does not answer ({failure})"
         return f"{url} refused the account or the key ({failure})"

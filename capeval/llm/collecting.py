@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from capeval.errors import EndpointRefused, RequestRefused, RetriesExhausted
+from pydantic import BaseModel
+
+from capeval.errors import (
+    EndpointRefused,
+    InputError,
+    RequestRefused,
+    RequestsWritten,
+    RetriesExhausted,
+)
 from capeval.llm.cache import ReplyCache, identify
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
 from capeval.llm.retry import CallFailed
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.llm.wire import reply_from
-from capeval.text import describe
+from capeval.text import Loss, counted
 
 # Once no request has come for so long, none can come without a reply: what happens between two
 # stages of a caption takes milliseconds.
@@ -40,49 +50,42 @@ class Batching:
         """The service tier by whose price they are paid for."""
         return "batch" if self.folder is None else "files"
 
-    def open(
-        self,
-        endpoint: OpenAIChatClient,
-        cache: ReplyCache,
-        meter: Meter,
-        on_notice: Callable[[str], None],
-    ) -> CollectingClient:
-        """Return the client; raises `InputError`."""
-        if self.folder is not None:
-            from capeval.llm.batch_files import BatchFiles
 
-            return BatchFiles(endpoint, cache, self.folder, on_notice=on_notice)
-        from capeval.llm.batches import BatchClient
-
-        live = self.finish_live
-        return BatchClient(endpoint, cache, meter=meter, finish_live=live, on_notice=on_notice)
+Outcomes = Mapping[str, ChatReply | Exception]
+"""What became of requests, by key."""
+Coming = Callable[[], Awaitable[Outcomes | None]]
 
 
-@dataclass
-class _Waiting:
-    line: bytes
-    left_off: tuple[str, ...]
-    reply: asyncio.Future[ChatReply]
+class NotSent(Exception):
+    """No batch has the request: it is collected again."""
 
 
+@dataclass(eq=False)
 class CollectingClient(ABC):
     """Collects requests until no more come, and lets `send` have them answered.
 
     It is a `ChatClient`. A request's line has the key of the reply cache as its `custom_id`. What
-    is answered goes into the cache before anything else happens with it. With `finish_live`,
+    is answered goes into the cache before anything else happens with it. To finish live,
     requests that continue a conversation or have failed are made at the endpoint instead.
     """
 
     most_requests: ClassVar[float] = MOST_REQUESTS
     most_bytes: ClassVar[float] = MOST_BYTES
-    calls_endpoint: ClassVar[bool] = True
 
-    def __init__(
-        self, endpoint: OpenAIChatClient, cache: ReplyCache, *, finish_live: bool = False
-    ) -> None:
-        self.endpoint, self.cache, self._finish_live = endpoint, cache, finish_live
-        self._waiting: dict[str, _Waiting] = {}
-        self._collected: set[str] = set()
+    endpoint: OpenAIChatClient
+    cache: ReplyCache
+    batching: Batching
+    meter: Meter
+    on_notice: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        """Begin with nothing collected."""
+        self.left_off: tuple[str, ...] = ()
+        """The parameters that the endpoint does not take; the preflight found them out."""
+        self.refused: dict[str, CallFailed] = {}
+        """What whoever answers has refused for good, by key."""
+        self._waiting: dict[str, asyncio.Future[ChatReply]] = {}
+        self._collected: dict[str, bytes] = {}
         self._bytes = 0
         self._quiet: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,7 +101,7 @@ class CollectingClient(ABC):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @abstractmethod
-    async def send(self, lines: Mapping[str, bytes], left_off: tuple[str, ...]) -> None:
+    async def send(self, lines: Mapping[str, bytes]) -> None:
         """Have requests answered, given as lines of JSON by key; raises `CapevalError`."""
 
     def is_sent(self, key: str) -> bool:  # noqa: ARG002 - where requests can be found again
@@ -112,138 +115,191 @@ class CollectingClient(ABC):
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the reply to a request, in whichever batch it comes; raises `EndpointError`."""
         continues = any(message["role"] == "assistant" for message in request.messages)
-        failure: CallFailed | None = None
-        for _ in range(ATTEMPTS):
-            if self._finish_live and (continues or failure):
-                return await self.endpoint.complete(request)
+        failures = 0
+        while not (self.batching.finish_live and (continues or failures)):
             try:
                 return await self._reply(request)
+            except NotSent:
+                continue
             except CallFailed as failed:
-                failure = failed
                 if failed.action == "refuse_request":
                     raise RequestRefused(str(failed)) from None
                 if failed.action != "wait":
-                    raise EndpointRefused(f"{self.endpoint.base_url}: {failed}") from None
-        raise RetriesExhausted(f"it failed in {ATTEMPTS} batches, the last time with: {failure}")
+                    raise EndpointRefused(self.endpoint.explained(failed)) from None
+                failures += 1
+                if failures == ATTEMPTS:
+                    why = f"it failed in {ATTEMPTS} batches, the last time with: {failed}"
+                    raise RetriesExhausted(why) from None
+        return await self.endpoint.complete(request)
 
     async def _reply(self, request: ChatRequest) -> ChatReply:
         key = identify(request, self.endpoint.base_url).key
         # A batch may have ended since the caller looked, for example during the preflight.
         if (stored := self.cache.get(key)) is not None:
             return stored[0]
-        body, left_off = self.endpoint.prepare(request)
+        if key in self.refused:
+            raise self.refused[key]
+        body, self.left_off = self.endpoint.prepare(request)
         line = {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
-        content = json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        waiting = _Waiting(content, left_off, asyncio.get_running_loop().create_future())
-        self._waiting[key] = waiting
+        reply: asyncio.Future[ChatReply] = asyncio.get_running_loop().create_future()
+        self._waiting[key] = reply
         try:
             if not self.is_sent(key):
-                self._collect(key)
-            return await waiting.reply
+                content = json.dumps(line, ensure_ascii=False).encode("utf-8", "replace")
+                self._collect(key, content + b"\n")
+            return await reply
         finally:
             del self._waiting[key]
-            self._collected.discard(key)
+            self._collected.pop(key, None)
 
-    def _collect(self, key: str) -> None:
-        """Add a request that is waited for to those that are sent next."""
-        size = len(self._waiting[key].line)
-        if len(self._collected) >= self.most_requests or self._bytes + size > self.most_bytes:
+    def _collect(self, key: str, line: bytes) -> None:
+        is_full = len(self._collected) >= self.most_requests
+        if is_full or self._bytes + len(line) > self.most_bytes:
             self._send_collected()
-        self._collected.add(key)
-        self._bytes += size
+        self._collected[key] = line
+        self._bytes += len(line)
         if self._quiet:
             self._quiet.cancel()
         loop = asyncio.get_running_loop()
         self._quiet = loop.call_later(QUIET_SECONDS, self._send_collected)
 
     def _send_collected(self) -> None:
-        keys, self._collected, self._bytes = sorted(self._collected), set(), 0
-        if keys:
-            self.begin(self._send(keys))
+        lines, self._collected, self._bytes = self._collected, {}, 0
+        if lines:
+            self.answer(lines, partial(self.send, dict(sorted(lines.items()))))
 
-    async def _send(self, keys: Collection[str]) -> None:
-        try:
-            lines = {key: self._waiting[key].line for key in keys}
-            await self.send(lines, self._waiting[min(keys)].left_off)
-        except Exception as failure:
-            # Those who wait raise it; this task has nobody who would.
-            self.fail(keys, failure)
-
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside the calls, until the client is closed."""
-        task = asyncio.get_running_loop().create_task(work)
+    def answer(self, keys: Iterable[str], coming: Coming) -> asyncio.Task[None]:
+        """Let those who wait for `keys` go on with what comes, or all of them with its failure."""
+        task = asyncio.get_running_loop().create_task(self._settle(keys, coming))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
-    def send_again(self, keys: Collection[str]) -> None:
-        """Send those of some requests again that are waited for."""
-        for key in keys:
-            if key in self._waiting:
-                self._collect(key)
+    async def _settle(self, keys: Iterable[str], coming: Coming) -> None:
+        try:
+            outcomes = await coming() or {}
+        except Exception as failure:
+            # Those who wait raise it; this task has nobody who would.
+            outcomes = dict.fromkeys(keys, failure)
+        for key, outcome in outcomes.items():
+            waiting = self._waiting.get(key)
+            if waiting is None or waiting.done():
+                continue
+            if isinstance(outcome, Exception):
+                waiting.set_exception(outcome)
+            else:
+                waiting.set_result(outcome)
 
-    def answer(self, found: Mapping[str, ChatReply | CallFailed]) -> None:
-        """Store the replies in the cache, and let all who wait for them or for failures go on."""
-        replies = {key: one for key, one in found.items() if isinstance(one, ChatReply)}
-        self.cache.receive(replies)
-        for key, one in found.items():
-            self._settle(key, one)
 
-    def fail(self, keys: Collection[str], failure: Exception) -> None:
-        """Let all who wait for some requests end with a failure."""
-        for key in keys:
-            self._settle(key, failure)
+REQUESTS = "requests-"
 
-    def _settle(self, key: str, outcome: ChatReply | Exception) -> None:
-        waiting = self._waiting.get(key)
-        if waiting is None or waiting.reply.done():
+
+@dataclass(eq=False)
+class BatchFiles(CollectingClient):
+    """Writes what it collects into a folder, and reads the replies that it finds there.
+
+    Any other `.jsonl` file of the folder has replies, which go into the cache at once.
+    """
+
+    most_requests = most_bytes = float("inf")
+
+    def __post_init__(self) -> None:
+        """Read the replies in the folder; raises `InputError`."""
+        super().__post_init__()
+        self._folder = folder = self.batching.folder or Path()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in sorted(folder.glob("*.jsonl")):
+                if not path.name.startswith(REQUESTS):
+                    self._read(path, path.read_bytes())
+        except OSError as error:
+            raise InputError(str(error.strerror), file=folder, field="--batch-files") from None
+
+    def _read(self, path: Path, content: bytes) -> None:
+        outcomes, broken = outcomes_in(content)
+        replies, failures = parted(outcomes)
+        self.refused |= {
+            key: one for key, one in failures.items() if one.action == "refuse_request"
+        }
+        name = hashlib.sha256(content).hexdigest()
+        # Otherwise a reply that was not accepted would come back instead of being asked again.
+        if self.cache.is_read(name):
             return
-        if isinstance(outcome, Exception):
-            waiting.reply.set_exception(outcome)
-        else:
-            waiting.reply.set_result(outcome)
+        self.cache.receive(replies)
+        self.cache.note_batch(name, "")
+        torn = f"; {counted(broken, 'line')} cut off or not a result, asked again" if broken else ""
+        read = f"{path}: {counted(len(replies), 'reply', 'replies')} read{torn}"
+        self.on_notice(Loss(read) if broken else read)
+        if failures:
+            what, first = counted(len(failures), "request"), next(iter(failures.values()))
+            self.on_notice(Loss(f"{path}: {what} failed, the first with: {first}"))
+
+    async def send(self, lines: Mapping[str, bytes]) -> None:
+        """Write requests, and end the run: raises `RequestsWritten`."""
+        content = b"".join(lines.values())
+        name = hashlib.sha256(content).hexdigest()[:8]
+        file = self._folder / f"{REQUESTS}{name}.jsonl"
+        temporary = file.with_suffix(".tmp")
+        temporary.write_bytes(content)
+        temporary.replace(file)
+        model = json.loads(next(iter(lines.values())))["body"]["model"]
+        replies = self._folder / f"replies-{name}.jsonl"
+        raise RequestsWritten(
+            f"{counted(len(lines), 'request')} written to {file}; answer them, for example with "
+            f"`vllm run-batch -i {file} -o {replies} --model {model}`"
+        )
 
 
-def replies_in(
+class _Response(BaseModel):
+    status_code: int = 200
+    body: Any = None
+
+
+class _Result(BaseModel):
+    """A line of results. What a batch itself reports, such as its expiry, has no response."""
+
+    custom_id: str
+    response: _Response | None = None
+    error: Any = None
+
+
+def outcomes_in(
     content: bytes, left_off: tuple[str, ...] = (), tier: str | None = None
-) -> dict[str, ChatReply | CallFailed]:
+) -> tuple[dict[str, ChatReply | CallFailed], int]:
     """Return the replies and failures in lines of results by `custom_id`, in any order.
 
-    A line that is no result, such as a torn last one, is passed over; a reply outweighs a failure,
-    and the first of several is taken.
+    A reply outweighs a failure, and the first of several is taken. Lines that are no result, such
+    as a torn last one, are only counted.
     """
     found: dict[str, ChatReply | CallFailed] = {}
-    for key, outcome in _results(content, left_off):
-        if not isinstance(found.get(key), ChatReply):
-            is_reply = isinstance(outcome, ChatReply)
-            found[key] = replace(outcome, tier=tier) if is_reply else outcome  # type: ignore[type-var]
-    return found
-
-
-def _results(
-    content: bytes, left_off: tuple[str, ...]
-) -> Iterator[tuple[str, ChatReply | CallFailed]]:
+    broken = 0
     for line in content.split(b"\n"):
         try:
-            result = json.loads(line)
-            key = result["custom_id"]
-        except (ValueError, RecursionError, LookupError, TypeError):
+            result = _Result.model_validate(json.loads(line))
+        except ValueError:
+            broken += bool(line.strip())
             continue
-        if isinstance(key, str):
-            yield key, _outcome(result, left_off)
+        if not isinstance(found.get(result.custom_id), ChatReply):
+            try:
+                found[result.custom_id] = replace(_reply_in(result, left_off), tier=tier)
+            except CallFailed as failure:
+                found[result.custom_id] = failure
+    return found, broken
 
 
-def _outcome(result: Mapping[str, Any], left_off: tuple[str, ...]) -> ChatReply | CallFailed:
-    response = result.get("response")
-    response = response if isinstance(response, dict) else {}
-    body, status = response.get("body"), response.get("status_code")
-    try:
-        if isinstance(body, dict) and status in (None, 200):
-            return reply_from(body, "", left_off)
-    except CallFailed as failure:
-        return failure
-    except Exception as fault:  # whatever a reply contains, it is only this one that has no result
-        return CallFailed(None, describe(fault))
-    error = result.get("error") or (body.get("error", body) if isinstance(body, dict) else body)
-    # What a batch itself reports, such as that its time is over, has no status.
-    failed = status if isinstance(status, int) and status >= 400 else None
-    return CallFailed(failed, "" if error else "it has no reply", error)
+def _reply_in(result: _Result, left_off: tuple[str, ...]) -> ChatReply:
+    response = result.response or _Response()
+    body, status = response.body, response.status_code
+    if isinstance(body, dict) and status == 200:
+        return reply_from(body, "", left_off)
+    error = result.error or (body.get("error", body) if isinstance(body, dict) else body)
+    raise CallFailed(status if status >= 400 else None, "" if error else "it has no reply", error)
+
+
+def parted(
+    outcomes: Mapping[str, ChatReply | CallFailed],
+) -> tuple[dict[str, ChatReply], dict[str, CallFailed]]:
+    """Return the replies and the failures, each by key."""
+    replies = {key: one for key, one in outcomes.items() if isinstance(one, ChatReply)}
+    failures = {key: one for key, one in outcomes.items() if isinstance(one, CallFailed)}
+    return replies, failures

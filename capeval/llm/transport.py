@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import httpx2
 from aiohttp import ClientError
 from openai import APIError, APIStatusError, AsyncOpenAI, DefaultAioHttpClient
-from openai.types import Batch
 
 from capeval.errors import UsageError
 from capeval.llm.redact import Endpoint
@@ -76,43 +75,13 @@ class Connection:
         )
         return _object(await _answer(sent, timeout))
 
-    async def upload(self, name: str, content: bytes, timeout: float) -> str:
-        """Upload the requests of a batch and return the file's id; raises `CallFailed`."""
-        sent = self._client.files.create(file=(name, content), purpose="batch")
-        return str((await _answer(sent, timeout)).id)
-
-    async def download(self, file: str, timeout: float) -> bytes:
-        """Return the content of a file; raises `CallFailed`."""
-        return (await _answer(self._client.files.content(file), timeout)).content
-
-    async def create_batch(self, file: str, metadata: Mapping[str, str], timeout: float) -> Batch:
-        """Have the requests of a file answered within a day; raises `CallFailed`."""
-        return await _answer(
-            self._client.batches.create(
-                completion_window="24h",
-                endpoint="/v1/chat/completions",
-                input_file_id=file,
-                metadata=dict(metadata),
-            ),
-            timeout,
-        )
-
-    async def batch(self, batch: str, timeout: float) -> Batch:
-        """Return how a batch stands; raises `CallFailed`."""
-        return await _answer(self._client.batches.retrieve(batch), timeout)
-
-    async def batches(self, since: float, timeout: float) -> list[Batch]:
-        """Return the batches made since a Unix time, the newest first; raises `CallFailed`."""
-
-        async def listed() -> list[Batch]:
-            found: list[Batch] = []
-            async for one in self._client.batches.list(limit=100):
-                if (one.created_at or since) < since:
-                    break
-                found.append(one)
-            return found
-
-        return await _answer(listed(), timeout)
+    async def call(self, make: Callable[[AsyncOpenAI], Awaitable[T]], timeout: float) -> T:
+        """Return what another call of the library's client returns; raises `CallFailed`."""
+        answer = await _answer(make(self._client), timeout)
+        if isinstance(answer, str):
+            # The library returns the text of a page that came instead of JSON.
+            raise CallFailed(200, "", answer)
+        return answer
 
     async def close(self) -> None:
         """Close all connections."""
@@ -166,7 +135,7 @@ async def _answer(call: Awaitable[T], timeout: float) -> T:
     except APIStatusError as error:
         raise CallFailed(error.status_code, "", error.body, error.response.headers) from None
     # What the libraries let through is a ClientError; a proxy that they cannot use, a ValueError.
-    # Where a page came instead of JSON, the library returns its text: an AttributeError.
+    # In a list, a page instead of JSON is an AttributeError.
     except (APIError, ClientError, OSError, ValueError, AttributeError) as error:
         # They call any failure a timeout: the first exception of the chain is the cause.
         cause: BaseException = error

@@ -114,7 +114,7 @@ def sample_sheet(
             (annotation, system, captions[system][annotation.index])
             for system in _counterbalanced(chosen, positions, rng)
         ]
-    seen = [[a.index, [event.model_dump() for event in a.events], text] for a, _, text in rows]
+    seen = [[a.index, a.model_dump()["events"], text] for a, _, text in rows]
     name = short_hash(seen)[:8]
     # The letter keeps spreadsheets from reading an id as a number or a date.
     items = (Item(f"s{name}-{n:03}", *row) for n, row in enumerate(rows, start=1))

@@ -47,8 +47,8 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import JudgedRun, load_judged
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of, run_around
-from capeval.runs.verdicts import snapshots_notice, summarise
-from capeval.scoring import AnnotationArrays, Estimate, Signature, TypeScores
+from capeval.runs.verdicts import snapshots_notice
+from capeval.scoring import Estimate, Signature, TypeScores
 from capeval.text import one_line
 
 _COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
@@ -88,10 +88,7 @@ def caption_board(
     InputError
         A run in `named` does not exist or cannot be shown, or there is no run at all.
     """
-    known: _References = {}
-    load = partial(
-        _judged, fallback=annotations, catalogue=read_catalogue(CONFIG), references=known
-    )
+    load = partial(_judged, fallback=annotations, catalogue=read_catalogue(CONFIG))
     asked = [folder.path for name in named for folder in find_judges(name, runs)]
     found: list[Path] = []
     left: list[tuple[Path, str]] = []
@@ -116,25 +113,14 @@ def caption_board(
     return Leaderboard(tuple(sections), (*left, *unread), notices)
 
 
-_References = dict[int, tuple[AnnotationArrays, str]]
-"""Annotations with their SHA-256, by the identity of what was loaded."""
-
-
 def _judged(
     path: Path,
     *,
     fallback: str | Path | None,
     catalogue: Mapping[str, ModelEntry],
-    references: _References,
 ) -> _Judged:
     run = load_judged(path, annotations=_annotations(path, fallback))
-    # A hundred runs against one set of annotations: it is prepared once, and stays in memory.
-    if id(run.annotations) not in references:
-        prepared = AnnotationArrays(run.annotations), annotations_hash(run.annotations)
-        references[id(run.annotations)] = prepared
-    reference, data = references[id(run.annotations)]
-    judgments = list(run.judgments.values())
-    scores = summarise(reference, judgments, captioned=run.captioned, data=data, labels=run.labels)
+    scores = run.scores
     parts = dict(Signature.parse(scores.signature).parts)
     counts, settings = scores.counts, scores.settings
     row = ScoreRow(
@@ -154,7 +140,7 @@ def _judged(
         row=row,
         signature={name: parts[name] for name in _COMPARED if name in parts},
         baseline=settings["baseline"] is True,
-        data=data,
+        data=settings["data"],
         address=settings["base_url"] or "the judge's own endpoint",
         notice=snapshots_notice(row.name, settings["models"]),
     )

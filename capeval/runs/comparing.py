@@ -142,15 +142,7 @@ class _Common:
     @cached_property
     def measured(self) -> dict[str, Measured]:
         """The measures of every run."""
-        arrays = AnnotationArrays(())
-        found = {}
-        for name in self.runs:
-            own = self.of(name)
-            # Runs of one file share the objects, which are compared by identity first.
-            if list(arrays.annotations) != own:
-                arrays = AnnotationArrays(own)
-            found[name] = measured(arrays, self.judged(name))
-        return found
+        return {name: measured(self.of(name), self.judged(name)) for name in self.runs}
 
     @property
     def members(self) -> list[Membership]:

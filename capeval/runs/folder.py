@@ -25,8 +25,8 @@ from capeval.schema import Caption
 class JudgeFolder:
     """The files of one judge in a run.
 
-    `judge.json` says who that is and how many repeats were last asked for. Verdicts made elsewhere
-    lack it.
+    `judge.json` says who that is, how many repeats were last asked for, and whether all captions
+    were judged and scored (see `stored_scores.fingerprint`). Verdicts made elsewhere lack it.
     """
 
     path: Path

@@ -1,25 +1,32 @@
 """`scores.json`, the export of the scores of one judge's verdicts.
 
-Commands compute scores from the verdicts; only `capeval score --check` reads the file.
+Commands compute scores from the verdicts. Two read the file: `capeval score --check`, and `capeval
+judge` where nothing has changed since it wrote it (see `fingerprint`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from capeval.errors import InputError
+from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.reading import parse_json, read_text
-from capeval.runs.folder import JudgeFolder
+from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.judged_run import JudgedRun
+from capeval.schema import Annotation
 from capeval.scoring import Scores, Signature
 from capeval.scoring.signature import VERSION, differing_parts
+from capeval.version import __version__
 
 TOLERANCE = 1e-9
 """The most that floating-point sums in another order, or of another platform, may differ by."""
@@ -37,6 +44,29 @@ def scores_text(scores: Scores) -> str:
         return scores.model_dump_json(indent=1) + "\n"
     except PydanticSerializationError:  # an unpaired surrogate in a name
         return dumps(scores.model_dump(mode="json"), indent=1) + "\n"
+
+
+def fingerprint(folder: JudgeFolder, annotations: tuple[Annotation, ...], repeats: int) -> str:
+    """Return the SHA-256 (hex) of all that the scores of a run depend on, and of `scores.json`.
+
+    As long as it is the same, judging and scoring the run again would write the same files.
+    """
+    run = RunFolder(folder.path.parent)
+    found = [__version__, annotations_hash(annotations), repeats]
+    for file in (*run.caption_files, run.labels, folder.judgments, folder.scores):
+        if file.exists():
+            with file.open("rb") as stream:
+                found += [file.name, hashlib.file_digest(stream, "sha256").hexdigest()]
+    return hashlib.sha256(dumps(found).encode()).hexdigest()
+
+
+def load_scores(folder: JudgeFolder) -> Scores:
+    """Return what `write_scores` wrote."""
+    data = folder.scores.read_bytes()
+    try:
+        return Scores.model_validate_json(data)
+    except ValidationError:  # an unpaired surrogate in a name
+        return Scores.model_validate(json.loads(data))
 
 
 def read_scores(file: Path) -> dict[str, Any]:

@@ -29,8 +29,7 @@ from capeval.schema import (
     Verdict,
     flaw_of,
 )
-from capeval.scoring import AnnotationArrays, Scores, Signature, score_judgments
-from capeval.scoring.counts import as_arrays
+from capeval.scoring import Scores, Signature, score_judgments
 from capeval.text import nearest, shown
 from capeval.version import __version__
 
@@ -142,6 +141,8 @@ def votes_of(judgment: Judgment) -> tuple[Verdict, ...]:
 
 def first_repeats(judgment: Judgment, repeats: int) -> Judgment:
     """Return a judgment by its first repeats alone; one that has fewer is unscored."""
+    if isinstance(judgment, Scored) and max(1, len(judgment.repeats)) == repeats:
+        return judgment
     votes = votes_of(judgment)
     if len(votes) < repeats:
         if not isinstance(judgment, Scored):
@@ -149,8 +150,6 @@ def first_repeats(judgment: Judgment, repeats: int) -> Judgment:
         return _unscored(
             judgment, f"it has {len(votes)} of {repeats} repeats; judge it with --repeats {repeats}"
         )
-    if len(votes) == repeats and isinstance(judgment, Scored):
-        return judgment
     return scored_by(votes[:repeats], judgment)
 
 
@@ -272,13 +271,8 @@ def identity_of(judgment: Judgment) -> JudgeIdentity:
     )
 
 
-def signature_of(
-    annotations: Sequence[Annotation], judgments: Sequence[Judgment], *, data: str | None = None
-) -> str:
-    """Return the signature of scores from the judgments of one judge.
-
-    `data` is the hash of the annotations, if the caller knows it already.
-    """
+def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment]) -> str:
+    """Return the signature of scores from the judgments of one judge."""
     identity, models = judged_by(judgments)
     return str(
         Signature.of_scores(
@@ -286,7 +280,7 @@ def signature_of(
             prompts=identity.prompts or "none",
             reasoning=identity.reasoning,
             repeats=identity.repeats,
-            data_hash=data or annotations_hash(tuple(annotations)),
+            data_hash=annotations_hash(tuple(annotations)),
             annotated=len(annotations),
             version=__version__,
         )
@@ -315,29 +309,25 @@ INTERVAL = "t interval over videos, corrected for skewness (Hall, 1992)"
 
 
 def summarise(
-    annotations: Sequence[Annotation] | AnnotationArrays,
+    annotations: Sequence[Annotation],
     judgments: Sequence[Judgment],
     *,
     captioned: int,
-    data: str | None = None,
     labels: RunLabels | None = None,
 ) -> Scores:
     """Score the judgments of one judge; what is known of the judge is read from them.
 
     Parameters
     ----------
-    data : the hash of the annotations, if the caller knows it already
     labels : labels of the captions, for calibrated scores
     """
-    reference = as_arrays(annotations)
-    data = data or annotations_hash(reference.annotations)
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     identity, models = judged_by(judgments)
     return score_judgments(
-        reference,
+        annotations,
         judgments,
         captioned=captioned,
-        signature=signature_of(reference.annotations, judgments, data=data),
+        signature=signature_of(annotations, judgments),
         settings={
             "judge": identity.judge,
             "baseline": identity.baseline,
@@ -348,7 +338,7 @@ def summarise(
             "models": models,
             "fingerprints": _recorded("fingerprints", scored),
             "left_off": _recorded("left_off", scored),
-            "data": data,
+            "data": annotations_hash(tuple(annotations)),
             "interval": {"level": 0.95, "method": INTERVAL},
         },
         labels=labels,

@@ -45,10 +45,6 @@ def element_ids(sizes: Iterable[int]) -> list[str]:
     return [f"{event}.{n}" for event, size in enumerate(sizes, 1) for n in range(1, size + 1)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
 # A set has twenty of them for each video: without slots, they would be four fifths of its memory.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisualElement:
@@ -59,19 +55,22 @@ class VisualElement:
     weight: Annotated[Weight, BeforeValidator(_strict_weight)]
 
 
-class Event(_Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
     """One event: its sentence(s) and its visual elements."""
 
     event: Sentence
-    visual_elements: tuple[VisualElement, ...] = Field(min_length=1)
+    visual_elements: Annotated[tuple[VisualElement, ...], Field(min_length=1)]
 
 
-class Annotation(_Model):
+class Annotation(BaseModel):
     """One annotated video.
 
     `visual_characteristic` and `domain` may be absent in a user's own data; `question` is the
     prompt for the captioner, if the data have one.
     """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     index: Sentence
     video: str | None = None
@@ -79,6 +78,10 @@ class Annotation(_Model):
     visual_characteristic: Annotated[tuple[Characteristic, ...], BeforeValidator(_as_list)] = ()
     domain: str | None = None
     events: tuple[Event, ...] = Field(min_length=1)
+
+    def __hash__(self) -> int:
+        """Hash the index alone: what depends on a set is cached by its annotations."""
+        return hash(self.index)
 
     @property
     def elements(self) -> dict[str, VisualElement]:

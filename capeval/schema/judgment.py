@@ -14,6 +14,7 @@ from pydantic import (
     TypeAdapter,
     model_serializer,
 )
+from pydantic.dataclasses import dataclass
 
 from capeval.schema.annotation import Annotation, Event
 from capeval.schema.usage import Usage
@@ -122,7 +123,8 @@ class Provenance(_Noun):
 _shared = lru_cache(maxsize=64)(lambda provenance: provenance)
 
 
-class Inputs(_Noun):
+@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class Inputs:
     """Short hashes of the judge, the caption and the reference events of a judgment.
 
     A stored judgment whose hashes have changed is out of date. `reference` does not cover

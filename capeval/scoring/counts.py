@@ -6,7 +6,7 @@ Every score, interval and comparison is computed from this one small array.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,8 @@ class AnnotationArrays:
             [(GROUPS.index(e.type), e.weight) for event in a.events for e in event.visual_elements]
             for a in annotations
         ]
-        self._types = [np.array([group for group, _ in video]) for video in elements]
-        self._weights = [np.array([weight for _, weight in video]) for video in elements]
+        self._types = [np.array([group for group, _ in video], np.int8) for video in elements]
+        self._weights = [np.array([weight for _, weight in video], np.int8) for video in elements]
 
     @cached_property
     def _members(self) -> list[Membership]:
@@ -104,6 +104,7 @@ def measures(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def as_arrays(annotations: Sequence[Annotation] | AnnotationArrays) -> AnnotationArrays:
     """Return annotations as arrays; those that are arrays already, unchanged."""
-    return (
-        annotations if isinstance(annotations, AnnotationArrays) else AnnotationArrays(annotations)
-    )
+    return annotations if isinstance(annotations, AnnotationArrays) else _arrays(tuple(annotations))
+
+
+_arrays = lru_cache(maxsize=1)(AnnotationArrays)  # many runs are of one set

@@ -79,6 +79,30 @@ def test_a_named_run_is_kept_and_gone_on_with(client: ScriptedClient) -> None:
         judge(client, {"V0": "Other."}, videos(), run="mine")
 
 
+def test_scores_are_fresh_whatever_file_has_changed(client: ScriptedClient) -> None:
+    whole = judge(client, run="mine")
+    folder = Path("runs/mine/gpt-4o-2024-08-06@tuna-cap-v1")
+    scores, verdicts = folder / "scores.json", folder / "judgments.jsonl"
+    before = scores.read_text("utf-8")
+    assert judge(client, run="mine") == whole
+    scores.write_text(before.replace('"value": 0.', '"value": 0.9'), encoding="utf-8")
+    assert judge(client, run="mine") == whole
+    assert scores.read_text("utf-8") == before
+
+    alike = [video.model_dump(mode="json") for video in videos()]
+    for element in (e for v in alike for event in v["events"] for e in event["visual_elements"]):
+        element["weight"] = 1
+    Path("alike.json").write_text(json.dumps(alike), encoding="utf-8")
+    weighted = judge(client, "mine", "alike.json")
+    assert weighted == capeval.score("runs/mine", "alike.json") != whole
+    assert judge(client, captions(), videos(), run="mine") == whole
+
+    edited = verdicts.read_text("utf-8").replace("contradiction", "lack")
+    verdicts.write_text(edited, encoding="utf-8")
+    assert judge(client, run="mine") == capeval.score("runs/mine", videos()) != whole
+    assert len(client.requests) == 3 * COUNT
+
+
 def written(content: Any) -> Path:
     path = Path("annotations.json")
     path.write_text(json.dumps([one.model_dump(mode="json") for one in content]), encoding="utf-8")

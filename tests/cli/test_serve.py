@@ -109,6 +109,16 @@ def test_a_server_that_crashes_shows_the_end_of_its_log(served: Served) -> None:
     assert ended(served)
 
 
+def test_keys_are_in_no_message(served: Served) -> None:
+    served.mood("crash", "--api-key", "key-of-the-server")
+    made = served.run(*GENERATE, HF_TOKEN="token-of-the-hub")
+    planned = served.run(*GENERATE, "--dry-run")
+    assert "| ['[hidden]', '[hidden]']" in made.err
+    for said in (made, planned):
+        assert "--api-key [hidden] " in said.err
+        assert "key-of-the-server" not in said.err
+
+
 async def test_a_server_that_never_answers_is_given_up(served: Served) -> None:
     entry = ModelEntry(name="mine", reached="server", serve=served.mood("hang"))
     with pytest.raises(EndpointRefused, match=r"did not answer within .*Loading the weights"):

@@ -18,6 +18,7 @@ def test_servers_share_a_run_and_its_cache(
     finally:
         stop_server(first)
     assert both.code == 0, both.err
+    assert f"2 servers: {first.url}, {endpoint.url}" in both.err
     assert both.json["captions"]["counts"]["scored"] == 12
     shared = [first.calls(), endpoint.calls()]
     assert sum(shared) == 36

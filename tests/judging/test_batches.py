@@ -7,6 +7,7 @@ import json
 import random
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -14,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.batch_api import Fault
 from tests.cli.conftest import Workspace
 from tests.cli_runs import capeval, environment
 from tests.judge_responder import answer, flaky
-from tests.server import LoopbackServer
+from tests.server import LoopbackServer, failure, unauthorized
 from tests.typed import Said
 
 VIDEOS = 8
@@ -74,6 +76,7 @@ async def test_a_batch_for_each_stage_gives_the_verdicts_of_a_live_run_at_half_t
     priced = ("--judge", "gpt-4.1", "--dry-run", "--json")
     half, whole = [(await judged(work, *priced, *more)).json for more in (["--batch"], [])]
     assert half["cost"] == pytest.approx(whole["cost"] / 2)
+    assert "(batch price)" in (await judged(work, *priced[:3], "--batch")).out
     before = server.calls
     ran = await judged(work, "--batch")
     assert (ran.code, verdicts(work)) == (0, expected), ran.err
@@ -99,6 +102,28 @@ def fails_once() -> Callable[[dict[str, Any]], bool]:
     return is_broken
 
 
+def page(_: web.Response) -> web.Response:
+    """What a proxy answers instead."""
+    return web.Response(text="<p>Please sign in", content_type="text/html")
+
+
+def cut(answer: web.Response) -> web.Response:
+    assert isinstance(answer.body, bytes)
+    return web.Response(body=answer.body[: len(answer.body) // 3])
+
+
+def absent(_: web.Response) -> web.Response:
+    return failure(404, "No such batch")
+
+
+def without_replies(answer: web.Response) -> web.Response:
+    return web.json_response(json.loads(answer.text or "") | {"output_file_id": None})
+
+
+def busy(_: web.Response) -> web.Response:
+    return failure(503)
+
+
 @pytest.mark.parametrize(
     ("faults", "settings", "more"),
     [
@@ -109,6 +134,10 @@ def fails_once() -> Callable[[dict[str, Any]], bool]:
         (["token_limit", None, "token_limit"], {}, ()),
         (["tear", None, "tear"], {}, ()),
         ([], {"broken": fails_once(), "most_listed": 1}, ()),
+        ([], {"queue": 5}, ()),
+        ([], {"spoiled": {"upload": [page], "create": [page], "retrieve": [absent, page]}}, ()),
+        ([], {"spoiled": {"list": [busy, page], "download": [page, cut, busy, cut]}}, ()),
+        ([], {"spoiled": {"retrieve": 20 * [without_replies]}, "seconds": 0.0}, ()),
     ],
 )
 async def test_faulty_batches_lose_nothing(
@@ -125,8 +154,75 @@ async def test_faulty_batches_lose_nothing(
     work = workspace(tmp_path / "batch", server)
     ran = await judged(work, "--batch", *more)
     assert (ran.code, verdicts(work)) == (0, expected), ran.err
-    if "lose" in faults or "token_limit" in faults:
+    if "lose" in faults or "token_limit" in faults or "spoiled" in settings:
         assert set(server.batch.sent.values()) == {1}
+    if "list" in settings.get("spoiled", {}):
+        assert "does not answer (503: it broke); trying again" in ran.err
+
+
+async def test_a_batch_that_the_endpoint_has_no_longer_is_sent_again(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    expected, _ = await live(tmp_path / "live", server)
+    first = iter(["created"])
+
+    def forget(what: str) -> None:
+        if what == "created" and next(first, ""):
+            server.batch.batches.clear()
+
+    server.batch.reached = forget
+    work = workspace(tmp_path / "batch", server)
+    ran = await judged(work, "--batch")
+    assert (ran.code, verdicts(work)) == (0, expected), ran.err
+    assert "has no batch batch-0 any more" in ran.err
+
+
+async def test_replies_that_the_endpoint_has_no_longer_are_asked_for_again(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    expected, _ = await live(tmp_path / "live", server)
+    server.batch.spoiled["download"] = [absent]
+    work = workspace(tmp_path / "batch", server)
+    ran = await judged(work, "--batch")
+    assert (ran.code, verdicts(work)) == (0, expected), ran.err
+    assert "has no replies of batch batch-0 any more" in ran.err
+    assert set(server.batch.sent.values()) == {1, 2}
+
+
+async def test_a_queue_that_others_fill_is_waited_for(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    server.responder = answer
+    server.batch.queue, server.batch.seconds = VIDEOS, 1000.0
+
+    def end(listed: web.Response) -> web.Response:
+        server.batch.seconds = 0.0
+        return listed
+
+    server.batch.spoiled["list"] = [lambda listed: listed] * 3 + [end]
+    server.batch.batches["other"] = {
+        "id": "other",
+        "object": "batch",
+        "created_at": int(time.time()),
+        "metadata": None,
+        "lines": ["a request"],
+        "fault": None,
+        "begun": time.monotonic(),
+        "files": ([], []),
+    }
+    ran = await judged(workspace(tmp_path, server), "--batch")
+    assert ran.code == 0, ran.err
+    assert "waiting until one of 1 batch in progress has ended" in ran.err
+    assert [len(one["lines"]) for one in server.batch.batches.values()] == [1, *4 * [VIDEOS]]
+
+
+async def test_the_key_that_is_refused_later_is_named_as_elsewhere(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    server.batch.spoiled["retrieve"] = [lambda _: unauthorized()]
+    ran = await judged(workspace(tmp_path, server), "--batch")
+    assert ran.code == 2
+    assert "needs a key: set OPENAI_API_KEY (401" in ran.err
 
 
 async def test_what_fails_in_every_batch_is_left_unscored(
@@ -239,6 +335,9 @@ async def test_ctrl_c_leaves_the_batch_running(tmp_path: Path, server: LoopbackS
     assert process.returncode == 130
     assert "1 batch not finished" in err.decode()
     assert "same command" in err.decode()
+    sent_already = f"{VIDEOS} requests in batches at {server.url}"
+    assert f"{sent_already}: --batch reads" in (await judged(work, "--dry-run", "-q")).err
+    assert f"{sent_already} already" in (await judged(work, "--dry-run", "--batch")).err
     assert (await judged(work, "--batch")).code == 0
     assert verdicts(work) == expected
     assert set(server.batch.sent.values()) == {1}
@@ -252,11 +351,15 @@ async def test_another_program_answers_files_of_requests(
     folder, answered = work.folder / "batch", 0
     command = ("--batch-files", "batch", "--judge", "judge-model")
     before = server.calls
+    planned = await judged(work, *command, "--dry-run")
+    assert f"Expected: {3 * VIDEOS} requests in files, in several rounds" in planned.out
     while (ran := await judged(work, *command)).code == 3:
         (new,) = [
             one for one in folder.glob("requests-*") if not (folder / f"of-{one.name}").exists()
         ]
-        assert f"vllm run-batch -i batch/{new.name}" in ran.err
+        assert f"vllm run-batch -i batch/{new.name}" in ran.out
+        assert answered != 1 or "; 1 line cut off or not a result" in ran.err
+        assert "none of" not in ran.out
         requests = [json.loads(line) for line in new.read_text("utf-8").splitlines()]
         assert {(one["method"], one["url"]) for one in requests} == {
             ("POST", "/v1/chat/completions")
@@ -266,6 +369,29 @@ async def test_another_program_answers_files_of_requests(
     assert (ran.code, verdicts(work)) == (0, expected), ran.err
     assert answered >= 3
     assert server.calls == before
+
+
+async def test_a_file_s_final_failure_is_not_written_again(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    server.responder = answer
+    work = workspace(tmp_path, server)
+    folder, too_long = work.folder / "batch", "maximum context length is 100 tokens"
+    for _ in range(4):
+        ran = await judged(work, "--batch-files", "batch", "--judge", "judge-model")
+        for file in folder.glob("requests-*"):
+            lines = []
+            for line in file.read_text("utf-8").splitlines():
+                one = json.loads(line)
+                is_bad = "unit003" in line
+                body = {"error": {"message": too_long}} if is_bad else answer(one["body"])
+                response = {"status_code": 400 if is_bad else 200, "body": body}
+                lines.append(json.dumps({"custom_id": one["custom_id"], "response": response}))
+            (folder / f"of-{file.name}").write_text("\n".join(lines), "utf-8")
+    assert ran.code == 3
+    assert f"V003 is unscored: split: 400: {too_long}" in ran.out
+    assert work.scores()["counts"]["scored"] == VIDEOS - 1
+    assert len(list(folder.glob("requests-*"))) == 3
 
 
 def results(requests: list[dict[str, Any]]) -> bytes:

@@ -122,12 +122,15 @@ async def test_a_slow_tier_is_asked_until_a_machine_is_free(
     acts: list[Any] = [web.json_response(NO_MACHINE, status=429) for _ in range(8)]
     answer = completion("fine") | {"service_tier": "flex"}
     server = LoopbackServer(acts=[*acts, answer])
-    async with server, client_of(server.url, service_tier="flex", timeout=1.0) as client:
+    notices: list[str] = []
+    more: dict[str, Any] = {"service_tier": "flex", "on_notice": notices.append}
+    async with server, client_of(server.url, timeout=1.0, **more) as client:
         reply = await client.complete(ask_for())
         assert client.limiter.limit == 64
     assert (reply.text, reply.tier) == ("fine", "flex")
     assert [request["service_tier"] for request in server.requests] == ["flex"] * 9
     assert len(naps.seconds) == 8
+    assert notices == [f"{server.url} does not answer (429: No resources for flex.); trying again"]
 
 
 async def test_a_tier_that_a_model_does_not_have_stops_the_run(
@@ -136,7 +139,7 @@ async def test_a_tier_that_a_model_does_not_have_stops_the_run(
     error = {"message": "Invalid service_tier argument", "param": "service_tier"}
     server = LoopbackServer(lambda _: web.json_response({"error": error}, status=400))
     async with server, client_of(server.url, service_tier="flex") as client:
-        with pytest.raises(EndpointRefused, match="service_tier"):
+        with pytest.raises(EndpointRefused, match=r"not offer the tier flex.* omit --service-tier"):
             await client.preflight("m")
 
 
@@ -266,6 +269,10 @@ async def test_reasoning_is_never_an_answer(client_of: Clients, ask_for: Request
         ),
         (lambda: Drop(mid_body=False), "cannot reach .*Server disconnected; is the server running"),
         (Hang, "cannot reach .*timed out"),
+        (
+            lambda: web.json_response(NO_MACHINE, status=429),
+            "no free machine .*try later, or omit --service-tier",
+        ),
     ],
 )
 async def test_preflight_says_what_is_wrong(

@@ -16,25 +16,6 @@ from tests.server import Act, Hang, LoopbackServer, completion, failure
 Requests = Callable[..., ChatRequest]
 
 
-class Pauses:
-    """A sleep that lasts until the test ends it; the short ones between attempts take no time."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self._end = asyncio.Event()
-
-    async def __call__(self, seconds: float) -> None:
-        if seconds >= 30:
-            self.seconds.append(seconds)
-            await self._end.wait()
-            self._end.clear()
-        await asyncio.sleep(0)
-
-    async def end(self, until: Callable[[], bool]) -> None:
-        self._end.set()
-        await wait_until(until)
-
-
 async def wait_until(condition: Callable[[], bool]) -> None:
     for _ in range(2000):
         if condition():
@@ -43,9 +24,17 @@ async def wait_until(condition: Callable[[], bool]) -> None:
     raise AssertionError("it never happened")
 
 
-@pytest.fixture
-def pauses() -> Pauses:
-    return Pauses()
+PAUSE = 0.3
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capeval.llm.pool.FIRST_PAUSE", PAUSE)
+
+
+async def no_sleep(_: float) -> None:
+    """Let attempts follow each other at once."""
+    await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -54,12 +43,12 @@ def notices() -> list[str]:
 
 
 @pytest.fixture
-def pool_of(pauses: Pauses, notices: list[str]) -> Callable[..., EndpointPool]:
+def pool_of(notices: list[str]) -> Callable[..., EndpointPool]:
     """Makes a pool of servers that run, so that it has their ports."""
 
     def make(*servers: LoopbackServer, **settings: Any) -> EndpointPool:
         urls = [server.url for server in servers]
-        return EndpointPool(urls, sleep=pauses, on_notice=notices.append, **settings)
+        return EndpointPool(urls, sleep=no_sleep, on_notice=notices.append, **settings)
 
     return make
 
@@ -98,7 +87,7 @@ async def test_a_throttled_endpoint_gets_fewer_calls(pool_of: Pools, ask_for: Re
 
 
 async def test_calls_of_a_dead_endpoint_move_until_it_is_back(
-    pool_of: Pools, ask_for: Requests, pauses: Pauses, notices: list[str]
+    pool_of: Pools, ask_for: Requests, notices: list[str]
 ) -> None:
     one, two = LoopbackServer(latency=0.01), LoopbackServer(latency=0.01)
     async with two:
@@ -110,14 +99,15 @@ async def test_calls_of_a_dead_endpoint_move_until_it_is_back(
             await wait_until(lambda: two.calls >= 20)
         assert [reply.text for reply in await under_way] == [str(n) for n in range(200)]
         assert f"at {two.url} failed" in notices[0]
-        await pauses.end(until=lambda: len(pauses.seconds) == 2)
+        # It is tried in vain, which is not reported again.
+        await asyncio.sleep(PAUSE)
+        await answers(pool, ask_for, 20)
         async with two:
-            await pauses.end(until=lambda: len(notices) == 2)
             before = two.calls
+            await asyncio.sleep(2 * PAUSE)
             await answers(pool, ask_for, 20)
-            assert two.calls > before
-    assert notices[1] == f"{two.url} answers again, and gets calls"
-    assert pauses.seconds == [30, 60]
+            assert two.calls > before + 1
+    assert notices[1:] == [f"{two.url} answers again, and gets calls"]
 
 
 async def test_the_call_that_hangs_moves(
@@ -138,7 +128,7 @@ def as_model(name: str) -> Callable[[dict[str, Any]], Act]:
 
 
 async def test_endpoints_of_different_models_stop_the_run(
-    pool_of: Pools, ask_for: Requests, pauses: Pauses
+    pool_of: Pools, ask_for: Requests
 ) -> None:
     one, two = LoopbackServer(as_model("snapshot-1")), LoopbackServer(as_model("snapshot-2"))
     async with one, two:
@@ -155,10 +145,11 @@ async def test_endpoints_of_different_models_stop_the_run(
             two.acts.clear()
             two.responder = as_model("snapshot-2")
             calls = two.calls
-            await pauses.end(until=lambda: two.calls > calls)
+            await asyncio.sleep(PAUSE)
             with pytest.raises(EndpointRefused, match=named):
                 await answers(pool, ask_for, 200)
-    assert two.calls == calls + 1
+    # It gets one call at a time, until the first reply stops the run.
+    assert two.calls <= calls + 2
 
 
 async def test_what_no_endpoint_answers_fails_as_at_one(pool_of: Pools, ask_for: Requests) -> None:
@@ -179,17 +170,27 @@ async def test_what_no_endpoint_answers_fails_as_at_one(pool_of: Pools, ask_for:
             await pool.complete(ask_for())
 
 
-async def test_a_refused_request_is_not_sent_elsewhere(
+async def test_a_request_is_refused_only_if_each_endpoint_refuses_it(
     pool_of: Pools, ask_for: Requests, notices: list[str]
 ) -> None:
+    too_long = "maximum context length is 10 tokens"
+
+    def short(request: dict[str, Any]) -> Act:
+        fits = request["messages"][0]["content"] in {"0", "1"}
+        return "fine" if fits else failure(400, too_long)
+
+    def strict(request: dict[str, Any]) -> Act:
+        return failure(400, too_long) if request["messages"][0]["content"] == "9" else "fine"
+
     async with (
-        LoopbackServer(acts=[failure(400, "flagged", code="content_filter")]) as one,
-        LoopbackServer() as two,
-        pool_of(one, two) as pool,
+        LoopbackServer(short) as one,
+        LoopbackServer(strict, latency=0.02) as two,
+        pool_of(one, two, max_concurrency=2) as pool,
     ):
-        with pytest.raises(RequestRefused, match="flagged"):
-            await pool.complete(ask_for())
-    assert (one.calls, two.calls, notices) == (1, 0, [])
+        assert len(await answers(pool, ask_for, 9)) == 9
+        with pytest.raises(RequestRefused, match=too_long):
+            await pool.complete(ask_for("9"))
+    assert notices == []
 
 
 async def test_a_request_that_fails_leaves_out_no_endpoint_that_answers_others(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -177,7 +178,7 @@ def test_splitting_an_event_changes_no_overall_number(judged: Set) -> None:
         video.model_copy(
             update={
                 "events": tuple(
-                    event.model_copy(update={"visual_elements": (element,)})
+                    replace(event, visual_elements=(element,))
                     for event in video.events
                     for element in event.visual_elements
                 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from capeval.schema import ElementType
@@ -14,7 +16,7 @@ def edits(content: str, *others: str, kind: ElementType = "action", event: str =
     made = video([(content, kind), *others])
     if event:
         (only,) = made.events
-        made = made.model_copy(update={"events": (only.model_copy(update={"event": event}),)})
+        made = made.model_copy(update={"events": (replace(only, event=event),)})
     read = read_video(made)
     return {edit.text for edit in edits_of(read.sentences[0], read)}
 
