@@ -117,7 +117,7 @@ class _Step:
         source = self.load()
         kept = [caption for caption in source.captions if caption.index not in self.todo]
         made = [Caption(index=index, caption=_STAND_IN) for index in self.todo]
-        return replace(source, captions=(*kept, *made))
+        return replace(source, captions=(*kept, *made), is_assumed=bool(made))
 
 
 class EvaluatingSession(LongWork[Evaluated]):
