@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from capeval.api.construct_chat import construct_draft as construct_draft
     from capeval.api.construct_chat import construct_draft_async as construct_draft_async
     from capeval.api.correlating import correlate as correlate
+    from capeval.api.evaluating import evaluate as evaluate
+    from capeval.api.evaluating import evaluate_async as evaluate_async
     from capeval.api.generating import generate as generate
     from capeval.api.generating import generate_async as generate_async
     from capeval.api.inspecting import inspect as inspect
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     from capeval.api.reviewing import construct_review as construct_review
     from capeval.api.scoring import check_scores as check_scores
     from capeval.api.scoring import score as score
+    from capeval.api.stored_runs import list_runs as list_runs
+    from capeval.api.stored_runs import remove_runs as remove_runs
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
     from capeval.correlation.result import Correlations as Correlations
@@ -74,6 +78,7 @@ _HOMES = {
     "capeval.api.construct_chat": "annotate_draft annotate_draft_async construct_check "
     "construct_check_async construct_draft construct_draft_async",
     "capeval.api.correlating": "correlate",
+    "capeval.api.evaluating": "evaluate evaluate_async",
     "capeval.api.generating": "generate generate_async",
     "capeval.api.inspecting": "inspect",
     "capeval.api.judge_listing": "judges",
@@ -93,6 +98,7 @@ _HOMES = {
     "capeval.api.resources": "cache_info clear_cache models sample_frames",
     "capeval.api.reviewing": "annotate_review construct_review",
     "capeval.api.scoring": "check_scores score",
+    "capeval.api.stored_runs": "list_runs remove_runs",
     "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",

@@ -34,11 +34,13 @@ FUNCTIONS = [
     "construct_draft",
     "construct_review",
     "correlate",
+    "evaluate",
     "generate",
     "inspect",
     "judge",
     "judges",
     "leaderboard",
+    "list_runs",
     "mcq_answer",
     "mcq_grade",
     "mcq_temporal",
@@ -48,13 +50,14 @@ FUNCTIONS = [
     "probe",
     "rate_merge",
     "rate_sheet",
+    "remove_runs",
     "report",
     "sample_frames",
     "score",
 ]
 AWAITABLE = (
-    *("annotate_draft", "construct_check", "construct_draft", "construct_filter", "generate"),
-    *("judge", "mcq_answer", "mcq_grade", "measure", "probe"),
+    *("annotate_draft", "construct_check", "construct_draft", "construct_filter", "evaluate"),
+    *("generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe"),
 )
 
 

@@ -13,15 +13,16 @@ from capeval.runs.comparing import compare_judged
 from capeval.runs.judged_run import files_behind, load_judged_runs
 from capeval.runs.outputs import check_json, check_output, write_output
 from capeval.scoring.comparison import RESAMPLES
-from capeval.scoring.comparison_result import Comparison, Matrix
+from capeval.scoring.comparison_result import Compared
 from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
 
 
 @takes(CompareOptions)
-def compare(o: CompareOptions) -> Comparison | Matrix:
+def compare(o: CompareOptions) -> Compared:
     """Compare judged runs over the videos that are scored in all of them.
 
-    Two runs are compared by every measure, as second − first; more than two by overall F1.
+    Two runs are compared by every measure, as second − first; more than two by overall F1. With
+    `trend`, the F1 of each run is compared with that of the last, overall and by type.
 
     Raises
     ------
@@ -34,8 +35,8 @@ def compare(o: CompareOptions) -> Comparison | Matrix:
     )
     if len(o.judged_runs) < 2:
         raise UsageError("name at least two runs")
-    if gates and len(o.judged_runs) > 2:
-        raise UsageError("--fail-under compares two runs; name two")
+    if gates and (o.trend or len(o.judged_runs) > 2):
+        raise UsageError("--fail-under compares two runs; name two, without --trend")
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
@@ -43,7 +44,9 @@ def compare(o: CompareOptions) -> Comparison | Matrix:
         check_output(Path(o.out), files_behind(loaded.values()))
         check_json(Path(o.out))
     resamples = RESAMPLES if o.resamples is None else o.resamples
-    found = compare_judged(loaded, resamples=resamples, seed=o.seed, anyway=o.allow_mismatch)
+    found = compare_judged(
+        loaded, resamples=resamples, seed=o.seed, anyway=o.allow_mismatch, in_order=o.trend
+    )
     outcomes = apply_gates(found, gates, coverage)
     found = found.model_copy(update={"gates": gate_results(found, outcomes)})
     if o.out is not None:

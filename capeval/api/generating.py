@@ -63,17 +63,14 @@ async def open_generating(
     # Everything that can be wrong is found before a model is loaded or called.
     if options.annotations is None:
         on_notice("No --annotations are given: captioning the bundled sample.")
-    wanted = _wanted(options, entry.prompt if entry else None)
+    wanted = wanted_videos(options, entry.prompt if entry else None)
     if entry:
         _reader(options, entry.frames)
-
-    def run_of(model: str) -> RunFolder:
-        return RunFolder(Path(options.runs) / run_name(options.run or default_run(model)))
 
     def session(opened: OpenCaptioner) -> AskingSession[Line, Generation]:
         captioner = opened.captioner
         work = GenerationWork(
-            run_of(captioner.name),
+            run_folder(options, captioner.name),
             captioner,
             _reader(options, opened.entry.frames),
             lambda: opened.meter.spent,
@@ -93,12 +90,18 @@ async def open_generating(
             yield session(pool)
         return
     # Where only the server knows the model, a dry run needs the server.
-    run = run_of(entry.name) if entry else None
+    run = run_folder(options, entry.name) if entry else None
     async with open_session(options, run, session, on_notice=on_notice, dry_run=dry_run) as opened:
         yield opened
 
 
-def _wanted(options: GenerateOptions, prompt: str | None) -> Wanted:
+def run_folder(options: GenerateOptions, model: str) -> RunFolder:
+    """Return the run that a model's captions go to."""
+    return RunFolder(Path(options.runs) / run_name(options.run or default_run(model)))
+
+
+def wanted_videos(options: GenerateOptions, prompt: str | None) -> Wanted:
+    """Return the videos to caption; raises what is wrong with them or their annotations."""
     path = SAMPLE if options.annotations is None else str(options.annotations)
     wanted = Wanted(
         annotations=videos_of_set(path),

@@ -99,6 +99,10 @@ class JudgingSession(LongWork[Judged]):
         self._reported: set[str] = set()
         self._loaded: tuple[Target, Source] | None = None
 
+    def of(self, targets: Sequence[Target]) -> JudgingSession:
+        """Return a session of the same judge with other targets."""
+        return JudgingSession(self._options, targets, self.opened, self._on_notice)
+
     async def estimate(self) -> Estimate:
         """Check every target and return what there is to judge, and the expected cost.
 

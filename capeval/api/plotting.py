@@ -32,6 +32,7 @@ _WHY_EMPTY = {
     "events": "no caption is scored",
     "elements": "no caption is scored",
     "frames": "no model has runs with different numbers of frames",
+    "trend": "no caption is scored",
     "forest": "the two runs cannot be compared",
     "scatter": "the human file yields no score of a caption",
 }
@@ -93,7 +94,8 @@ def _wanted(o: PlotOptions) -> list[str]:
     if o.human is None and "scatter" in names:
         raise UsageError("scatter compares judges with human ratings; name their file with --human")
     if "all" in names:
-        shown_by_all = {"forest": two, "scatter": o.human is not None}
+        # Runs need not be named in an order that means anything.
+        shown_by_all = {"trend": False, "forest": two, "scatter": o.human is not None}
         return [name for name in _WHY_EMPTY if shown_by_all.get(name, True)]
     if "forest" in names and not two:
         raise UsageError(
@@ -130,6 +132,7 @@ def _of_runs(
             "events": [figures.by_bucket(scores, "events")],
             "elements": [figures.by_bucket(scores, "elements")],
             "frames": [] if frames is None else [frames],
+            "trend": [figures.by_run(scores)],
         }
     if "forest" in wanted:
         found["forest"] = []

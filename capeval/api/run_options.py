@@ -10,6 +10,10 @@ from capeval.api import FilePath, Notices, ignore
 from capeval.errors import UsageError
 from capeval.options import (
     FRACTION,
+    INPUTS,
+    JUDGE,
+    LIMITS,
+    MODEL,
     OUTPUT,
     columns_option,
     declares,
@@ -137,6 +141,8 @@ class CompareOptions:
 
     Parameters
     ----------
+    trend : Take the runs in this order, such as checkpoints: F1 by type, and from which the last
+        one differs.
     allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
     fail_under : The smallest difference to accept: f1=-0.5, action.recall=-1.
     min_coverage : How many annotated videos must be compared: a number, or a share such as 99%.
@@ -147,6 +153,7 @@ class CompareOptions:
     _: KW_ONLY
     judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
+    trend: bool = False
     allow_mismatch: bool = False
     fail_under: Sequence[str] = option((), metavar="MEASURE=POINTS")
     min_coverage: str | int | float | None = option(None, note=FRACTION, metavar="SHARE")
@@ -237,7 +244,7 @@ class PlotOptions:
     Parameters
     ----------
     what : Which figures: all, types, characteristics, domains, events, elements or frames;
-        forest for two runs; scatter with human ratings.
+        forest for two runs; trend for runs in an order; scatter with human ratings.
     out : The folder to write them to.
     format : The formats: svg, pdf or png.
     width : The width of a column (3.3 in) or of the text (6.9 in).
@@ -406,6 +413,67 @@ class JudgesOptions:
     _: KW_ONLY
     base_url: str | None = option(None, metavar="URL")
     api_key: str | None = python_only(None, shown=False)
+
+
+@declares
+class EvaluateOptions:
+    """The arguments of `capeval.evaluate`.
+
+    Parameters
+    ----------
+    targets : Models as `capeval generate --model` takes them, runs, or captions files.
+    annotations : A file, tuna or sample. By default the run's; of a new run the sample.
+    videos : Their folder. By default videos/ next to the annotations.
+    limit : Only the first N videos.
+    model_url : An OpenAI-compatible server of the models; several share the calls.
+    serve : Start each model's server, then end it.
+    judge : As in `capeval judge`.
+    judge_url : An OpenAI-compatible server of the judge; several share the calls.
+    max_cost : Spend at most this in all, without asking.
+    generating : Further arguments of `capeval.generate`.
+    judging : Further arguments of `capeval.judge`.
+    reporting : Further arguments of `capeval.report`.
+    runs : The folder of the runs.
+    progress : Receives the status after every video.
+    on_notice : Called with one line for each notice.
+    """
+
+    targets: Sequence[FilePath] = required(positional=True, metavar="MODEL")
+    annotations: FilePath | None = option(None, panel=INPUTS, metavar="FILE")
+    _: KW_ONLY
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+    limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
+    model_url: Sequence[str] | None = option(None, panel=MODEL, metavar="URL")
+    serve: bool = option(False, panel=MODEL)
+    judge: str | None = option(None, panel=JUDGE, metavar="NAME")
+    judge_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
+    max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
+    generating: Mapping[str, Any] | None = python_only(None)
+    judging: Mapping[str, Any] | None = python_only(None)
+    reporting: Mapping[str, Any] | None = python_only(None)
+    runs: FilePath = python_only("runs")
+    progress: "Progress | None" = python_only(None, method="update", shown=False)
+    on_notice: Notices = python_only(ignore, shown=False)
+
+
+@declares
+class RunsOptions:
+    """The arguments of `capeval.list_runs`."""
+
+    _: KW_ONLY
+    runs: FilePath = runs_option()
+
+
+@declares
+class RemoveOptions(RunsOptions):
+    """The arguments of `capeval.remove_runs`.
+
+    Parameters
+    ----------
+    targets : Runs under runs/, or RUN/JUDGE for one judge's verdicts on a run.
+    """
+
+    targets: Sequence[FilePath] = required(positional=True, metavar="RUN")
 
 
 @declares

@@ -193,7 +193,7 @@ def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
     raise UsageError(
         f"no model {name!r} in the catalogue{nearest(name, list(catalogue))}{here}; see `capeval "
         "models`, name a folder as ./FOLDER, one of the hub as hf:ORG/NAME, or a server with "
-        "--base-url"
+        "--base-url (of eval: --model-url)"
     )
 
 

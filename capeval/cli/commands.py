@@ -17,6 +17,10 @@ COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
 
 _COMMANDS = {
+    "eval": (
+        "eval_command:evaluate",
+        "Generate, judge, score and report: do what a model or captions lack of it.",
+    ),
     "generate": ("generate_command:generate", "Caption videos with a video-language model."),
     "judge": (
         "judge_command:judge",
@@ -67,6 +71,7 @@ _COMMANDS = {
         "annotate_command:app",
         "Annotate videos: filter, draft, review, compare annotators, merge.",
     ),
+    "runs": ("resources_command:runs_app", "List all runs with their judges, scores and sizes."),
     "judges": (
         "judges_command:judges",
         "List the judges, their prices and their retirement dates.",
@@ -167,5 +172,5 @@ def _leaves(commands: Mapping[str, Any], group: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, one in commands.items():
         inner = getattr(one, "commands", None)
-        found |= _leaves(inner, f"{name} ") if inner else {group + name: one}
+        found |= _leaves(inner, f"{group}{name} ") if inner else {group + name: one}
     return found

@@ -25,7 +25,7 @@ def compare(
     """Compare judged runs over the videos that are scored in all of them: is B better than A?
 
     Differences are second − first, in points: `capeval compare OLD NEW` shows what NEW gained. More
-    than two runs make a matrix with ranks.
+    than two runs make a matrix with ranks; --trend compares each with the last.
 
     `--fail-under f1=-0.5` exits with 4 if the second run is more than half a point below the first.
     """
@@ -33,6 +33,8 @@ def compare(
     from capeval.reporting.comparison_tables import print_comparison
     from capeval.reporting.gate_results import gate_lines
 
+    if power and declared["trend"]:
+        raise UsageError("--power and --trend exclude each other; choose one")
     if power and (runs := len(declared["judged_runs"])) > 2:
         raise UsageError(f"--power needs two runs, not {runs}; name two")
     found = comparing.compare(**declared)

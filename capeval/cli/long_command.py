@@ -191,7 +191,7 @@ def _show_spent(output: Output, work: LongWork[Any]) -> None:
     meter = work.meter
     if not (meter.calls or meter.cached_calls):
         return
-    usage, has_price = meter.usage, meter.price(work.model) is not None
+    usage, has_price = meter.usage, meter.spent or meter.price(work.model)
     cost = f", {money(meter.spent)}" if has_price else ""
     output.line(
         f"{counted(meter.calls, 'call')} ({thousands(meter.cached_calls)} more from the cache), "

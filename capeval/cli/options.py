@@ -22,6 +22,9 @@ from capeval.options import (
     refuse_empty,
 )
 
+ADDRESSES = {"base_url", "model_url", "judge_url"}
+"""The options that name servers."""
+
 LONG = ("max_failed", "yes", "dry_run", "as_json")
 """The options of `_SHARED` that all long commands have."""
 
@@ -114,6 +117,8 @@ def declared_by(
         hints = get_type_hints(command, include_extras=True)
 
         def call(context: typer.Context, **typed: Any) -> None:
+            if context.invoked_subcommand:  # what a group does by itself, `capeval runs`
+                return
             places = _places_in_file(context)
             values = {}
             for name, (found, default) in declared.items():
@@ -168,10 +173,24 @@ def _places_in_file(context: typer.Context) -> dict[str, str]:
         if "COMMANDLINE" not in str(context.get_parameter_source(name))
     }
     keyless_addresses.clear()
-    if "base_url" in places:
-        given = context.params["base_url"]
+    for name in ADDRESSES & places.keys():
+        given = context.params[name]
         keyless_addresses.update([given] if isinstance(given, str) else given)
     return places
+
+
+def step_defaults(command: Any, options: type) -> dict[str, Any]:
+    """Return what the user's file sets of a command that is a step of another."""
+    found = (command.context_settings or {}).get("default_map", {})
+    known = options_of(options)
+    values = {
+        name: checked(options, name, value, command.context_settings["obj"][name])
+        for name, value in found.items()
+        if name in known and name != "columns"
+    }
+    for name in ADDRESSES & values.keys():
+        keyless_addresses.update(values[name])
+    return values
 
 
 def _name(name: str, found: Option) -> str:

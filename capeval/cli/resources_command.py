@@ -1,4 +1,4 @@
-"""`capeval models`, `capeval frames` and `capeval cache`: what the other commands use."""
+"""`capeval models`, `frames`, `runs` and `cache`: what the other commands use and leave."""
 
 from __future__ import annotations
 
@@ -8,13 +8,31 @@ from typing import Annotated, Any
 
 import typer
 
-from capeval.api.run_options import ClearOptions, FramesOptions, ModelsOptions
+from capeval.api.run_options import (
+    ClearOptions,
+    FramesOptions,
+    ModelsOptions,
+    RemoveOptions,
+    RunsOptions,
+)
 from capeval.cli.options import declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
-from capeval.text import counted
+from capeval.text import counted, listed
 
+runs_app = typer.Typer(invoke_without_command=True)
 cache_app = typer.Typer(help="See or clear the cache of models' replies.", no_args_is_help=True)
+
+_YES = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def _confirm(what: str, *, yes: bool) -> None:
+    """Ask before something is deleted."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"this deletes {what}; add --yes")
+    typer.confirm(f"Delete {what}?", abort=True)
 
 
 @declared_by(ModelsOptions, "as_json", "full")
@@ -64,6 +82,38 @@ def frames(declared: dict[str, Any], output: Output) -> None:
     output.line(f"written: {out if sheet is None else sheet}")
 
 
+@runs_app.callback()
+@declared_by(RunsOptions, "as_json")
+def runs(declared: dict[str, Any], output: Output) -> None:
+    """List all runs with their judges, scores and sizes.
+
+    Runs of questions are in `capeval leaderboard --questions`.
+    """
+    from capeval.api import stored_runs
+    from capeval.reporting.run_tables import print_runs
+
+    found = stored_runs.list_runs(**declared)
+    shown = [one.model_dump(mode="json") for one in found]
+    output.show(shown, lambda: print_runs(found, output.console))
+    for one in found:
+        if one.problem:
+            output.notice(f"no score: {one.problem}")
+
+
+@runs_app.command()
+@declared_by(RemoveOptions)
+def rm(declared: dict[str, Any], output: Output, *, yes: _YES = False) -> None:
+    """Delete runs, or with RUN/JUDGE one judge's verdicts on a run."""
+    from capeval.api import stored_runs
+    from capeval.reporting.numbers import file_size
+
+    found = stored_runs.removable(RemoveOptions(**declared))
+    size = file_size(sum(found.values()))
+    _confirm(f"{counted(len(found), 'folder')} ({listed(found)}), {size}", yes=yes)
+    for path, freed in stored_runs.remove_runs(**declared).items():
+        output.line(f"deleted {path}, {file_size(freed)} freed")
+
+
 @cache_app.command()
 def info() -> None:
     """Show where the cache is and what it contains."""
@@ -88,7 +138,7 @@ def clear(
     declared: dict[str, Any],
     output: Output,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: _YES = False,
 ) -> None:
     """Delete stored replies; judging again pays for them again."""
     from capeval.api import resources
@@ -98,8 +148,5 @@ def clear(
     replies = (
         f"{counted(count, 'reply', 'replies')} that {'was' if count == 1 else 'were'} paid for"
     )
-    if count and not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(f"this deletes {replies}; add --yes")
-        typer.confirm(f"Delete {replies}?", abort=True)
+    _confirm(replies, yes=yes or not count)
     output.line(f"deleted {counted(resources.clear_cache(**declared), 'reply', 'replies')}")

@@ -49,8 +49,9 @@ def default_judge(
             return LEXICAL, "the default for the sample, because no key and no endpoint are set"
         if not offline:
             raise UsageError(
-                "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "
-                "or use the baseline that only compares words with --judge lexical"
+                "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url "
+                "(of eval: --judge-url), or use the baseline that only compares words with "
+                "--judge lexical"
             )
     if options.client is None and public_url(endpoint_urls(options.base_url)[0]) != DEFAULT_URL:
         return None, "the only model of this endpoint"

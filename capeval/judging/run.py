@@ -235,6 +235,8 @@ class JudgingWork:
     def _fingerprint_if_unchanged(self) -> str | None:
         if self.folder is None or self._only or not self.folder.scores.is_file():
             return None
+        if self._source.is_assumed:
+            return None
         found = fingerprint(self.folder, self._source.annotations, self._repeats)
         return found if self.folder.read_judge() == self._about(found) else None
 

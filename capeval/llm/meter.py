@@ -50,6 +50,13 @@ class Meter:
         """Return a meter with the same prices that has counted nothing."""
         return Meter(prices=self._prices, cap=self.cap, tier=self.tier)
 
+    def include(self, other: Meter) -> None:
+        """Add what another meter has counted."""
+        self.spent += other.spent
+        self.usage = self.usage + other.usage
+        self.cached_calls += other.cached_calls
+        self.guessed += other.guessed
+
     def price(self, model: str) -> Price | None:
         """Return the expected price of a model, or None where it is not known."""
         return price_of(model, self._prices, self.tier)

@@ -41,16 +41,19 @@ from capeval.reporting.table import (
     columns,
 )
 from capeval.reporting.terminal import print_line, print_pages
+from capeval.reporting.trend_tables import trend_sentence, trend_tables
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
 from capeval.scoring.comparison import FEWEST_FOR_POWER
 from capeval.scoring.comparison_result import (
     BucketDifference,
+    Compared,
     Comparison,
     Difference,
     Differences,
     Matrix,
     PairDifference,
     Side,
+    Trend,
 )
 from capeval.scoring.signature import Signature
 from capeval.text import counted, one_line
@@ -76,7 +79,7 @@ _PAIR = Kind(
 
 
 def print_comparison(
-    found: Comparison | Matrix,
+    found: Compared,
     console: Console,
     *,
     form: Format = "table",
@@ -104,7 +107,7 @@ def print_comparison(
 
 
 def comparison_page(
-    found: Comparison | Matrix,
+    found: Compared,
     *,
     form: Format = "table",
     power: bool = False,
@@ -123,7 +126,7 @@ def comparison_page(
     notes = [*_coverage(found), _explained(found)]
     if isinstance(found, Comparison) and not full and form == "table":
         notes += [flip_line(found)] if found.flips.videos else []
-    whose = "" if isinstance(found, Matrix) else f"{_sides(found)}; "
+    whose = f"{_sides(found)}; " if isinstance(found, Comparison) else ""
     return Page(
         tables,
         about=f"{whose}{_measurement(runs)}" if form == "latex" else "",
@@ -133,7 +136,7 @@ def comparison_page(
     )
 
 
-def comparison_headline(found: Comparison | Matrix) -> str:
+def comparison_headline(found: Compared) -> str:
     """Return which run is better, by how much and how surely, in a sentence."""
     mark = "" if found.comparable else "[not comparable] "
     over = f"over the {counted(found.paired, 'video')} scored in"
@@ -156,6 +159,8 @@ def comparison_headline(found: Comparison | Matrix) -> str:
         p = "" if f1.p is None else f", {p_equation(f1.p)}"
         unsure = ", not significant" if f1.p is not None and f1.p >= ALPHA else ""
         return f"{mark}{better} {how} {other} ({ends}{p}{unsure}) {over} both runs{part}."
+    if isinstance(found, Trend):
+        return f"{mark}{trend_sentence(found)} {over} all runs{part}."
     ranked = sorted(found.runs, key=lambda run: -run.f1)
     best, *others = ranked
     pair = _pairs(found)[frozenset((best.name, others[0].name))]
@@ -169,14 +174,16 @@ def comparison_headline(found: Comparison | Matrix) -> str:
 
 
 def difference_tables(
-    found: Comparison | Matrix,
+    found: Compared,
     *,
     power: bool = False,
     most: int = MOST,
     full: bool = True,
 ) -> list[Table]:
     """Return the tables; the parameters are those of `print_comparison`."""
-    if isinstance(found, Matrix):
+    if isinstance(found, Trend):
+        tables = trend_tables(found)
+    elif isinstance(found, Matrix):
         tables = _matrix(found)
     else:
         tables = [_overall(found, full=full)]
@@ -199,8 +206,8 @@ def difference_tables(
     return tables
 
 
-def _runs(found: Comparison | Matrix) -> Sequence[Side]:
-    return found.runs if isinstance(found, Matrix) else (found.first, found.second)
+def _runs(found: Compared) -> Sequence[Side]:
+    return (found.first, found.second) if isinstance(found, Comparison) else found.runs
 
 
 def _measurement(runs: Sequence[Side]) -> str:
@@ -353,7 +360,7 @@ def _paired(pair: PairDifference, row: str) -> tuple[float, float]:
     return pair.value if pair.second == row else -pair.value, pair.p_adjusted
 
 
-def _coverage(found: Comparison | Matrix) -> list[str]:
+def _coverage(found: Compared) -> list[str]:
     lines = []
     for place, run in enumerate(_runs(found)):
         line = (
@@ -372,7 +379,7 @@ def _reasons(run: Side, most: int = 3) -> str:
     return "; ".join([*shown, *(["…"] if len(reasons) > most else [])])
 
 
-def _explained(found: Comparison | Matrix) -> str:
+def _explained(found: Compared) -> str:
     interval = found.settings["interval"]
     test = found.settings["test"]
     resamples = f"{thousands(test['resamples'])} resamples, seed {test['seed']}"
@@ -381,6 +388,11 @@ def _explained(found: Comparison | Matrix) -> str:
             f"Intervals: {interval['method']}; none for fewer than {FEWEST_VIDEOS} videos. "
             f"p: {test['method']}, {resamples}; the p of buckets is also adjusted (Holm), that of "
             "all videos is not."
+        )
+    if isinstance(found, Trend):
+        return (
+            f"p: {test['method']}, {resamples}; adjusted by Holm over the earlier runs, for each "
+            f"row of elements alone. The last run differs where p <= {plain_number(ALPHA)}."
         )
     return (
         f"p: {test['method']}, {resamples}; adjusted by Holm over all pairs. rank: a run ranks "

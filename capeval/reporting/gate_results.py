@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capeval.reporting.numbers import beside_limit, plain_number, thousands
-from capeval.scoring.comparison_result import Comparison, GateResult, Matrix
+from capeval.scoring.comparison_result import Compared, Comparison, GateResult
 from capeval.scoring.gates import CountOrShare, DifferenceGate, GateOutcome
 from capeval.text import one_line
 
 
-def gate_results(
-    found: Comparison | Matrix, outcomes: Sequence[GateOutcome]
-) -> tuple[GateResult, ...]:
+def gate_results(found: Compared, outcomes: Sequence[GateOutcome]) -> tuple[GateResult, ...]:
     """Return each outcome with a sentence that compares its value with what the gate allows."""
     results = []
     for outcome in outcomes:
@@ -24,7 +22,7 @@ def gate_results(
     return tuple(results)
 
 
-def gate_lines(found: Comparison | Matrix) -> list[str]:
+def gate_lines(found: Compared) -> list[str]:
     """Return a line for each gate that failed."""
     return [f"gate failed: {gate.message}" for gate in found.gates if not gate.passed]
 
@@ -58,9 +56,7 @@ def _allowed(gate: DifferenceGate) -> str:
     return f"{typed} requires at least {points} above" if gate.points else f"{typed} allows no loss"
 
 
-def _of_coverage(
-    found: Comparison | Matrix, outcome: GateOutcome, least: CountOrShare
-) -> GateResult:
+def _of_coverage(found: Compared, outcome: GateOutcome, least: CountOrShare) -> GateResult:
     number = float(least.number)
     share = beside_limit(100 * found.paired / found.annotated, number)
     all_runs = "both runs" if isinstance(found, Comparison) else "all runs"

@@ -11,9 +11,9 @@ from capeval.reporting.correlations.tables import correlations_screen
 from capeval.reporting.score_tables import score_sentence, scores_page
 from capeval.reporting.table import Page, Table
 from capeval.scoring import Scores
-from capeval.scoring.comparison_result import Comparison, Matrix
+from capeval.scoring.comparison_result import Compared
 
-Result = Scores | Comparison | Matrix | Correlations
+Result = Scores | Compared | Correlations
 
 
 def sentence_of(result: Result) -> str:

@@ -131,6 +131,8 @@ def _curves(axes: Any, grid: Grid) -> list[_Named]:
     """Draw a line for each series over places that have an order."""
     named = _series(axes, grid, 0.2 / (len(grid.series) + 1), across=False)
     axes.set_xticks(range(len(grid.places)), _places(grid, "\n"))
+    if grid.name == "trend":  # names of runs are long
+        axes.tick_params(axis="x", labelrotation=30)
     axes.set_xlabel(grid.axis)
     axes.set_ylabel("F1 (%)")
     return named

@@ -55,6 +55,8 @@ class Source:
     """The captions file, if it is not the run's own."""
     notices: tuple[str, ...] = ()
     """How the captions file was read, if another program wrote it."""
+    is_assumed: bool = False
+    """Whether captions are not the run's: some stand in for those that a model is to write."""
 
     @property
     def is_sample(self) -> bool:

@@ -21,11 +21,12 @@ from capeval.scoring.comparison_result import (
     Move,
     PairDifference,
     Power,
+    TrendPoint,
     TypeDifference,
     VideoMove,
 )
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
-from capeval.stats import Value, difference_intervals
+from capeval.stats import Missing, Value, difference_intervals, mean_intervals
 from capeval.stats.multiple_testing import holm, rank_clusters
 from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
 
@@ -38,6 +39,9 @@ FEWEST_FOR_POWER = 10
 
 RESAMPLES = 10_000
 """Random sign flips of a test, which give p down to 0.0001."""
+
+SIGNIFICANT = 0.05
+"""Of p adjusted by Holm: runs whose p is not greater differ."""
 
 _F1 = MEASURES.index("f1")
 
@@ -295,3 +299,45 @@ def ranked(
         for k, (i, j) in enumerate(pairs)
     ]
     return means, clusters, found
+
+
+def trend(
+    names: Sequence[str], runs: Sequence[Measured], *, resamples: int = RESAMPLES, seed: int = 0
+) -> tuple[list[dict[str, TrendPoint]], dict[str, str | None]]:
+    """Compare the F1 of every run with that of the last one, overall and by type of element.
+
+    Parameters
+    ----------
+    names, runs : of the same videos in the same order; at least one video
+
+    Returns
+    -------
+    The points of each run by group, and for each group the first run from which the last differs.
+    """
+    *earlier, last = runs
+    tables = [_table(run, last, (), resamples=resamples, seed=seed) for run in earlier]
+    points: list[dict[str, TrendPoint]] = [{} for _ in runs]
+    differs_from: dict[str, str | None] = {}
+    for g, group in enumerate(GROUPS):
+        gaps = [
+            {name: _number(table[name][0, g, _F1]) for name in ("value", "low", "high", "p")}
+            for table in tables
+        ]
+        adjusted = holm([Missing("no video") if one["p"] is None else one["p"] for one in gaps])
+        for k, run in enumerate(runs):
+            values = run.values[:, g, _F1]
+            low, high = mean_intervals(values[:, None], limits=(0, 1))
+            gap = None
+            if k < len(gaps) and isinstance(p := adjusted[k], float):
+                gap = PairDifference(first=names[k], second=names[-1], **gaps[k], p_adjusted=p)
+            points[k][group] = TrendPoint(
+                value=_number(float(_means(values[:, None])[0])),
+                low=_number(float(low[0])),
+                high=_number(float(high[0])),
+                n=int((~np.isnan(values)).sum()),
+                gap=gap,
+            )
+        of_group = (point[group].gap for point in points)
+        different = (gap.first for gap in of_group if gap and gap.p_adjusted <= SIGNIFICANT)
+        differs_from[group] = next(different, None)
+    return points, differs_from

@@ -16,6 +16,7 @@ from capeval.scoring.result import (
     ByWay,
     CalibratedBreakdown,
     CalibratedBucket,
+    Estimate,
     ResultModel,
     bucket_rows,
 )
@@ -238,3 +239,44 @@ class Matrix(Displayed, _Compared):
     def rows(self) -> list[dict[str, Any]]:
         """Return a flat record for each pair of runs; values are second − first."""
         return [pair.model_dump() for pair in self.pairs]
+
+
+class TrendPoint(Estimate):
+    """The F1 of a run over `n` paired videos, with its interval.
+
+    `gap` is the F1 of the last run − that of this one, `p_adjusted` by Holm over all earlier runs;
+    None for the last run.
+    """
+
+    n: int
+    gap: PairDifference | None
+
+
+class TrendRun(Side):
+    """One run, in the order given; `f1` is by "all" and type of element."""
+
+    f1: ByType[TrendPoint]
+
+
+class Trend(Displayed, _Compared):
+    """Runs in an order, such as checkpoints, paired by video.
+
+    `differs_from` is, by "all" and type of element, the first run from which the last one differs:
+    the earliest whose gap has a `p_adjusted` of at most 0.05; None if there is none.
+    """
+
+    runs: tuple[TrendRun, ...]
+    differs_from: ByType[str | None]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a flat record for each run and type of element."""
+        return [
+            {"run": run.name, "type": kind}
+            | point.model_dump(exclude={"gap"})
+            | {"p_adjusted": point.gap.p_adjusted if point.gap else None}
+            for run in self.runs
+            for kind, point in run.f1
+        ]
+
+
+Compared = Comparison | Matrix | Trend

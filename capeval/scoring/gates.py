@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from capeval.errors import UsageError
 from capeval.scoring import GROUPS, MEASURES
-from capeval.scoring.comparison_result import Comparison, Matrix
+from capeval.scoring.comparison_result import Compared, Comparison
 
 _SPEC = re.compile(r"(?:(?P<group>[a-z]+)\.)?(?P<measure>[a-z0-9]+)=(?P<points>[^=]*)")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", re.ASCII)
@@ -119,12 +119,12 @@ class GateOutcome:
 
 
 def apply_gates(
-    found: Comparison | Matrix,
+    found: Compared,
     gates: Sequence[DifferenceGate] = (),
     coverage: CountOrShare | None = None,
 ) -> tuple[GateOutcome, ...]:
     """Check a comparison against gates; a missing value fails."""
-    if gates and isinstance(found, Matrix):
+    if gates and not isinstance(found, Comparison):
         raise UsageError("--fail-under compares two runs; name two")
     outcomes = [_coverage(found, coverage)] if coverage else []
     if isinstance(found, Comparison):
@@ -138,7 +138,7 @@ def _difference(found: Comparison, gate: DifferenceGate) -> GateOutcome:
     return GateOutcome(gate, value, value is not None and value >= gate.points - _SLACK)
 
 
-def _coverage(found: Comparison | Matrix, least: CountOrShare) -> GateOutcome:
+def _coverage(found: Compared, least: CountOrShare) -> GateOutcome:
     value = 100 * found.paired / found.annotated if least.is_share else float(found.paired)
     return GateOutcome(least, value, found.paired >= least.of(found.annotated))
 

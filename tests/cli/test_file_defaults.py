@@ -72,7 +72,7 @@ def test_the_help_shows_what_the_file_sets(
         ("defaults.jugde = 'm'", "score old", "defaults.jugde: there is no such option"),
         ("defaults.jugde = 'm'", "cache info", 'did you mean "judge"?'),
         ("commands.jugde.judge = 'm'", "score old", "commands.jugde: is not a command; did you"),
-        ("commands.mcq.answer = {}", "score old", "is not a command; name one of generate,"),
+        ("commands.mcq.answer = {}", "score old", "is not a command; name one of eval,"),
         ("commands.score.seed = 1", "score old", "commands.score.seed: there is no such option"),
         ("commands.'mcq grade'.blind = true", "judge", 'commands."mcq grade".blind: there is'),
         ("commands.score = 3", "score old", "commands.score: must be a table, not 3"),

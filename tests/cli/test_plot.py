@@ -99,6 +99,11 @@ def test_a_forest_is_of_two_comparable_runs() -> None:
     assert "forest.pdf" not in written("o")
 
 
+def test_a_trend_is_drawn_if_it_is_named() -> None:
+    said = typed("plot", "trend", "at-8", "at-32", "--format", "svg")
+    assert (said.code, said.out, said.err) == (0, "figures/trend.svg\n", "")
+
+
 def test_people_add_a_scatter() -> None:
     said = typed("plot", "types,scatter", "at-8", "at-32", "--human", "labels.csv")
     assert said.code == 0

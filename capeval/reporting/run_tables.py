@@ -1,0 +1,69 @@
+"""The tables of `capeval eval` and `capeval runs`: one row for each run and judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from capeval.reporting.numbers import file_size
+from capeval.reporting.score_tables import BASELINE_NOTE, scores_headline
+from capeval.reporting.table import INTERVAL, SHARE, Kind, Page, Table, columns
+from capeval.reporting.terminal import print_pages
+from capeval.scoring import Estimate, Scores
+from capeval.scoring.result import Counts, ResultModel
+from capeval.text import one_line
+
+
+class StoredRun(ResultModel):
+    """One judge's verdicts on a run: the date of the newest, and the size of the judge's folder.
+
+    Of a run that is not judged these are of the captions and of the run. Where the scores cannot be
+    computed, `problem` says why.
+    """
+
+    run: str
+    judge: str | None
+    counts: Counts | None
+    f1: Estimate | None
+    signature: str | None
+    problem: str
+    date: datetime
+    size: int
+
+
+def print_runs(found: Sequence[StoredRun], console: Console) -> None:
+    """Print a row for each judge of each run."""
+    date = Kind(lambda value: f"{value:%Y-%m-%d %H:%M}")
+    shown = (("Scored", SHARE), ("F1 [95%]", INTERVAL), ("Date", date), ("Size", Kind(file_size)))
+    table = Table("Runs, the newest first; F1 in %", columns("Run", "Judge", *shown, words=2))
+    for row in found:
+        counts, f1 = row.counts, row.f1
+        scored = (counts.scored, counts.captioned) if counts else None
+        cells = (scored, f1 if counts and counts.scored else None, row.date, row.size)
+        table.rows.append([one_line(row.run), row.judge and one_line(row.judge), *cells])
+    print_pages([Page([table])], console)
+
+
+def print_evaluated(
+    found: Mapping[str, tuple[Scores | None, Path | None]], console: Console
+) -> None:
+    """Print the best run, and the scores and the report of each; a run may have neither."""
+    shares = (("Captioned", SHARE), ("Scored", SHARE))
+    headings = columns("Run", *shares, ("F1 [95%]", INTERVAL), "Report")
+    table = Table("F1 of all elements, %", headings)
+    known = {name: scores for name, (scores, _) in found.items() if scores}
+    for name, (_, report) in found.items():
+        row: list[object] = [None, None, None]
+        if of := known.get(name):
+            counts, f1 = of.counts, of.overall.all.f1
+            row = [(counts.captioned, counts.annotated), (counts.scored, counts.captioned)]
+            row.append(f1 if counts.scored else None)
+        table.rows.append([one_line(name), *row, report and one_line(str(report), 600)])
+    baseline = any(of.settings.get("baseline") for of in known.values())
+    signatures = list(dict.fromkeys(of.signature for of in known.values()))
+    page = Page([table], warnings=[BASELINE_NOTE] if baseline else [], signatures=signatures)
+    headline = scores_headline(known) if known else "No video has a caption yet."
+    print_pages([page], console, headline=headline)
