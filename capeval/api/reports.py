@@ -47,7 +47,7 @@ class Report:
 
 @takes(ReportOptions)
 def report(o: ReportOptions) -> Report:
-    """Write one HTML file on judged runs that opens from disk and loads nothing.
+    """Write one HTML file on judged runs that opens from disk and loads nothing but the videos.
 
     Without `out`, it is `report.html` in the judge's folder of a single run, or in the working
     directory.

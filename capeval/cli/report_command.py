@@ -17,9 +17,9 @@ T = TypeVar("T")
 def report(declared: dict[str, Any], output: Output) -> None:
     """Write one HTML file that shows what a model gets wrong, and why.
 
-    It opens from disk and loads nothing: scores with intervals, how much of the annotated weight is
-    entailed, and every video with its frames, caption, matches and verdicts. Several runs are shown
-    side by side.
+    It opens from disk and loads nothing but the videos: scores with intervals, how much of the
+    annotated weight is entailed, and every video with its frames, caption, matches and verdicts.
+    Several runs are shown side by side.
 
     Without --out, it is report.html in the judge's folder of a single run, or in the working
     directory.

@@ -1,4 +1,4 @@
-"""Judged runs as one HTML page, which opens from disk and loads nothing from the network."""
+"""Judged runs as one HTML page, which opens from disk and loads nothing but the videos."""
 
 from __future__ import annotations
 
