@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from capeval.construct.alignment import Place, align
-from capeval.construct.drafts import DOMAINS, Draft, DraftElement, read_drafts
+from capeval.construct.alignment import align
+from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts
+from capeval.errors import UsageError, VideoError
 from capeval.files.annotations import load_video_list
+from capeval.files.jsonl import write_atomic
 from capeval.files.judgments import short_hash
-from capeval.rating.page import page_html
+from capeval.files.reading import read_text
+from capeval.files.videos import VideoFolder
+from capeval.rating.page import page_html, video_url
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
 
 PER_PAGE = 25
@@ -23,6 +29,16 @@ Urls = Callable[[str], str | None]
 """From a video's name to its URL, if it is found."""
 PageItem = dict[str, Any]
 """What a page shows: `id`, `video`, `src` (its URL), `notes`, and `value`, which is edited."""
+
+
+def reviewer_names(option: str, given: Collection[str]) -> list[str]:
+    """Return names, which become parts of file names; raises `UsageError`."""
+    if not given or len({*given}) < len(given):
+        raise UsageError(f"--{option}: name each once, such as ann,bob")
+    for name in given:
+        if not re.fullmatch(r"[\w.+-]+", name):
+            raise UsageError(f"--{option}: {name} cannot be part of a file name; use letters")
+    return list(given)
 
 
 def assigned(
@@ -53,6 +69,62 @@ def drafts_to_review(folder: Path) -> list[Draft]:
 
 
 # ---- The pages ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReviewFiles:
+    """Pages that were written.
+
+    Attributes
+    ----------
+    files : one for each page
+    items : the number of videos or questions
+    loads : of each reviewer; an item that two have counts twice
+    missing_videos : why videos cannot be played in a page, by name
+    """
+
+    files: tuple[Path, ...]
+    items: int
+    loads: Mapping[str, int]
+    missing_videos: Mapping[str, str]
+
+
+@dataclass
+class ReviewPages:
+    """Pages for the folder `review` of `folder`, and the folder of the videos that they show."""
+
+    folder: Path
+    videos: Path
+    html: dict[Path, str] = field(default_factory=dict, init=False)
+    missing: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Check that there is a folder of videos."""
+        self._found = VideoFolder(self.videos)
+
+    def url(self, video: str) -> str | None:
+        """Return the URL of a video, if it is found."""
+        try:
+            return video_url(self._found.find(video), self.folder / "review")
+        except VideoError as error:
+            self.missing[video] = str(error)
+            return None
+
+    def add(self, pages: Iterable[tuple[str, str]]) -> None:
+        """Add pages: the name and HTML of each."""
+        self.html |= {self.folder / "review" / f"{name}.html": html for name, html in pages}
+
+    def written(self, items: int, loads: Mapping[str, int]) -> ReviewFiles:
+        """Write the pages, unless one of them would replace another page; raises `UsageError`."""
+        for file, html in self.html.items():
+            if file.exists() and read_text(file) != html:
+                raise UsageError(
+                    f"{file} has other contents, and a reviewer's browser may have work for it; "
+                    "when all is exported, delete it"
+                )
+        for file, html in self.html.items():
+            write_atomic(file, html)
+        return ReviewFiles((*self.html,), items, loads, self.missing)
 
 
 def review_pages(
@@ -187,7 +259,7 @@ def _merged_events(first: Draft, second: Draft) -> Iterator[dict[str, Any]]:
 def _compared(
     first: Draft, second: Draft, a: Place | None, b: Place | None, *, together: bool
 ) -> dict[str, Any]:
-    mine, theirs = _element(first, a), _element(second, b)
+    mine, theirs = a and first.element(a), b and second.element(b)
     if mine and theirs and together and mine.claim == theirs.claim:
         confirmed = dict.fromkeys(mine.confirmed_by + theirs.confirmed_by)
         return mine.model_dump(mode="json") | {"confirmed_by": [*confirmed]}
@@ -195,7 +267,3 @@ def _compared(
     other = versions[1].model_copy(update={"confirmed_by": ()}) if versions[1:] else None
     undecided = versions[0].model_copy(update={"confirmed_by": (), "other": other})
     return undecided.model_dump(mode="json") | {"by": (first if mine else second).annotator}
-
-
-def _element(draft: Draft, place: Place | None) -> DraftElement | None:
-    return None if place is None else draft.events[place[0]].visual_elements[place[1]]
