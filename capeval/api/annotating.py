@@ -24,13 +24,10 @@ from capeval.construct.options import (
 from capeval.construct.review import (
     ReviewFiles,
     ReviewPages,
-    assigned,
+    check_names,
     difference_items,
     draft_item,
     drafts_to_review,
-    review_page,
-    review_pages,
-    reviewer_names,
 )
 from capeval.construct.video_filter import FilterWork, VideoRow
 from capeval.errors import InputError, UsageError
@@ -121,29 +118,26 @@ def annotate_review(o: ReviewOptions) -> ReviewFiles:
         The drafts or exported files cannot be read, no annotator is named, or there are pages with
         other contents.
     """
-    pages = ReviewPages(Path(o.folder), Path(o.folder))
+    folder = Path(o.folder)
+    pages = ReviewPages(folder, folder)
     if not o.differences:
-        names = reviewer_names("annotators", o.annotators)
-        drafts = drafts_to_review(pages.folder)
+        check_names("annotators", o.annotators)
+        drafts = drafts_to_review(folder)
         overlap = round(CountOrShare.read(o.overlap, "--overlap").of(len(drafts)))
-        given = assigned(drafts, names, overlap=overlap, seed=o.seed)
-        for name, mine in given.items():
-            pages.add(review_pages("drafts", name, [draft_item(one, pages.url) for one in mine]))
-        return pages.written(len(drafts), {name: len(mine) for name, mine in given.items()})
+        items = [draft_item(one, pages.url) for one in drafts]
+        return pages.shared_out("drafts", items, o.annotators, overlap=overlap, seed=o.seed)
     by_annotator: dict[str, dict[str, Draft]] = {}
     for draft in (draft for file in o.differences for draft in read_reviewed(Path(file))):
         by_annotator.setdefault(str(draft.annotator), {})[draft.index] = draft
     if len(by_annotator) != 2:
         raise UsageError(f"--differences: needs two annotators, not {listed(by_annotator)}")
-    (name, *more) = reviewer_names("annotators", o.annotators or ["+".join(by_annotator)])
-    if more:
+    deciders = [*o.annotators] or ["+".join(by_annotator)]
+    check_names("annotators", deciders)
+    if len(deciders) > 1:
         raise UsageError("--annotators: with --differences, name only who decides")
     first, second = by_annotator.values()
     items = difference_items(first, second, pages.url)
-    if items:
-        page = f"differences-{'-'.join(by_annotator)}"
-        pages.add([(page, review_page("differences", name, page, items, [*by_annotator]))])
-    return pages.written(len(items), {name: len(items)})
+    return pages.of_differences(items, deciders[0], [*by_annotator])
 
 
 @takes(AgreeOptions)

@@ -26,14 +26,7 @@ from capeval.construct.options import (
 )
 from capeval.construct.question_checks import QuestionChecks
 from capeval.construct.question_filter import CONDITIONS, Filtered, QuestionFilter
-from capeval.construct.review import (
-    ReviewFiles,
-    ReviewPages,
-    assigned,
-    question_item,
-    review_pages,
-    reviewer_names,
-)
+from capeval.construct.review import ReviewFiles, ReviewPages, check_names, question_item
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import write_jsonl
 from capeval.files.videos import VideoFolder
@@ -116,7 +109,7 @@ def open_construct_check(
     o: QuestionCheckOptions, *, offline: bool = False
 ) -> Opening[ConstructSession[QuestionChecks]]:
     """Read the questions and annotations, and open the chat model."""
-    _, file = split_format(o.questions, LAYOUTS)
+    file = _file(o)
     questions = load_questions(o.questions, o.on_notice)
     items = question_checks.check_items(questions, annotations_of(o.annotations), file)
     replies = file.with_suffix(".checks.jsonl")
@@ -218,7 +211,7 @@ async def open_filtering(
 ) -> AsyncIterator[FilterSession]:
     """Read the questions and open the model; it or its connections go with the block."""
     entry = choose_model(o)
-    file = Path(o.questions)
+    file = _file(o)
     every = load_questions(str(o.questions), on_notice)
     questions = chosen_questions(every, only=tuple(o.only), limit=o.limit)
     videos = Path(o.videos) if o.videos else default_question_videos(str(o.questions))
@@ -252,12 +245,14 @@ def construct_review(o: QuestionReviewOptions) -> ReviewFiles:
     InputError, UsageError
         The questions cannot be read, no reviewer is named, or there are pages with other contents.
     """
-    file, names = question_file(Path(o.questions)), reviewer_names("reviewers", o.reviewers)
-    questions = load_questions(o.questions)
+    check_names("reviewers", o.reviewers)
     videos = Path(o.videos) if o.videos else default_question_videos(str(o.questions))
+    file = _file(o)
     pages = ReviewPages(file.parent, videos)
-    given = assigned(questions, names)
-    for name, mine in given.items():
-        items = [question_item(one, pages.url) for one in mine]
-        pages.add(review_pages("questions", name, items, f"{file.stem}-"))
-    return pages.written(len(questions), {name: len(mine) for name, mine in given.items()})
+    items = [question_item(one, pages.url) for one in load_questions(o.questions)]
+    return pages.shared_out("questions", items, o.reviewers, prefix=f"{file.stem}-")
+
+
+def _file(o: QuestionCheckOptions | QuestionFilterOptions | QuestionReviewOptions) -> Path:
+    """Return the file of the questions, next to which others are written."""
+    return question_file(split_format(o.questions, LAYOUTS)[1])

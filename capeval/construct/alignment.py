@@ -79,7 +79,7 @@ def _text(event: DraftEvent) -> str:
 
 
 def _similarities(first: Sequence[str], second: Sequence[str]) -> Floats:
-    """Return F1 of the weighted concepts of each two texts: (first, second)."""
+    """Return F1 of the weighted concepts of each pair of texts: (first, second)."""
     sides = [[_concepts(text) for text in side] for side in (first, second)]
     found = np.zeros((len(first), len(second)))
     for i, one in enumerate(sides[0]):

@@ -20,7 +20,7 @@ Compared = tuple[Draft, Draft, Alignment]
 
 @dataclass(frozen=True)
 class AnnotatorAgreement:
-    """How far two annotators agree, or each two of several, on the videos that both annotated.
+    """How far two annotators agree, or all pairs of several, on the videos that both annotated.
 
     Attributes
     ----------

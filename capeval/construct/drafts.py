@@ -12,7 +12,7 @@ from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
 from capeval.schema import Characteristic, ElementType
 from capeval.schema.annotation import Sentence, Weight
-from capeval.text import shown
+from capeval.text import counted, shown
 
 DRAFTS = "drafts.jsonl"
 """The drafts of a folder of videos, one a line."""
@@ -103,7 +103,7 @@ class Draft(_Part):
             "an event without a sentence": any(not one.event.strip() for one in self.events),
             "an event without elements": any(not one.visual_elements for one in self.events),
             "two sentences of an event": any(one.other is not None for one in self.events),
-            f"{unconfirmed} unconfirmed elements": unconfirmed > 0,
+            counted(unconfirmed, "unconfirmed element"): unconfirmed > 0,
             "neither Low- nor High-Dynamic, or both": len(dynamic) != 1,
             "no domain": not self.domain,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,18 +31,17 @@ PageItem = dict[str, Any]
 """What a page shows: `id`, `video`, `src` (its URL), `notes`, and `value`, which is edited."""
 
 
-def reviewer_names(option: str, given: Collection[str]) -> list[str]:
-    """Return names, which become parts of file names; raises `UsageError`."""
-    if not given or len({*given}) < len(given):
+def check_names(option: str, names: Collection[str]) -> None:
+    """Raise `UsageError` unless names can be parts of file names."""
+    if not names or len({*names}) < len(names):
         raise UsageError(f"--{option}: name each once, such as ann,bob")
-    for name in given:
+    for name in names:
         if not re.fullmatch(r"[\w.+-]+", name):
             raise UsageError(f"--{option}: {name} cannot be part of a file name; use letters")
-    return list(given)
 
 
 def assigned(
-    items: Sequence[T], reviewers: Sequence[str], *, overlap: int = 0, seed: int = 0
+    items: Sequence[T], reviewers: Collection[str], *, overlap: int = 0, seed: int = 0
 ) -> dict[str, list[T]]:
     """Return the items of each reviewer, sampled at random, in the order given.
 
@@ -53,7 +52,7 @@ def assigned(
     found: dict[str, list[int]] = {name: [] for name in reviewers}
     for count, place in enumerate(rng.permutation(len(items)).tolist()):
         # Sorting is stable: among those with equally few items, chance decides.
-        order = sorted(rng.permutation(reviewers).tolist(), key=lambda name: len(found[name]))
+        order = sorted(rng.permutation([*found]).tolist(), key=lambda name: len(found[name]))
         for name in order[: 2 if count < in_two else 1]:
             found[name].append(place)
     return {name: [items[place] for place in sorted(places)] for name, places in found.items()}
@@ -95,7 +94,6 @@ class ReviewPages:
 
     folder: Path
     videos: Path
-    html: dict[Path, str] = field(default_factory=dict, init=False)
     missing: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -110,30 +108,53 @@ class ReviewPages:
             self.missing[video] = str(error)
             return None
 
-    def add(self, pages: Iterable[tuple[str, str]]) -> None:
-        """Add pages: the name and HTML of each."""
-        self.html |= {self.folder / "review" / f"{name}.html": html for name, html in pages}
+    def shared_out(
+        self,
+        kind: str,
+        items: Sequence[PageItem],
+        names: Collection[str],
+        *,
+        overlap: int = 0,
+        seed: int = 0,
+        prefix: str = "",
+    ) -> ReviewFiles:
+        """Write the pages of several reviewers; raises `UsageError`.
 
-    def written(self, items: int, loads: Mapping[str, int]) -> ReviewFiles:
-        """Write the pages, unless one of them would replace another page; raises `UsageError`."""
-        for file, html in self.html.items():
+        Parameters
+        ----------
+        kind : drafts or questions
+        overlap, seed : see `assigned`
+        prefix : what the names of pages begin with
+        """
+        given = assigned(items, names, overlap=overlap, seed=seed)
+        pages = {}
+        for reviewer, mine in given.items():
+            for number, start in enumerate(range(0, len(mine), PER_PAGE), start=1):
+                name = f"{prefix}{reviewer}-{number}"
+                pages[name] = review_page(kind, reviewer, name, mine[start : start + PER_PAGE])
+        return self._written(pages, len(items), {name: len(mine) for name, mine in given.items()})
+
+    def of_differences(
+        self, items: Sequence[PageItem], decider: str, between: Sequence[str]
+    ) -> ReviewFiles:
+        """Write the page with what two annotators see differently, if there is anything."""
+        name = f"differences-{'-'.join(between)}"
+        html = review_page("differences", decider, name, items, between)
+        return self._written({name: html} if items else {}, len(items), {decider: len(items)})
+
+    def _written(
+        self, pages: Mapping[str, str], items: int, loads: Mapping[str, int]
+    ) -> ReviewFiles:
+        files = {self.folder / "review" / f"{name}.html": html for name, html in pages.items()}
+        for file, html in files.items():
             if file.exists() and read_text(file) != html:
                 raise UsageError(
                     f"{file} has other contents, and a reviewer's browser may have work for it; "
                     "when all is exported, delete it"
                 )
-        for file, html in self.html.items():
+        for file, html in files.items():
             write_atomic(file, html)
-        return ReviewFiles((*self.html,), items, loads, self.missing)
-
-
-def review_pages(
-    kind: str, reviewer: str, items: Sequence[PageItem], prefix: str = ""
-) -> Iterator[tuple[str, str]]:
-    """Yield the name and the HTML of each page of a reviewer; `kind` is drafts or questions."""
-    for number, start in enumerate(range(0, len(items), PER_PAGE), start=1):
-        name = f"{prefix}{reviewer}-{number}"
-        yield name, review_page(kind, reviewer, name, items[start : start + PER_PAGE])
+        return ReviewFiles((*files,), items, loads, self.missing)
 
 
 def review_page(
