@@ -44,7 +44,7 @@ CONDITIONS = ("blind", *(f"frame-{number + 1}" for number in range(SINGLE_FRAMES
 
 # How many orders are asked at a time: a video is read once for all of them. What fails early, fails
 # in the first of these.
-_BLOCKS = {True: (2, 2, 3, 1), False: (4, 2, 2)}
+_BLOCKS = dict.fromkeys(CONDITIONS, (4, 2, 2)) | {FRAMES: (2, 2, 3, 1)}
 
 Status = Literal["kept", "dropped", "undecided"]
 
@@ -269,7 +269,7 @@ class QuestionFilter:
         self, condition: str, progress: Progress | None
     ) -> BudgetReached | EndpointDown | None:
         """Ask about questions in one condition; those that fail it are dropped."""
-        for start, end in pairwise([0, *accumulate(_BLOCKS[condition == FRAMES])]):
+        for start, end in pairwise([0, *accumulate(_BLOCKS[condition])]):
             asked = [one for one in self._items if one.is_asked(condition)]
             if not asked:
                 break

@@ -24,8 +24,6 @@ function load() {
   return true;
 }
 
-const whole = (value, most) => (Number.isInteger(value) && value >= 0 && value < most ? value : 0);
-
 function write(put) {
   try {
     put();
