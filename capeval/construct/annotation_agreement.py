@@ -9,8 +9,8 @@ from itertools import combinations
 
 import numpy as np
 
-from capeval.construct.alignment import Alignment, Place, align
-from capeval.construct.drafts import Draft, DraftElement
+from capeval.construct.alignment import Alignment, align
+from capeval.construct.drafts import Draft
 from capeval.schema import ELEMENT_TYPES
 from capeval.stats.agreement import Estimate, krippendorff_alpha
 from capeval.stats.video_ratios import VideoRatios
@@ -20,7 +20,7 @@ Compared = tuple[Draft, Draft, Alignment]
 
 @dataclass(frozen=True)
 class AnnotatorAgreement:
-    """How far two annotators agree, or each two of several, on the videos that both annotated.
+    """How far two annotators agree, or all pairs of several, on the videos that both annotated.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def _agreement(
     matched, of = [], []
     for at, (first, second, found) in zip(video, compared, strict=True):
         pairs = [
-            (_element(first, one), _element(second, other))
+            (first.element(one), second.element(other))
             for one, other in found.elements
             if one and other
         ]
@@ -104,8 +104,3 @@ def _agreement(
         type=krippendorff_alpha(codes[:, :, 0].T, np.array(of, int), "nominal"),
         weight=krippendorff_alpha(codes[:, :, 1].T, np.array(of, int), "ordinal"),
     )
-
-
-def _element(draft: Draft, place: Place) -> DraftElement:
-    event, element = place
-    return draft.events[event].visual_elements[element]

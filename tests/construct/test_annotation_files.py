@@ -183,7 +183,7 @@ UNCONFIRMED[0]["visual_elements"][1]["confirmed_by"] = ()
                      "1 open; 0 comments open: v1: ann: no events, no domain", None, id="empty"),
         pytest.param([draft("v1", "ann").model_copy(update={"events": Draft.model_validate(
                         {"index": "v1", "video": "v", "events": UNCONFIRMED}).events})],
-                     "open: v1: ann: 1 unconfirmed elements", None, id="unconfirmed"),
+                     "open: v1: ann: 1 unconfirmed element", None, id="unconfirmed"),
         pytest.param([draft("v1", "ann"), draft("v1", "bob", domain=None)],
                      "open: v1: bob: no domain", None, id="one of two unfinished"),
         pytest.param([draft("v1", "bob", [SNOW]), draft("v1", "ann")],

@@ -11,7 +11,7 @@ import pytest
 
 import capeval
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
-from capeval.construct.indispensability import Filtered, orders
+from capeval.construct.question_filter import Filtered, orders
 from capeval.errors import InputError
 from capeval.schema.question import Question
 from tests.generating import FakeCaptioner, captioned

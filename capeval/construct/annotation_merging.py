@@ -50,7 +50,7 @@ def merge_drafts(drafts: Iterable[Draft]) -> MergedAnnotations:
 
 
 def _why_open(versions: Sequence[Draft]) -> str:
-    """Return what is still to be done before versions of a video are one annotation, if so."""
+    """Return why the versions of a video are not one annotation yet; empty if they are."""
     if unfinished := [f"{one.annotator}: {listed(one.open)}" for one in versions if one.open]:
         return "; ".join(unfinished)
     differing = {_claims(one): str(one.annotator) for one in versions}
