@@ -1,9 +1,9 @@
 """Temporal indispensability: which questions need several frames of the video (TUNA, 3.2.3).
 
 A model answers each question without the video, with each of four single frames, and with 16
-frames. Whoever guesses is right once in four tries, so one try keeps 19% of guesses. Here each
-condition has eight orders of the options: a guess is hardly ever right in seven of them, and one
-letter for all is right in two.
+frames. One try with 16 frames and one with a single frame would keep 19% of guesses. Here each
+condition has eight orders of the options: independent guesses are hardly ever right in seven of
+them, and one letter for all is right in two.
 """
 
 from __future__ import annotations
@@ -170,8 +170,9 @@ class Filtered:
     def control(self) -> tuple[int, int]:
         """How many wrong options would be kept as the key, of how many.
 
-        Of the questions that were asked with 16 frames. In the other conditions what the replies
-        leave open counts as passed, so the share is rather too large.
+        Of the questions that were asked with 16 frames; what replies leave open counts as passed. A
+        third of these is about how many questions are kept by chance, and too many where one wrong
+        option attracts the model.
         """
         passed = [
             all(one.passes(condition, option) is not False for condition in one.given)

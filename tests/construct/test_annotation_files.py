@@ -153,6 +153,23 @@ def test_other_words_match_and_other_statements_do_not(
     assert agreement([one], [other])["element_f1"] == is_same
 
 
+OPPOSITES = [
+    ("The camera zooms in.", "The camera zooms out."),
+    ("The dog chases the cat.", "The cat chases the dog."),
+    ("The man wears a blue shirt.", "The man wears a red shirt."),
+    ("Two men talk.", "Three men talk."),
+]
+
+
+@pytest.mark.parametrize("pair", OPPOSITES)
+def test_elements_that_contradict_each_other_are_no_agreement(pair: tuple[str, str]) -> None:
+    mine, theirs = (
+        [draft(f"v{n}", name, [(CHEF[0], [*CHEF[1], (text, "action", 3)])]) for n in range(3)]
+        for name, text in zip(("ann", "bob"), pair, strict=True)
+    )
+    assert agreement(mine, theirs)["element_f1"] == pytest.approx(2 / 3)
+
+
 def test_unfinished_and_adjudicated_videos_are_not_compared() -> None:
     files = [
         export("ann.json", draft("v0", "ann"), draft("v1", "ann")),
