@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager as Opening
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
@@ -136,6 +137,11 @@ def annotate_review(o: ReviewOptions) -> ReviewFiles:
     if len(deciders) > 1:
         raise UsageError("--annotators: with --differences, name only who decides")
     first, second = by_annotator.values()
+    # Of what one has not finished, nothing can be told apart yet.
+    open_ = {index for one in (first, second) for index, draft in one.items() if draft.open}
+    if left := sorted(open_ & first.keys() & second.keys()):
+        o.on_notice(f"{counted(len(left), 'video')} not finished by both, left out: {listed(left)}")
+    first, second = ({i: d for i, d in one.items() if i not in open_} for one in (first, second))
     items = difference_items(first, second, pages.url)
     return pages.of_differences(items, deciders[0], [*by_annotator])
 
@@ -175,13 +181,16 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
     folder, files = Path(o.folder), [Path(file) for file in o.files]
     target = folder / "annotations.json"
     check_output(target, files, option="FOLDER")
-    known = {video.index for video in load_video_list(folder)}
+    known = {video.index for video in load_video_list(folder, kept=False)}
+    kept = {video.index for video in load_video_list(folder)}
     drafts = [(file, draft) for file in files for draft in read_reviewed(file)]
     for file, draft in drafts:
         if draft.index not in known:
-            message = f"is not a video that {folder / VIDEO_LIST} keeps"
+            message = f"is not a video of {folder / VIDEO_LIST}"
             raise InputError(message, file=file, where=f"index {shown(draft.index)}")
-    merged = merge_drafts(draft for _, draft in drafts)
+    merged = merge_drafts(draft for _, draft in drafts if draft.index in kept)
+    dropped = {draft.index: "keep is false" for _, draft in drafts if draft.index not in kept}
+    merged = replace(merged, open={**merged.open, **dropped})
     if not merged.annotations:
         index, reason = next(iter(merged.open.items()), ("", "the files have no videos"))
         raise UsageError(f"no video can be merged: {index}: {reason}")

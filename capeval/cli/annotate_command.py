@@ -85,7 +85,7 @@ def review(declared: dict[str, Any], output: Output) -> None:
     """Write pages for annotators, who review offline in a browser."""
     from capeval.api.annotating import annotate_review
 
-    made = annotate_review(**declared)
+    made = annotate_review(**declared, on_notice=output.notice)
     if not declared["differences"]:
         print_pages(made, "video", output)
     elif made.files:

@@ -1,12 +1,12 @@
 """The options of `capeval annotate` and `capeval mcq construct`."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capeval.captioners.options import CaptionerOptions
-from capeval.llm.options import ChatOptions
+from capeval.llm.options import ChatOptions, ignore
 from capeval.options import FRACTION, INPUTS, MODEL, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class ReviewOptions:
     annotators : Their names. Each gets pages of 25 videos.
     overlap : This many videos, or this share of them, go to two annotators.
     seed : Decides who gets which videos.
+    on_notice : Called with each notice, which is one line.
     differences : Two exported files: a page with only what differs.
     """
 
@@ -83,6 +84,7 @@ class ReviewOptions:
     overlap: str | int | float = option("10%", note=FRACTION, panel=INPUTS, metavar="SHARE")
     seed: int = option(0, panel=INPUTS, metavar="N", min=0)
     differences: Sequence[FilePath] = option((), panel=INPUTS, metavar="FILES", commas=True)
+    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
 
 @declares

@@ -19,9 +19,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from capeval.captioners.caption_cleanup import CUT_OFF
 from capeval.captioners.pipeline import READERS
 from capeval.captioners.protocol import Captioner
 from capeval.errors import BudgetReached, EndpointDown, InputError
+from capeval.files.judgments import short_hash
 from capeval.mcq.answering import AnswerWork, Asking, NoReader
 from capeval.mcq.frames import SharedReader, Shown, recent_reads
 from capeval.mcq.strategies import Asked
@@ -108,17 +110,22 @@ class Filtering:
 
     @cached_property
     def variants(self) -> list[Question]:
-        """The question with its options in each order; ids end in `#NUMBER`."""
+        """The question with its options in each order; ids end in a hash of what is asked.
+
+        So replies stay valid whatever file, seed or selection a question is asked with.
+        """
         question = self.question
+        asked = (question.video, question.question)
         return [
             question.model_copy(
                 update={
-                    "id": f"{question.id}#{number}",
-                    "options": tuple(question.options[n] for n in order),
+                    "id": f"{question.id}#{short_hash([*asked, options])}",
+                    "options": options,
                     "answer": OPTION_LETTERS[order.index(question.right)],
                 }
             )
-            for number, order in enumerate(self.orders, start=1)
+            for order in self.orders
+            for options in (tuple(question.options[n] for n in order),)
         ]
 
     def passes(self, condition: str, option: int) -> bool | None:
@@ -195,16 +202,31 @@ class Filtered:
 
 
 class _Variants(AnswerWork):
-    """Answers variants of questions; drops replies about questions that are no longer there."""
+    """Answers variants of questions; replies about questions of other files stay where they are."""
+
+    def __post_init__(self) -> None:
+        """Set what is asked."""
+        super().__post_init__()
+        self._others: dict[str, None] = {}
 
     def read(self, value: Any, expected: str) -> Stored[Response]:
         """Return a response; one to another question is not among those wanted."""
-        if isinstance(value, dict) and value.get("id") not in self.questions:
-            return Stored(str(value.get("id")), Response.model_validate(value))
-        return super().read(value, expected)
+        if not isinstance(value, dict) or value.get("id") in self.questions:
+            return super().read(value, expected)
+        found = Response.model_validate(value)
+        self._others[found.id] = None
+        return Stored(found.id, found, found.reason if found.reply is None else None)
 
     def check(self, stored: Sequence[Stored[Response]]) -> None:
-        """Accept any: a reviewed file has another name and fewer questions."""
+        """Accept any: the file has another name once it is reviewed."""
+
+    def remains(self, stored: Stored[Response]) -> bool:
+        """Return whether a reply is about a question that is not asked now."""
+        return stored.index in self._others
+
+    def mine(self) -> list[str]:
+        """Return the variants, and those of other questions that have replies."""
+        return [*super().mine(), *self._others]
 
 
 @dataclass
@@ -287,6 +309,15 @@ class QuestionFilter:
         return None
 
 
+def _no_reply(response: Response) -> str | None:
+    """Return why a reply that names no option is none; a refusal in words is one."""
+    option, rule = Asked(response).exact
+    is_cut = any(CUT_OFF.partition("{")[0] in str(w) for w in response.call.get("warnings", ()))
+    if option is None and (is_cut or rule in ("empty", "unfinished reasoning")):
+        return "the reply is empty or cut off: allow more tokens in the model's entry"
+    return None
+
+
 def _count(
     one: Filtering,
     condition: str,
@@ -296,8 +327,9 @@ def _count(
     """Add the options that were chosen in some orders; a failed call leaves all undecided."""
     given = one.given.setdefault(condition, [])
     for stored, order in zip(replies, orders, strict=True):
-        if stored.reason is not None:
-            one.status, one.by, one.reason = "undecided", condition, stored.reason
+        reason = stored.reason or _no_reply(stored.value)
+        if reason is not None:
+            one.status, one.by, one.reason = "undecided", condition, reason
             return
         option = Asked(stored.value).exact.option
         given.append(None if option is None else order[option])

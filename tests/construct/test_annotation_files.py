@@ -278,11 +278,11 @@ def test_merged_annotations_name_their_sources_and_are_read_as_any() -> None:
         ('[{"index": "v0", "video": "v"}]', 'x.json: index "v0": has no annotator; export it'),
         ('[{"index": "v0", "rating": 3}]', "x.json: video 1: "),
         ("[]", "no video can be merged"),
-        (None, 'x.json: index "v8": is not a video that clips/videos.jsonl keeps'),
+        (None, 'x.json: index "v9": is not a video of clips/videos.jsonl'),
     ],
 )
 def test_other_files_are_refused_in_a_line(text: str | None, line: str) -> None:
-    export("x.json", draft("v0", "ann"), draft("v8", "ann"))
+    export("x.json", draft("v0", "ann"), draft("v9", "ann"))
     if text is not None:
         Path("x.json").write_text(text)
     said = merge("x.json")
