@@ -14,17 +14,21 @@ from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
-    from capeval.api.annotate_filtering import annotate_filter as annotate_filter
-    from capeval.api.annotation_files import annotate_agree as annotate_agree
-    from capeval.api.annotation_files import annotate_merge as annotate_merge
+    from capeval.api.annotating import annotate_agree as annotate_agree
+    from capeval.api.annotating import annotate_draft as annotate_draft
+    from capeval.api.annotating import annotate_draft_async as annotate_draft_async
+    from capeval.api.annotating import annotate_filter as annotate_filter
+    from capeval.api.annotating import annotate_merge as annotate_merge
+    from capeval.api.annotating import annotate_review as annotate_review
     from capeval.api.checking import check as check
     from capeval.api.comparing import compare as compare
-    from capeval.api.construct_chat import annotate_draft as annotate_draft
-    from capeval.api.construct_chat import annotate_draft_async as annotate_draft_async
-    from capeval.api.construct_chat import construct_check as construct_check
-    from capeval.api.construct_chat import construct_check_async as construct_check_async
-    from capeval.api.construct_chat import construct_draft as construct_draft
-    from capeval.api.construct_chat import construct_draft_async as construct_draft_async
+    from capeval.api.constructing import construct_check as construct_check
+    from capeval.api.constructing import construct_check_async as construct_check_async
+    from capeval.api.constructing import construct_draft as construct_draft
+    from capeval.api.constructing import construct_draft_async as construct_draft_async
+    from capeval.api.constructing import construct_filter as construct_filter
+    from capeval.api.constructing import construct_filter_async as construct_filter_async
+    from capeval.api.constructing import construct_review as construct_review
     from capeval.api.correlating import correlate as correlate
     from capeval.api.evaluating import evaluate as evaluate
     from capeval.api.evaluating import evaluate_async as evaluate_async
@@ -45,8 +49,6 @@ if TYPE_CHECKING:
     from capeval.api.plotting import plot as plot
     from capeval.api.probing import probe as probe
     from capeval.api.probing import probe_async as probe_async
-    from capeval.api.question_filtering import construct_filter as construct_filter
-    from capeval.api.question_filtering import construct_filter_async as construct_filter_async
     from capeval.api.rating_files import rate_merge as rate_merge
     from capeval.api.rating_files import rate_sheet as rate_sheet
     from capeval.api.reports import report as report
@@ -54,8 +56,6 @@ if TYPE_CHECKING:
     from capeval.api.resources import clear_cache as clear_cache
     from capeval.api.resources import models as models
     from capeval.api.resources import sample_frames as sample_frames
-    from capeval.api.reviewing import annotate_review as annotate_review
-    from capeval.api.reviewing import construct_review as construct_review
     from capeval.api.scoring import check_scores as check_scores
     from capeval.api.scoring import score as score
     from capeval.api.stored_runs import list_runs as list_runs
@@ -71,12 +71,12 @@ if TYPE_CHECKING:
     from capeval.trust.probing import Probing as Probing
 
 _HOMES = {
-    "capeval.api.annotation_files": "annotate_agree annotate_merge",
-    "capeval.api.annotate_filtering": "annotate_filter",
+    "capeval.api.annotating": "annotate_agree annotate_draft annotate_draft_async annotate_filter "
+    "annotate_merge annotate_review",
     "capeval.api.checking": "check",
     "capeval.api.comparing": "compare",
-    "capeval.api.construct_chat": "annotate_draft annotate_draft_async construct_check "
-    "construct_check_async construct_draft construct_draft_async",
+    "capeval.api.constructing": "construct_check construct_check_async construct_draft "
+    "construct_draft_async construct_filter construct_filter_async construct_review",
     "capeval.api.correlating": "correlate",
     "capeval.api.evaluating": "evaluate evaluate_async",
     "capeval.api.generating": "generate generate_async",
@@ -92,11 +92,9 @@ _HOMES = {
     "capeval.api.measuring": "measure measure_async",
     "capeval.api.plotting": "plot",
     "capeval.api.probing": "probe probe_async",
-    "capeval.api.question_filtering": "construct_filter construct_filter_async",
     "capeval.api.rating_files": "rate_merge rate_sheet",
     "capeval.api.reports": "report",
     "capeval.api.resources": "cache_info clear_cache models sample_frames",
-    "capeval.api.reviewing": "annotate_review construct_review",
     "capeval.api.scoring": "check_scores score",
     "capeval.api.stored_runs": "list_runs remove_runs",
     "capeval.captioners.run": "Generation",

@@ -157,18 +157,8 @@ assert not {{"openai", "tenacity"}} & {{*sys.modules}}
 """
 COMMANDS = (
     *("", "annotate review", "compare", "correlate", "frames", "inspect", "leaderboard"),
-    *(
-        "metrics",
-        "mcq construct review",
-        "mcq temporal",
-        "models",
-        "plot",
-        "probe",
-        "rate merge",
-        "rate sheet",
-        "report",
-        "score",
-    ),
+    *("metrics", "mcq construct review", "mcq temporal", "models", "plot", "probe"),
+    *("rate merge", "rate sheet", "report", "score"),
 )
 
 

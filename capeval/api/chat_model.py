@@ -1,4 +1,4 @@
-"""The chat model of commands that ask one but are not the judge's."""
+"""The chat model of commands other than judging."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def open_chat(
     base_urls = endpoint_urls(o.base_url)
     key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
     if o.judge in JUDGES:
-        raise UsageError(f"--judge {shown(o.judge)} is no chat model")
+        raise UsageError(f"--judge {shown(o.judge)} is not a chat model")
     if not offline and not key and o.client is None and DEFAULT_URL in base_urls:
         raise UsageError(
             "there is no key for the chat model: set OPENAI_API_KEY, or name a local server with "

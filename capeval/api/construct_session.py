@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from capeval.api.chat_model import OpenChat, open_chat
 from capeval.api.long_work import Estimate, Left, LongWork
@@ -20,20 +19,14 @@ T = TypeVar("T")
 Make = Callable[[Mapping[str, Line], Chat], T]
 
 
-@dataclass(frozen=True)
-class Constructed(Generic[T]):
-    """What was made of a chat model's replies."""
-
-    value: T
-    finished: Finished[Plan[Stored[Line]], Stored[Line]]
-
-
-class ConstructSession(LongWork[Constructed[T]]):
+class ConstructSession(LongWork[T]):
     """One opened chat model and the items that it is asked about.
 
     `make` returns what becomes of its usable lines, by index, and may write a file; `files` are the
     lines that name the files and the next command.
     """
+
+    _finished: Finished[Plan[Stored[Line]], Stored[Line]]
 
     caches_replies = True
 
@@ -54,24 +47,26 @@ class ConstructSession(LongWork[Constructed[T]]):
         lines = [f"{self.work.file}: {counted(len(todo), labels.item)} to ask about"]
         return Estimate(len(todo), usage, cost, lines, {"todo": len(todo)})
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[Constructed[T]]:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[T]:
         """Ask what is left."""
-        finished = await execute(self.work, progress)
-        done = finished.done
+        self._finished = await execute(self.work, progress)
+        done = self._finished.done
         lines = {index: one.value for index, one in done.items() if one.reason is None}
-        yield Constructed(self._make(lines, self.work.chat), finished)
+        yield self._make(lines, self.work.chat)
 
-    def left(self, result: Constructed[T]) -> Sequence[Left]:
+    def left(self, result: T) -> Sequence[Left]:
         """Return the items without a usable reply."""
-        done, stopped = result.finished.done, result.finished.stopped
+        del result
+        done, stopped = self._finished.done, self._finished.stopped
         wanted = [done.get(one.index) for one in self.work.wanted]
         reasons = {one.index: one.reason for one in wanted if one and one.reason}
         name, labels = self.work.file.stem, self.work.labels
         return [Left(name, labels, reasons, len(wanted), wanted.count(None), stopped)]
 
-    def written(self, result: Constructed[T]) -> Sequence[str]:
+    def written(self, result: T) -> Sequence[str]:
         """Return the files, and what to do with them."""
-        return self._files if any(not one.reason for one in result.finished.done.values()) else []
+        del result
+        return self._files if any(not one.reason for one in self._finished.done.values()) else []
 
 
 @asynccontextmanager

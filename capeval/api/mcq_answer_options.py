@@ -5,12 +5,12 @@ from dataclasses import KW_ONLY
 from typing import Literal
 
 from capeval.api import FilePath
-from capeval.captioners.options import CaptionerOptions
+from capeval.captioners.options import FramesOptions
 from capeval.options import FRAMES, INPUTS, MODEL, declares, option
 
 
 @declares
-class AnswerOptions(CaptionerOptions):
+class AnswerOptions(FramesOptions):
     """Which questions a model answers, and with which frames: see `capeval.mcq_answer`.
 
     Parameters

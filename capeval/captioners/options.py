@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @declares
 class CaptionerOptions(ModelOptions):
-    """Which model sees which frames: what generating captions and answering questions share.
+    """Which model is asked about videos.
 
     Parameters
     ----------
@@ -39,11 +39,7 @@ class CaptionerOptions(ModelOptions):
     temperature : Above 0, replies are sampled. By default 0.
     batch_size : Videos at a time on a GPU.
     device : cuda, cuda:1, mps or cpu. By default the best.
-    frames : 32 (evenly spread), 2fps, auto (2fps below 16 s, else 1fps), or as published:
-        qwen-2fps, tuna-2fps. By default the catalogue's.
-    decoder : pyav, or the papers' decord.
     seed : The seed of sampling in this process.
-    allow_damaged : Use what can be decoded of damaged videos.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     """
@@ -60,12 +56,7 @@ class CaptionerOptions(ModelOptions):
     temperature: float | None = option(None, panel=MODEL, metavar="T", min=0, max=5)
     batch_size: int | Literal["auto"] = option("auto", panel=MODEL, metavar="N", min=1, max=4096)
     device: str | None = option(None, panel=MODEL, metavar="NAME")
-    frames: "str | int | FrameReader | None" = option(
-        None, note="Or a `FrameReader`.", method="read", panel=FRAMES, metavar="POLICY"
-    )
-    decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
     seed: int = option(0, panel=MODEL, metavar="N", min=0)
-    allow_damaged: bool = option(False, panel=FRAMES)
     max_concurrency: int = option(32, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(300.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
@@ -73,7 +64,27 @@ class CaptionerOptions(ModelOptions):
 
 
 @declares
-class GenerateOptions(CaptionerOptions):
+class FramesOptions(CaptionerOptions):
+    """Which model sees which frames: what generating captions and answering questions share.
+
+    Parameters
+    ----------
+    frames : 32 (evenly spread), 2fps, auto (2fps below 16 s, else 1fps), or as published:
+        qwen-2fps, tuna-2fps. By default the catalogue's.
+    decoder : pyav, or the papers' decord.
+    allow_damaged : Use what can be decoded of damaged videos.
+    """
+
+    _: KW_ONLY
+    frames: "str | int | FrameReader | None" = option(
+        None, note="Or a `FrameReader`.", method="read", panel=FRAMES, metavar="POLICY"
+    )
+    decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
+    allow_damaged: bool = option(False, panel=FRAMES)
+
+
+@declares
+class GenerateOptions(FramesOptions):
     """Which videos are captioned, by which model and from which frames: see `capeval.generate`.
 
     Parameters

@@ -340,7 +340,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     def _own(self, file: Path, expected: str) -> Container[str]:
         """Return the items whose replies are for this file: a shard leaves the run its own."""
         if self.shard is None:
-            return self.items
+            return self.mine()
         return {self.read(value, expected).index for _, value in numbered_lines(file)}
 
     def spent(self) -> Spent:

@@ -21,9 +21,8 @@ from capeval.construct.options import (
 from capeval.text import counted
 
 if TYPE_CHECKING:
-    from capeval.api.construct_session import Constructed
-    from capeval.api.reviewing import ReviewFiles
     from capeval.construct.drafts import Draft
+    from capeval.construct.review import ReviewFiles
 
 app = typer.Typer(
     help="Annotate videos: filter, draft, review, compare annotators, merge.",
@@ -33,49 +32,30 @@ app = typer.Typer(
 _MOST_LINES = 10  # Open videos or comments that fit on a screen; --full lists all.
 
 
-@app.command()
-@declared_by(AgreeOptions, "as_json", "form_or_csv")
-def agree(declared: dict[str, Any], output: Output) -> None:
-    """Compare annotators: F1 of events and elements, alpha of types and weights.
+@app.command("filter")
+@declared_by(FilterOptions, "as_json", "full")
+def filter_videos(declared: dict[str, Any], output: Output) -> None:
+    """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
 
-    Events are aligned in their order, and elements one to one, by the words that they share.
+    Left out are videos that cannot be read, are too small, too long, black, frozen or near static,
+    and near duplicates. Edit "keep" in videos.jsonl to decide otherwise. A rerun leaves what was
+    edited, and decodes only what is new or changed.
     """
-    from capeval.api.annotation_files import annotate_agree
-    from capeval.reporting.annotation_tables import agreement_headline, agreement_page
-    from capeval.reporting.formats import rendered
-    from capeval.reporting.terminal import print_pages
+    from capeval.api.annotating import annotate_filter
+    from capeval.cli.progress import ProgressLine
+    from capeval.files.annotations import VIDEO_LIST
+    from capeval.reporting.construct_tables import print_video_filter
 
-    found = annotate_agree(**declared)
-    page, headline = agreement_page(found), agreement_headline(found)
-    if output.as_json:
-        output.json(rendered([page], "json"))
-    elif output.table_form != "table":
-        output.text(rendered([page], output.table_form))
-    else:
-        print_pages([page], output.console, headline=headline)
-
-
-@app.command()
-@declared_by(MergeAnnotationsOptions, "full")
-def merge(declared: dict[str, Any], output: Output) -> None:
-    """Merge what annotators confirmed into annotations.json.
-
-    Videos that are unfinished, or on which annotators differ, are left out and listed.
-    """
-    from capeval.api.annotation_files import annotate_merge
-
-    found = annotate_merge(**declared)
-    done, left = len(found.annotations), len(found.open)
-    comments = counted(len(found.comments), "comment")
-    output.line(f"{done:,} of {counted(done + left, 'video')} merged, {left:,} open; {comments}")
-    for lines in ([f"open: {index}: {why}" for index, why in found.open.items()], found.comments):
-        most = len(lines) if output.full else _MOST_LINES
-        for line in lines[:most]:
-            output.line(f"  {line}")
-        if len(lines) > most:
-            output.line(f"  {len(lines) - most:,} more: --full")
-    file = shlex.quote(str(Path(declared["folder"]) / "annotations.json"))
-    output.line(f"{file}  Check it: capeval check {file}")
+    progress = ProgressLine(output)
+    try:
+        with progress:
+            rows = annotate_filter(**declared, progress=progress)
+    except KeyboardInterrupt:
+        progress.report_stop(caches_replies=False)
+        raise typer.Exit(130) from None
+    found = [row.model_dump(mode="json") for row in rows]
+    output.show(found, lambda: print_video_filter(rows, output.console, full=output.full))
+    output.line(str(Path(declared["folder"]) / VIDEO_LIST))
 
 
 @app.command()
@@ -86,14 +66,14 @@ def draft(declared: dict[str, Any], output: Output) -> None:
     A chat model divides each caption into events and states their visual elements. Run the same
     command again to resume.
     """
-    from capeval.api.construct_chat import open_annotate_draft
+    from capeval.api.annotating import open_annotate_draft
     from capeval.cli.long_command import run_long
     from capeval.reporting.construct_tables import drafts_line
 
-    def show(_: object, results: list[Constructed[dict[str, Draft]]]) -> None:
-        for drafts in (list(made.value.values()) for made in results):
-            values = [one.model_dump(mode="json", exclude_defaults=True) for one in drafts]
-            output.show(values, partial(output.line, drafts_line(drafts)))
+    def show(_: object, results: list[dict[str, Draft]]) -> None:
+        for drafts in results:
+            values = [one.model_dump(mode="json", exclude_defaults=True) for one in drafts.values()]
+            output.show(values, partial(output.line, drafts_line([*drafts.values()])))
 
     options = DraftOptions(**declared, on_notice=output.notice)
     run_long(output, open_annotate_draft(options, offline=output.dry_run), show)
@@ -103,9 +83,9 @@ def draft(declared: dict[str, Any], output: Output) -> None:
 @declared_by(ReviewOptions)
 def review(declared: dict[str, Any], output: Output) -> None:
     """Write pages for annotators, who review offline in a browser."""
-    from capeval.api import reviewing
+    from capeval.api.annotating import annotate_review
 
-    made = reviewing.annotate_review(**declared)
+    made = annotate_review(**declared, on_notice=output.notice)
     if not declared["differences"]:
         print_pages(made, "video", output)
     elif made.files:
@@ -128,27 +108,46 @@ def print_pages(made: ReviewFiles, noun: str, output: Output) -> None:
         output.line(str(file))
 
 
-@app.command("filter")
-@declared_by(FilterOptions, "as_json", "full")
-def filter_videos(declared: dict[str, Any], output: Output) -> None:
-    """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
+@app.command()
+@declared_by(AgreeOptions, "as_json", "form_or_csv")
+def agree(declared: dict[str, Any], output: Output) -> None:
+    """Compare annotators: F1 of events and elements, alpha of types and weights.
 
-    Left out are videos that cannot be read, are too small, too long, black, frozen or near static,
-    and near duplicates. Edit "keep" in videos.jsonl to decide otherwise. A rerun leaves what was
-    edited, and decodes only what is new or changed.
+    Events are aligned in their order, and elements one to one, by the words that they share.
     """
-    from capeval.api import annotate_filtering
-    from capeval.cli.progress import ProgressLine
-    from capeval.files.annotations import VIDEO_LIST
-    from capeval.reporting.filter_tables import print_filtered
+    from capeval.api.annotating import annotate_agree
+    from capeval.reporting.construct_tables import agreement_headline, agreement_page
+    from capeval.reporting.formats import rendered
+    from capeval.reporting.terminal import print_pages
 
-    progress = ProgressLine(output)
-    try:
-        with progress:
-            rows = annotate_filtering.annotate_filter(**declared, progress=progress)
-    except KeyboardInterrupt:
-        progress.report_stop(caches_replies=False)
-        raise typer.Exit(130) from None
-    found = [row.model_dump(mode="json") for row in rows]
-    output.show(found, lambda: print_filtered(rows, output.console, full=output.full))
-    output.line(str(Path(declared["folder"]) / VIDEO_LIST))
+    found = annotate_agree(**declared)
+    page, headline = agreement_page(found), agreement_headline(found)
+    if output.as_json:
+        output.json(rendered([page], "json"))
+    elif output.table_form != "table":
+        output.text(rendered([page], output.table_form))
+    else:
+        print_pages([page], output.console, headline=headline)
+
+
+@app.command()
+@declared_by(MergeAnnotationsOptions, "full")
+def merge(declared: dict[str, Any], output: Output) -> None:
+    """Merge what annotators confirmed into annotations.json.
+
+    Videos that are unfinished, or on which annotators differ, are left out and listed.
+    """
+    from capeval.api.annotating import annotate_merge
+
+    found = annotate_merge(**declared)
+    done, left = len(found.annotations), len(found.open)
+    comments = counted(len(found.comments), "comment")
+    output.line(f"{done:,} of {counted(done + left, 'video')} merged, {left:,} open; {comments}")
+    for lines in ([f"open: {index}: {why}" for index, why in found.open.items()], found.comments):
+        most = len(lines) if output.full else _MOST_LINES
+        for line in lines[:most]:
+            output.line(f"  {line}")
+        if len(lines) > most:
+            output.line(f"  {len(lines) - most:,} more: --full")
+    file = shlex.quote(str(Path(declared["folder"]) / "annotations.json"))
+    output.line(f"{file}  Check it: capeval check {file}")

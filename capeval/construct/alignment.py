@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from capeval.construct.drafts import Draft, DraftEvent
+from capeval.construct.drafts import Draft, DraftEvent, Place
 from capeval.judging.lexical.lexicon import lexicon
 from capeval.judging.segments import words
 from capeval.stats.values import Floats
@@ -23,9 +23,6 @@ In TUNA's published example and the bundled sample, 20 elements written again in
 least 0.47; of two elements of different videos 99% have less than 0.35, and of two events of one
 video all have less than 0.4.
 """
-
-Place = tuple[int, int]
-"""An event and an element of it, both from 0."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ def _text(event: DraftEvent) -> str:
 
 
 def _similarities(first: Sequence[str], second: Sequence[str]) -> Floats:
-    """Return F1 of the weighted concepts of each two texts: (first, second)."""
+    """Return F1 of the weighted concepts of each pair of texts: (first, second)."""
     sides = [[_concepts(text) for text in side] for side in (first, second)]
     found = np.zeros((len(first), len(second)))
     for i, one in enumerate(sides[0]):

@@ -9,24 +9,29 @@ from itertools import combinations
 
 import numpy as np
 
-from capeval.construct.alignment import Alignment, Place, align
+from capeval.construct.alignment import Alignment, align
 from capeval.construct.drafts import Draft, DraftElement
-from capeval.schema import ELEMENT_TYPES
+from capeval.judging.lexical.matching import prepare
+from capeval.judging.lexical.reading import read, tokens
+from capeval.judging.lexical.relations import relations
+from capeval.schema import ELEMENT_TYPES, Annotation, Event, VisualElement
 from capeval.stats.agreement import Estimate, krippendorff_alpha
 from capeval.stats.video_ratios import VideoRatios
 
 Compared = tuple[Draft, Draft, Alignment]
+Pair = tuple[DraftElement, DraftElement]
 
 
 @dataclass(frozen=True)
 class AnnotatorAgreement:
-    """How far two annotators agree, or each two of several, on the videos that both annotated.
+    """How far two annotators agree, or all pairs of several, on the videos that both annotated.
 
     Attributes
     ----------
     drafted : of how many of the `videos` a model's draft was reviewed
     unfinished : videos that one of two annotators has not finished; they are left out
-    events, elements : F1: matched ones, divided by half of those of both together
+    events, elements : F1: matched ones, divided by half of those of both together; elements that
+        contradict each other are not matched
     matched : the number of elements that both have
     type, weight : Krippendorff's alpha over the matched elements, nominal and ordinal
     """
@@ -68,6 +73,23 @@ def annotation_agreement(drafts: Iterable[Draft]) -> list[AnnotatorAgreement]:
     return [_agreement(everyone, together, unfinished.total()), *pairs]
 
 
+def _consistent(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs of which the lexical judge does not find that they contradict each other.
+
+    "The camera zooms in" and "zooms out" share their words, and are no agreement.
+    """
+    if not pairs:
+        return []
+    elements = [VisualElement(content=e.content, type=e.type, weight=e.weight) for e, _ in pairs]
+    events = tuple(Event(event=one.content, visual_elements=(one,)) for one in elements)
+    readings = prepare(Annotation(index="first", events=events)).events
+    return [
+        (one, other)
+        for (one, other), reading in zip(pairs, readings, strict=True)
+        if "contradiction" not in relations(reading, [read(tokens(other.content))])
+    ]
+
+
 def _agreement(
     annotators: tuple[str, ...], compared: Sequence[Compared], unfinished: int
 ) -> AnnotatorAgreement:
@@ -76,10 +98,11 @@ def _agreement(
     matched, of = [], []
     for at, (first, second, found) in zip(video, compared, strict=True):
         pairs = [
-            (_element(first, one), _element(second, other))
+            (first.element(one), second.element(other))
             for one, other in found.elements
             if one and other
         ]
+        pairs = _consistent(pairs)
         upper[at] += sum(None not in pair for pair in found.events), len(pairs)
         # A matched pair is one observation, although F1 counts it for both sides.
         for one in (first, second):
@@ -104,8 +127,3 @@ def _agreement(
         type=krippendorff_alpha(codes[:, :, 0].T, np.array(of, int), "nominal"),
         weight=krippendorff_alpha(codes[:, :, 1].T, np.array(of, int), "ordinal"),
     )
-
-
-def _element(draft: Draft, place: Place) -> DraftElement:
-    event, element = place
-    return draft.events[event].visual_elements[element]

@@ -62,12 +62,13 @@ class ChatWork:
         return RunFolder(self.file.parent).locked(part=self.file.stem)
 
     def plan(self) -> Plan[Stored[Line]]:
-        """Return which items have a line about the same question."""
+        """Return which items have a line about the same question, or one written by hand."""
         kept = {
             line["index"]: Stored(line["index"], line, line.get("reason"))
             for line in whole_lines(self.file)
             if line.get("index") in self._inputs
-            and line.get("inputs") == self._inputs[line["index"]]
+            # A line that a person wrote has no inputs.
+            and line.get("inputs") in (None, self._inputs[line["index"]])
         }
         return Plan(self.file.stem, kept, left_of(self.wanted, kept, lambda one: one.index))
 
@@ -115,9 +116,11 @@ class ChatWork:
         return self.file, outcome.value
 
     def finish(self, plan: Plan[Stored[Line]], done: Mapping[str, Stored[Line]]) -> None:
-        """Write all lines in the order of the items."""
+        """Write the lines in the order of the items, then those that are about something else."""
         del plan
-        write_jsonl(self.file, (done[i.index].value for i in self.items if i.index in done))
+        own = [done[one.index].value for one in self.items if one.index in done]
+        others = [line for line in whole_lines(self.file) if line.get("index") not in self._inputs]
+        write_jsonl(self.file, {line["index"]: line for line in (*own, *others)}.values())
 
     def spent(self) -> Spent:
         """Return what the calls used."""

@@ -1,12 +1,3 @@
-const ELEMENT = {
-  content: isText, type: (one) => data.types.includes(one), weight: (one) => [1, 2, 3].includes(one),
-  source: isText, confirmed_by: [isText],
-  other: (one) => one === null || fits(one, ELEMENT),
-};
-const LIKE = {
-  visual_characteristic: [isText], domain: (one) => one === null || isText(one), comment: isText,
-  events: [{ event: isText, start: (one) => one === null || Number.isFinite(one), other: (one) => one === null || isText(one), visual_elements: [ELEMENT] }],
-};
 const both = data.adjudicates;
 
 // An adjudicator sees what both annotators agree on only if asked to.
@@ -223,7 +214,7 @@ function paintForm(draft) {
 
 function exported() {
   const drafts = state.values.map((draft) => ({ ...draft, annotator: data.me, adjudicates: both }));
-  const text = JSON.stringify(drafts, (name, one) => (name === "by" ? undefined : one), 1) + "\n";
+  const text = JSON.stringify(drafts, null, 1) + "\n";
   const open = drafts.filter((one) => gaps(one).length).length;
   return [text, open ? `${open} of ${drafts.length} videos are not done.` : "all videos are done."];
 }

@@ -12,7 +12,7 @@ from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
 from capeval.schema import Characteristic, ElementType
 from capeval.schema.annotation import Sentence, Weight
-from capeval.text import shown
+from capeval.text import counted, shown
 
 DRAFTS = "drafts.jsonl"
 """The drafts of a folder of videos, one a line."""
@@ -24,8 +24,12 @@ DOMAINS = (
 """The domains of TUNA-1K (appendix A.1)."""
 
 
+Place = tuple[int, int]
+"""An event and an element of it, both from 0."""
+
+
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
 
 
 class DraftElement(_Part):
@@ -84,6 +88,11 @@ class Draft(_Part):
         """The elements of all events, in order."""
         return [element for event in self.events for element in event.visual_elements]
 
+    def element(self, place: Place) -> DraftElement:
+        """Return the element at a place."""
+        event, element = place
+        return self.events[event].visual_elements[element]
+
     @property
     def open(self) -> list[str]:
         """What is still to be done before it is an annotation."""
@@ -94,7 +103,7 @@ class Draft(_Part):
             "an event without a sentence": any(not one.event.strip() for one in self.events),
             "an event without elements": any(not one.visual_elements for one in self.events),
             "two sentences of an event": any(one.other is not None for one in self.events),
-            f"{unconfirmed} unconfirmed elements": unconfirmed > 0,
+            counted(unconfirmed, "unconfirmed element"): unconfirmed > 0,
             "neither Low- nor High-Dynamic, or both": len(dynamic) != 1,
             "no domain": not self.domain,
         }
@@ -104,16 +113,10 @@ class Draft(_Part):
 def read_drafts(folder: Path) -> dict[str, Draft]:
     """Return the drafts of a folder of videos by index; lines that failed are left out."""
     file = folder / DRAFTS
-    lines = [line for line in whole_lines(file) if "reason" not in line]
-    fields = {*Draft.model_fields}
     drafts = [
-        validated(
-            Draft,
-            {name: value for name, value in line.items() if name in fields},
-            file=file,
-            where=f"index {shown(line.get('index'))}",
-        )
-        for line in lines
+        validated(Draft, line, file=file, where=f"index {shown(line.get('index'))}")
+        for line in whole_lines(file)
+        if "reason" not in line
     ]
     return {draft.index: draft for draft in drafts}
 

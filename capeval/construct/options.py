@@ -1,15 +1,16 @@
 """The options of `capeval annotate` and `capeval mcq construct`."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from capeval.captioners.options import CaptionerOptions
-from capeval.llm.options import ChatOptions
+from capeval.llm.options import ChatOptions, ignore
 from capeval.options import FRACTION, INPUTS, MODEL, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
+    from capeval.captioners.protocol import Captioner, SimpleCaptioner
     from capeval.runs.engine import Progress
 
 FilePath = str | Path
@@ -21,8 +22,8 @@ class FilterOptions:
 
     Parameters
     ----------
-    min_side : The shortest side in pixels. By default the TUNA paper's.
-    max_seconds : The longest video. By default the TUNA paper's.
+    min_side : The least shorter side, in pixels. By default the TUNA paper's.
+    max_seconds : The longest duration. By default the TUNA paper's.
     progress : Receives the status after every video.
     """
 
@@ -71,8 +72,9 @@ class ReviewOptions:
     Parameters
     ----------
     annotators : Their names. Each gets pages of 25 videos.
-    overlap : So many videos, or this share of them, go to two annotators each.
-    seed : Of who gets which videos.
+    overlap : This many videos, or this share of them, go to two annotators.
+    seed : Decides who gets which videos.
+    on_notice : Called with each notice, which is one line.
     differences : Two exported files: a page with only what differs.
     """
 
@@ -82,6 +84,7 @@ class ReviewOptions:
     overlap: str | int | float = option("10%", note=FRACTION, panel=INPUTS, metavar="SHARE")
     seed: int = option(0, panel=INPUTS, metavar="N", min=0)
     differences: Sequence[FilePath] = option((), panel=INPUTS, metavar="FILES", commas=True)
+    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
 
 @declares
@@ -119,7 +122,7 @@ class QuestionDraftOptions(ConstructChatOptions):
     errors : A run of `capeval generate --prompts mcq-errors-v1 --frames 8`, or its file: what a
         video model gets wrong becomes wrong options.
     out : The file of questions.
-    seed : Of the letters of the right options.
+    seed : Decides the letters of the right options.
     """
 
     annotations: FilePath = required(positional=True, metavar="ANNOTATIONS")
@@ -136,7 +139,7 @@ class QuestionCheckOptions(ConstructChatOptions):
     Parameters
     ----------
     questions : A file of questions.
-    annotations : Of their videos: a file, or 'tuna'.
+    annotations : Those of the videos: a file, or 'tuna'.
     """
 
     questions: FilePath = required(positional=True, metavar="QUESTIONS")
@@ -154,28 +157,25 @@ class QuestionFilterOptions(CaptionerOptions):
     questions : A file of questions.
     videos : Their folder. By default videos/ next to the questions, else their folder.
     out : The questions that are kept. By default QUESTIONS.kept.jsonl.
+    only : Only these questions.
     limit : Only the first N questions.
     batch_size : Questions at a time on a GPU.
-    seed : Of the orders of the options.
+    seed : Decides the orders of the options.
     """
 
     questions: FilePath = required(positional=True, metavar="QUESTIONS")
     _: KW_ONLY
-    model: Any = option(
+    model: "str | Captioner | SimpleCaptioner | None" = option(
         None, note="Or a `Captioner` of your own.", method="caption", panel=MODEL, metavar="NAME"
     )
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
-    seed: int = option(0, panel=INPUTS, metavar="N", min=0)
-    only: Collection[str] = python_only((), "Only these questions.")
+    only: Collection[str] = option((), panel=INPUTS, metavar="ID", commas=True)
     serve: bool = python_only(False)
     gpus: int | None = python_only(None)
     port: int | None = python_only(None)
     max_new_tokens: int | None = python_only(None)
     temperature: float | None = python_only(None)
-    frames: Any = python_only(None)
-    decoder: str = python_only("pyav")
-    allow_damaged: bool = python_only(False)
     timeout: float = python_only(300.0)
 
 

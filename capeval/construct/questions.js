@@ -1,8 +1,4 @@
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-const LIKE = {
-  question: isText, options: [isText], answer: (one) => isText(one) && LETTERS.includes(one),
-  decision: (one) => [null, "keep", "drop"].includes(one),
-};
 const textsOf = (one) => JSON.stringify([one.question, one.options, one.answer]);
 const mended = (one, n) => textsOf(one) !== textsOf(data.items[n].value);
 

@@ -1,7 +1,7 @@
 // What the pages of drafts and of questions share: one value for each item, replaced as a whole;
-// rows of text that are edited in place; frames. A kind's script defines LIKE, the form of a value;
-// ACTS, what keys and buttons do; drawn(value), its boxes; textOf and withText(value, row, text);
-// mayBeEmpty(value, row); gaps(value), what is left to do; paintForm(value); firstOpen and exported.
+// rows of text that are edited in place; frames. A kind's script defines ACTS, what keys and buttons
+// do; drawn(value), its boxes; textOf and withText(value, row, text); mayBeEmpty(value, row);
+// gaps(value), what is left to do; paintForm(value); firstOpen and exported.
 
 // An edit that is not finished: the value that it leads to, and its row.
 let pending = null;
@@ -15,32 +15,16 @@ const worked = () => state.undo.length > 0;
 const leave = () => { if (pending) finish(true); };
 const refresh = () => { if (!pending) showItem(); };
 
-const isText = (one) => typeof one === "string";
-
-function fits(one, like) {
-  if (typeof like === "function") return like(one);
-  if (Array.isArray(like)) return Array.isArray(one) && one.every((part) => fits(part, like[0]));
-  return typeof one === "object" && one !== null && Object.entries(like).every(([name, part]) => fits(one[name], part));
-}
-
 function packed() {
   const changed = data.items.map((item, n) => [item.id, state.values[n]]).filter(([, one], n) => one !== data.items[n].value);
   // All pages share the browser's storage: with a hundred kilobytes of steps, twenty pages fit.
   return { ...state, values: changed, undo: state.undo.slice(-20) };
 }
 
+// What was stored under the key of these very data has the form that `packed` gave it.
 function restored(kept) {
-  const found = blank();
-  const number = new Map(data.items.map((item, n) => [item.id, n]));
-  for (const one of Array.isArray(kept.values) ? kept.values : [])
-    if (Array.isArray(one) && number.has(one[0]) && fits(one[1], LIKE)) found.values[number.get(one[0])] = one[1];
-  if (Array.isArray(kept.undo))
-    found.undo = kept.undo.filter((one) => fits(one, { item: (n) => Number.isInteger(n) && n in data.items, row: Number.isInteger, value: LIKE }));
-  found.item = whole(kept.item, data.items.length);
-  found.row = whole(kept.row, 1000);
-  found.keys = kept.keys !== false;
-  found.agreed = kept.agreed === true;
-  return found;
+  const changed = new Map(kept.values);
+  return { ...blank(), ...kept, values: data.items.map((item) => changed.get(item.id) ?? item.value) };
 }
 
 // Changes of one field that follow each other are one step.

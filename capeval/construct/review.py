@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from capeval.construct.alignment import Place, align
-from capeval.construct.drafts import DOMAINS, Draft, DraftElement, read_drafts
+from capeval.construct.alignment import align
+from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts
+from capeval.errors import UsageError, VideoError
 from capeval.files.annotations import load_video_list
+from capeval.files.jsonl import write_atomic
 from capeval.files.judgments import short_hash
+from capeval.files.reading import read_text
+from capeval.files.videos import VideoFolder, relative_url
 from capeval.rating.page import page_html
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
 
@@ -25,8 +31,17 @@ PageItem = dict[str, Any]
 """What a page shows: `id`, `video`, `src` (its URL), `notes`, and `value`, which is edited."""
 
 
+def check_names(option: str, names: Collection[str]) -> None:
+    """Raise `UsageError` unless names can be parts of file names."""
+    if not names or len({*names}) < len(names):
+        raise UsageError(f"--{option}: name each once, such as ann,bob")
+    for name in names:
+        if not re.fullmatch(r"[\w.+-]+", name):
+            raise UsageError(f"--{option}: {name} cannot be part of a file name; use letters")
+
+
 def assigned(
-    items: Sequence[T], reviewers: Sequence[str], *, overlap: int = 0, seed: int = 0
+    items: Sequence[T], reviewers: Collection[str], *, overlap: int = 0, seed: int = 0
 ) -> dict[str, list[T]]:
     """Return the items of each reviewer, sampled at random, in the order given.
 
@@ -37,7 +52,7 @@ def assigned(
     found: dict[str, list[int]] = {name: [] for name in reviewers}
     for count, place in enumerate(rng.permutation(len(items)).tolist()):
         # Sorting is stable: among those with equally few items, chance decides.
-        order = sorted(rng.permutation(reviewers).tolist(), key=lambda name: len(found[name]))
+        order = sorted(rng.permutation([*found]).tolist(), key=lambda name: len(found[name]))
         for name in order[: 2 if count < in_two else 1]:
             found[name].append(place)
     return {name: [items[place] for place in sorted(places)] for name, places in found.items()}
@@ -55,13 +70,91 @@ def drafts_to_review(folder: Path) -> list[Draft]:
 # ---- The pages ---------------------------------------------------------------------------------
 
 
-def review_pages(
-    kind: str, reviewer: str, items: Sequence[PageItem], prefix: str = ""
-) -> Iterator[tuple[str, str]]:
-    """Yield the name and the HTML of each page of a reviewer; `kind` is drafts or questions."""
-    for number, start in enumerate(range(0, len(items), PER_PAGE), start=1):
-        name = f"{prefix}{reviewer}-{number}"
-        yield name, review_page(kind, reviewer, name, items[start : start + PER_PAGE])
+@dataclass(frozen=True)
+class ReviewFiles:
+    """Pages that were written.
+
+    Attributes
+    ----------
+    files : one for each page
+    items : the number of videos or questions
+    loads : of each reviewer; an item that two have counts twice
+    missing_videos : why videos cannot be played in a page, by name
+    """
+
+    files: tuple[Path, ...]
+    items: int
+    loads: Mapping[str, int]
+    missing_videos: Mapping[str, str]
+
+
+@dataclass
+class ReviewPages:
+    """Pages for the folder `review` of `folder`, and the folder of the videos that they show."""
+
+    folder: Path
+    videos: Path
+    missing: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Check that there is a folder of videos."""
+        self._found = VideoFolder(self.videos)
+
+    def url(self, video: str) -> str | None:
+        """Return the URL of a video, if it is found."""
+        try:
+            return relative_url(self._found.find(video), self.folder / "review")
+        except VideoError as error:
+            self.missing[video] = str(error)
+            return None
+
+    def shared_out(
+        self,
+        kind: str,
+        items: Sequence[PageItem],
+        names: Collection[str],
+        *,
+        overlap: int = 0,
+        seed: int = 0,
+        prefix: str = "",
+    ) -> ReviewFiles:
+        """Write the pages of several reviewers; raises `UsageError`.
+
+        Parameters
+        ----------
+        kind : drafts or questions
+        overlap, seed : see `assigned`
+        prefix : what the names of pages begin with
+        """
+        given = assigned(items, names, overlap=overlap, seed=seed)
+        pages = {}
+        for reviewer, mine in given.items():
+            for number, start in enumerate(range(0, len(mine), PER_PAGE), start=1):
+                name = f"{prefix}{reviewer}-{number}"
+                pages[name] = review_page(kind, reviewer, name, mine[start : start + PER_PAGE])
+        return self._written(pages, len(items), {name: len(mine) for name, mine in given.items()})
+
+    def of_differences(
+        self, items: Sequence[PageItem], decider: str, between: Sequence[str]
+    ) -> ReviewFiles:
+        """Write the page with what two annotators see differently, if there is anything."""
+        name = f"differences-{'-'.join(between)}"
+        html = review_page("differences", decider, name, items, between)
+        return self._written({name: html} if items else {}, len(items), {decider: len(items)})
+
+    def _written(
+        self, pages: Mapping[str, str], items: int, loads: Mapping[str, int]
+    ) -> ReviewFiles:
+        files = {self.folder / "review" / f"{name}.html": html for name, html in pages.items()}
+        for file, html in files.items():
+            if file.exists() and read_text(file) != html:
+                raise UsageError(
+                    f"{file} has other contents, and a reviewer's browser may have work for it; "
+                    "when all is exported, delete it"
+                )
+        for file, html in files.items():
+            write_atomic(file, html)
+        return ReviewFiles((*files,), items, loads, self.missing)
 
 
 def review_page(
@@ -187,7 +280,7 @@ def _merged_events(first: Draft, second: Draft) -> Iterator[dict[str, Any]]:
 def _compared(
     first: Draft, second: Draft, a: Place | None, b: Place | None, *, together: bool
 ) -> dict[str, Any]:
-    mine, theirs = _element(first, a), _element(second, b)
+    mine, theirs = a and first.element(a), b and second.element(b)
     if mine and theirs and together and mine.claim == theirs.claim:
         confirmed = dict.fromkeys(mine.confirmed_by + theirs.confirmed_by)
         return mine.model_dump(mode="json") | {"confirmed_by": [*confirmed]}
@@ -195,7 +288,3 @@ def _compared(
     other = versions[1].model_copy(update={"confirmed_by": ()}) if versions[1:] else None
     undecided = versions[0].model_copy(update={"confirmed_by": (), "other": other})
     return undecided.model_dump(mode="json") | {"by": (first if mine else second).annotator}
-
-
-def _element(draft: Draft, place: Place | None) -> DraftElement | None:
-    return None if place is None else draft.events[place[0]].visual_elements[place[1]]

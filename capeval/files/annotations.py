@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Strict
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, numbered_lines
@@ -47,14 +49,22 @@ VIDEO_LIST = "videos.jsonl"
 """A folder's videos that are not annotated yet, one a line; see `capeval annotate filter`."""
 
 
-def load_video_list(path: Path) -> tuple[Video, ...]:
-    """Return the videos that a list, or that of a folder, keeps, in its order."""
+class _Listed(Video):
+    keep: Annotated[bool, Strict()] = True
+
+
+def load_video_list(path: Path, *, kept: bool = True) -> tuple[Video, ...]:
+    """Return the videos that a list, or that of a folder, keeps, or all of them, in its order."""
     file = path / VIDEO_LIST if path.is_dir() else path
     if not file.exists():
         how = f"capeval annotate filter {file.parent}"
         raise InputError(f"does not exist; to make it: {how}", file=file)
     records = ((f"line {number}", line) for number, line in numbered_lines(file))
-    return validated_records(Video, (one for one in records if one[1].get("keep")), file=file)
+    videos: tuple[_Listed, ...] = validated_records(_Listed, records, file=file)
+    found = tuple(video for video in videos if video.keep or not kept)
+    if not found:
+        raise InputError(f'keeps none of its {len(videos)} videos; see "keep"', file=file)
+    return found
 
 
 def annotation_records_of(

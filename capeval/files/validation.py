@@ -14,7 +14,7 @@ from capeval.schema.reference import Reference
 from capeval.text import complaint, shown
 
 M = TypeVar("M", bound=BaseModel)
-R = TypeVar("R", Annotation, Caption, Reference, Video)
+R = TypeVar("R", bound=Annotation | Caption | Reference | Video)
 
 
 def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:

@@ -1,10 +1,10 @@
 "use strict";
 // What the pages share. A page's own script defines:
-// blank() returns the state of an untouched page, with item, row, undo and keys; restored(kept) the
-// state from stored data, which is validated like any untrusted input; packed() what is stored;
-// worked() whether there is work; showItem() shows state.item, paint() what depends on the state,
-// refresh() what another tab changed; firstOpen(item) returns its first row that is not done, or
-// -1; acts(event) the functions of keys; leave() ends what moving ends; undo() and exportWork().
+// blank() returns the state of an untouched page, with item, row, undo and keys; packed() what is
+// stored, and restored(kept) the state from it; worked() whether there is work; showItem() shows
+// state.item, paint() what depends on the state, refresh() what another tab changed;
+// firstOpen(item) returns its first row that is not done, or -1; acts(event) the functions of keys;
+// leave() ends what moving ends; undo() and exportWork().
 const at = (id) => document.getElementById(id);
 const data = JSON.parse(at("data").textContent);
 const KEY = data.key;
@@ -23,8 +23,6 @@ function load() {
   state = restored(kept);
   return true;
 }
-
-const whole = (value, most) => (Number.isInteger(value) && value >= 0 && value < most ? value : 0);
 
 function write(put) {
   try {

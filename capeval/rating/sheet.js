@@ -15,6 +15,8 @@ const worked = () => state.labels.size > 0;
 const leave = () => { settled = null; };
 const refresh = () => paint();
 
+const whole = (value, most) => (Number.isInteger(value) && value >= 0 && value < most ? value : 0);
+
 function restored(kept) {
   const found = blank();
   const label = (value) => data.labels.includes(value);

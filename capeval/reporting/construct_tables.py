@@ -1,18 +1,64 @@
-"""What `capeval annotate` and `capeval mcq construct` print."""
+"""What `capeval annotate` and `capeval mcq construct` print, in the order of the work."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 
+from capeval.construct.annotation_agreement import AnnotatorAgreement
 from capeval.construct.drafts import Draft
 from capeval.construct.question_checks import Code, QuestionChecks, Shortcut
-from capeval.reporting.numbers import percent, share
-from capeval.reporting.table import COUNT, INTERVAL, LINE, PERCENT, Page, Table, columns
-from capeval.reporting.terminal import print_pages
+from capeval.construct.question_filter import CONDITIONS, FRAMES, Filtered
+from capeval.construct.video_filter import VideoRow
+from capeval.correlation.result import Coefficient
+from capeval.reporting.numbers import bounded, interval, percent, share, tenths, thousands
+from capeval.reporting.table import (
+    BOUNDED,
+    COUNT,
+    INTERVAL,
+    LINE,
+    PERCENT,
+    Column,
+    Page,
+    Table,
+    columns,
+)
+from capeval.reporting.terminal import one_screen, print_pages
 from capeval.schema import Question
+from capeval.stats.agreement import Estimate
 from capeval.text import counted, listed
+
+# ---- Annotations ---------------------------------------------------------------------------------
+
+
+def print_video_filter(rows: Sequence[VideoRow], console: Console, *, full: bool) -> None:
+    """Print how many videos are kept, and those that are not, each with its reasons."""
+    reasons = Counter(reason for row in rows for reason in row.reasons)
+    if by_hand := sum(row.by_hand for row in rows):
+        reasons["decided by hand"] = by_hand
+    kept = f"{thousands(sum(row.keep for row in rows))} of {counted(len(rows), 'video')} kept"
+    found = [f"{thousands(count)} {_spoken(reason)}" for reason, count in reasons.most_common()]
+    table = Table("Left out", columns(("Video", LINE), ("Why", LINE), "Size", "Seconds", words=2))
+    for row in rows:
+        if not row.keep:
+            size = f"{row.width}x{row.height}"
+            table.rows.append([row.video, _why(row), size, tenths(row.seconds)])
+    pages = [Page([table])] if table.rows else []
+    headline = f"{kept}; {', '.join(found)}." if found else f"{kept}."
+    print_pages(pages if full else one_screen(pages), console, headline=headline)
+
+
+def _spoken(reason: str) -> str:
+    return reason.replace("-", " ")
+
+
+def _why(row: VideoRow) -> str:
+    if row.duplicate_of:
+        return f"near duplicate of {row.duplicate_of}"
+    return row.error or ", ".join(map(_spoken, row.reasons)) or "by hand"
 
 
 def drafts_line(drafts: Sequence[Draft]) -> str:
@@ -20,6 +66,67 @@ def drafts_line(drafts: Sequence[Draft]) -> str:
     events = counted(sum(len(one.events) for one in drafts), "event")
     elements = counted(sum(len(one.elements) for one in drafts), "element")
     return f"{counted(len(drafts), 'video')} drafted: {events}, {elements}."
+
+
+# The headline and JSON have its interval, for which 80 columns have no room.
+_ALPHA = replace(BOUNDED, after=lambda _: "")
+_COLUMNS = [
+    Column("Annotators", words=True, kind=LINE, key="annotators"),
+    Column("videos", kind=COUNT),
+    Column("event F1 [95%]", kind=INTERVAL, key="event_f1"),
+    Column("element F1 [95%]", kind=INTERVAL, key="element_f1"),
+    Column("matched", kind=COUNT),
+    Column("type α", kind=_ALPHA, key="type_alpha"),
+    Column("weight α", kind=_ALPHA, key="weight_alpha"),
+]
+
+
+def agreement_headline(found: Sequence[AnnotatorAgreement]) -> str:
+    """Return how far all annotators agree, in a sentence."""
+    of = found[0]
+    return (
+        f"Event F1 {interval(_shown(of.events))}, element F1 {interval(_shown(of.elements))} over "
+        f"{counted(of.videos, 'video')} of {listed(of.annotators)}; Krippendorff's alpha of type "
+        f"{_alpha(of.type)}, of weight {_alpha(of.weight)} over "
+        f"{counted(of.matched, 'matched element')}"
+    )
+
+
+def agreement_page(found: Sequence[AnnotatorAgreement]) -> Page:
+    """Return the agreement of each pair of annotators, and of all."""
+    together, *pairs = found
+    note = (
+        "F1 in percent, intervals over videos. matched: elements that both have; α: Krippendorff's "
+        "over these, nominal for the type, ordinal for the weight."
+    )
+    table = Table("Agreement of annotators", _COLUMNS, note=note)
+    named = [(" – ".join(one.annotators), one) for one in pairs]
+    for name, one in [*named, ("all pairs", together)] if len(pairs) > 1 else named:
+        values = map(_shown, (one.events, one.elements, one.type, one.weight))
+        events, elements, of_type, weight = values
+        table.rows.append([name, one.videos, events, elements, one.matched, of_type, weight])
+    warnings = []
+    if together.drafted:
+        warnings.append(
+            f"Of {counted(together.drafted, 'video')} the annotators reviewed a model's draft: "
+            "they agree more than annotators who write by hand."
+        )
+    if together.unfinished:
+        left = counted(together.unfinished, "video")
+        warnings.append(f"Left out: {left} that one of two annotators has not finished.")
+    return Page([table], warnings=warnings)
+
+
+def _shown(found: Estimate) -> Coefficient:
+    return Coefficient.of(found.value, found.interval)
+
+
+def _alpha(found: Estimate) -> str:
+    one = _shown(found)
+    return bounded(one) if one.value is not None else f"{bounded(one)} ({one.reason})"
+
+
+# ---- Questions -----------------------------------------------------------------------------------
 
 
 def questions_line(questions: Sequence[Question]) -> str:
@@ -78,3 +185,31 @@ def _headline(found: QuestionChecks) -> str:
         f"{listed(works) if works else 'no shortcut'} beats chance "
         f"({percent(found.shortcuts[0].chance)}%)."
     )
+
+
+def print_question_filter(found: Filtered, console: Console) -> None:
+    """Print how many questions are kept, how many each condition drops, and the control."""
+    counts = ("Questions", "Dropped", "Undecided", "Replies")
+    table = Table(
+        "By what the model saw",
+        columns("Condition", *((name, COUNT) for name in counts)),
+        note="Undecided: a call failed; the same command tries again.",
+    )
+    for condition in CONDITIONS:
+        of = [one for one in found.items if condition in one.given]
+        ended = Counter(one.status for one in of if one.by == condition)
+        name = f"{FRAMES} frames" if condition == FRAMES else condition
+        replies = sum(len(one.given[condition]) for one in of)
+        table.rows.append([name, len(of), ended["dropped"], ended["undecided"], replies])
+    passed, wrong = found.control
+    notes = []
+    if wrong:
+        passed_of = f"{passed:,} of {counted(wrong, 'wrong option')} ({percent(passed / wrong)}%)"
+        asked = f"in the questions asked with {FRAMES} frames"
+        notes.append(f"Control: {passed_of} would be kept as the right one, {asked}.")
+    kept, total = found.counts["kept"], len(found.items)
+    headline = (
+        f"{kept:,} of {counted(total, 'question')} kept ({percent(kept / total)}%): {found.model} "
+        f"answers them with {FRAMES} frames, but not with a single frame or without the video."
+    )
+    print_pages([Page([table], notes=notes)], console, headline=headline)

@@ -153,6 +153,24 @@ def test_other_words_match_and_other_statements_do_not(
     assert agreement([one], [other])["element_f1"] == is_same
 
 
+OPPOSITES = [
+    ("The camera zooms in.", "The camera zooms out."),
+    ("The dog chases the cat.", "The cat chases the dog."),
+    ("The man wears a blue shirt.", "The man wears a red shirt."),
+    ("Two men talk.", "Three men talk."),
+]
+
+
+@pytest.mark.parametrize("pair", OPPOSITES)
+def test_elements_that_contradict_each_other_are_no_agreement(pair: tuple[str, str]) -> None:
+    kind = "camera" if "camera" in pair[0] else "action"
+    mine, theirs = (
+        [draft(f"v{n}", name, [(CHEF[0], [*CHEF[1], (text, kind, 3)])]) for n in range(3)]
+        for name, text in zip(("ann", "bob"), pair, strict=True)
+    )
+    assert agreement(mine, theirs)["element_f1"] == pytest.approx(2 / 3)
+
+
 def test_unfinished_and_adjudicated_videos_are_not_compared() -> None:
     files = [
         export("ann.json", draft("v0", "ann"), draft("v1", "ann")),
@@ -183,7 +201,7 @@ UNCONFIRMED[0]["visual_elements"][1]["confirmed_by"] = ()
                      "1 open; 0 comments open: v1: ann: no events, no domain", None, id="empty"),
         pytest.param([draft("v1", "ann").model_copy(update={"events": Draft.model_validate(
                         {"index": "v1", "video": "v", "events": UNCONFIRMED}).events})],
-                     "open: v1: ann: 1 unconfirmed elements", None, id="unconfirmed"),
+                     "open: v1: ann: 1 unconfirmed element", None, id="unconfirmed"),
         pytest.param([draft("v1", "ann"), draft("v1", "bob", domain=None)],
                      "open: v1: bob: no domain", None, id="one of two unfinished"),
         pytest.param([draft("v1", "bob", [SNOW]), draft("v1", "ann")],
@@ -260,11 +278,11 @@ def test_merged_annotations_name_their_sources_and_are_read_as_any() -> None:
         ('[{"index": "v0", "video": "v"}]', 'x.json: index "v0": has no annotator; export it'),
         ('[{"index": "v0", "rating": 3}]', "x.json: video 1: "),
         ("[]", "no video can be merged"),
-        (None, 'x.json: index "v8": is not a video that clips/videos.jsonl keeps'),
+        (None, 'x.json: index "v9": is not a video of clips/videos.jsonl'),
     ],
 )
 def test_other_files_are_refused_in_a_line(text: str | None, line: str) -> None:
-    export("x.json", draft("v0", "ann"), draft("v8", "ann"))
+    export("x.json", draft("v0", "ann"), draft("v9", "ann"))
     if text is not None:
         Path("x.json").write_text(text)
     said = merge("x.json")

@@ -11,7 +11,7 @@ import pytest
 
 import capeval
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
-from capeval.construct.indispensability import Filtered, orders
+from capeval.construct.question_filter import Filtered, orders
 from capeval.errors import InputError
 from capeval.schema.question import Question
 from tests.generating import FakeCaptioner, captioned
@@ -102,7 +102,7 @@ def test_wrong_options_as_keys_are_a_control(tmp_path: Path) -> None:
 def test_a_failed_call_leaves_its_question_undecided_until_the_next_run(tmp_path: Path) -> None:
     file = write_questions(tmp_path, 4)
     answerer = ANSWERERS["temporal"][0]
-    found = capeval.construct_filter(file, model=model(answerer, broken="q2#3"))
+    found = capeval.construct_filter(file, model=model(answerer, broken="q2#"))
     assert found.items[2].status == "undecided"
     assert "no memory left" in str(found.items[2].reason)
     kept = (tmp_path / "questions.kept.jsonl").read_text(encoding="utf-8")
@@ -117,6 +117,7 @@ def test_replies_are_kept_and_a_mended_question_is_asked_again(tmp_path: Path) -
     file = write_questions(tmp_path, 6)
     knows: Answerer = lambda rng, frames: frames > 1  # noqa: E731
     first = capeval.construct_filter(file, model=model(knows))
+    capeval.construct_filter(file, model=model(knows), limit=2, seed=1)
     again = model(knows)
     second = capeval.construct_filter(file, model=again)
     assert not again.batches
@@ -135,6 +136,15 @@ def test_kept_questions_name_the_model_that_chose_them(tmp_path: Path) -> None:
     lines = (tmp_path / "questions.kept.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["filtered_by"] for line in lines] == [["sim-vlm"]] * len(lines)
     assert lines
+
+
+@pytest.mark.parametrize("reply", ["", "<think>A or B"])
+def test_an_empty_or_unfinished_reply_leaves_a_question_undecided(
+    reply: str, tmp_path: Path
+) -> None:
+    silent = FakeCaptioner(answer=lambda request: captioned(request.index, reply))
+    found = capeval.construct_filter(write_questions(tmp_path, 2), model=silent)
+    assert found.counts == {"undecided": 2}
 
 
 @pytest.mark.parametrize("seed", [0, 1])

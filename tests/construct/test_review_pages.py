@@ -262,18 +262,6 @@ async def test_every_step_is_undone_and_work_survives_a_reload(
         assert await page.ask(STATUS) == "There is nothing to undo."
 
 
-async def test_damaged_storage_leaves_the_draft(opened: Opened, tmp_path: Path) -> None:
-    write_pages(tmp_path, small())
-    async with opened("ann-1") as page:
-        for value in ('{"events": [{"event": 3}]}', "null", "{}"):
-            odd = f'{{"values": [["clip", {value}]], "undo": [{{"item": 7}}], "row": 99}}'
-            await page.ask(f"localStorage.setItem(KEY, {odd!r})")
-            await page.reload()
-            await page.ask("ready")
-            assert "A man runs." in await page.ask(TEXTS)
-            assert await page.ask("state.undo.length") == 0
-
-
 async def test_a_frame_step_records_the_time_of_a_frame(opened: Opened, tmp_path: Path) -> None:
     times = [0, 100, 130, 300, 340, 500, 700]
     make_clip(tmp_path / "clip.mp4", len(times), times_ms=times)

@@ -342,7 +342,7 @@ def test_a_chat_metric_is_estimated_without_a_call(
     assert done.code == 2
     assert "there is no key for the chat model: set OPENAI_API_KEY, or name" in done.lines[-1]
     done = typed(paid, *FILES, "asking", "--judge", "lexical")
-    assert "is no chat model" in done.err
+    assert "is not a chat model" in done.err
 
 
 def test_without_a_name_it_is_every_run(tmp_path: Path) -> None:

@@ -35,7 +35,10 @@ def merge_drafts(drafts: Iterable[Draft]) -> MergedAnnotations:
         versions.setdefault(draft.index, []).append(draft)
     annotations, left = [], dict[str, str]()
     for index, given in versions.items():
-        chosen = [one for one in given if one.adjudicates] or given
+        done = {one.annotator for one in given if not one.open}
+        # An earlier export, or one of a page that was written again, is not the last word.
+        last = [one for one in given if not one.open or one.annotator not in done]
+        chosen = [one for one in last if one.adjudicates] or last
         if reason := _why_open(chosen):
             left[index] = reason
         else:
@@ -50,7 +53,7 @@ def merge_drafts(drafts: Iterable[Draft]) -> MergedAnnotations:
 
 
 def _why_open(versions: Sequence[Draft]) -> str:
-    """Return what is still to be done before versions of a video are one annotation, if so."""
+    """Return why the versions of a video are not one annotation yet; empty if they are."""
     if unfinished := [f"{one.annotator}: {listed(one.open)}" for one in versions if one.open]:
         return "; ".join(unfinished)
     differing = {_claims(one): str(one.annotator) for one in versions}
@@ -64,11 +67,10 @@ def _why_open(versions: Sequence[Draft]) -> str:
 
 def _claims(draft: Draft) -> tuple[Any, ...]:
     """Return what an annotation states: not who stated it, nor at which frame an event begins."""
-    return (
-        frozenset(draft.visual_characteristic),
-        draft.domain,
-        tuple((one.event, tuple(e.claim for e in one.visual_elements)) for one in draft.events),
-    )
+    # The order of the elements of an event states nothing.
+    events = ((one.event, sorted(e.claim for e in one.visual_elements)) for one in draft.events)
+    held = frozenset(draft.visual_characteristic)
+    return held, draft.domain, tuple((sentence, *elements) for sentence, elements in events)
 
 
 def _annotation(versions: Sequence[Draft]) -> dict[str, Any]:
@@ -79,7 +81,10 @@ def _annotation(versions: Sequence[Draft]) -> dict[str, Any]:
     value["drafted_by"] = sorted({name for one in versions for name in one.drafted_by})
     names = {name for one in versions for name in (*one.adjudicates, str(one.annotator))}
     value["annotators"] = sorted(names)
-    elements = (element for event in value["events"] for element in event["visual_elements"])
-    for element, *same in zip(elements, *(one.elements for one in versions), strict=True):
-        element["confirmed_by"] = sorted({name for one in same for name in one.confirmed_by})
+    for number, event in enumerate(value["events"]):
+        same = [e for one in versions for e in one.events[number].visual_elements]
+        for element in event["visual_elements"]:
+            claim = tuple(element[name] for name in ("content", "type", "weight"))
+            names = {name for one in same if one.claim == claim for name in one.confirmed_by}
+            element["confirmed_by"] = sorted(names)
     return value
