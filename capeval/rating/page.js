@@ -98,6 +98,7 @@ function moveRow(step) {
 }
 
 function goTo(item, row) {
+  say("");
   leave();
   state.item = item;
   state.row = row;
@@ -109,7 +110,6 @@ function moveItem(step) {
   const to = state.item + step;
   if (to < 0 || to >= data.items.length) { say(`This is the ${step < 0 ? "first" : "last"} ${data.noun}.`); return; }
   goTo(to, Math.max(0, firstOpen(to)));
-  say("");
   scrollTo(0, 0);
   at("title").focus({ preventScroll: true });
 }
@@ -146,7 +146,7 @@ function download(name, text, type) {
 
 function listen() {
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.matches("input, textarea, select, video, summary");
+    const typing = event.target.matches("input:not([type=checkbox]), textarea");
     if (at("sure").open || event.isComposing || event.metaKey) return;
     const key = (event.altKey ? "Alt+" : "") + (event.key.length === 1 ? event.key.toLowerCase() : event.key);
     if (event.ctrlKey) {
@@ -155,7 +155,7 @@ function listen() {
       undo();
       return;
     }
-    if (!state.keys || (typing && event.target.type !== "checkbox")) return;
+    if (!state.keys || typing) return;
     const keyed = acts(event);
     if (!Object.hasOwn(keyed, key)) return;
     event.preventDefault();
