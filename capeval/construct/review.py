@@ -196,7 +196,7 @@ def draft_item(draft: Draft, urls: Urls) -> PageItem:
 
 
 def question_item(question: Question, urls: Urls) -> PageItem:
-    """Return what a page shows of a question, and the line that it came from."""
+    """Return what a page shows of a question, but for models' names, and the line it came from."""
     line = question.model_dump(mode="json", exclude={"tags"})
     return {
         "id": question.id,
@@ -224,7 +224,7 @@ def difference_items(
 
     Its drafts are the first's with what the second has: `other` versions, and the second's own
     elements. What differs is not confirmed: `by` says whose it is, and `their_event` names the
-    event, by its `theirs`, in which the second has it. A page hides which models a question is of.
+    event, by its `theirs`, in which the second has it.
     """
     both = [(first[index], second[index]) for index in first if index in second]
     return [item for pair in both if (item := _differing(*pair, urls))]

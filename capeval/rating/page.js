@@ -13,33 +13,21 @@ let stored = true;
 
 // Returns false if what is stored cannot be read: then the work in this page stays as it is.
 function load() {
-  let kept;
   try {
-    kept = JSON.parse(localStorage.getItem(KEY) ?? "null");
-  } catch {
-    return false;
-  }
-  if (typeof kept !== "object" || kept === null || Array.isArray(kept)) return false;
-  state = restored(kept);
-  return true;
+    const kept = JSON.parse(localStorage.getItem(KEY));
+    if (kept?.constructor === Object) { state = restored(kept); return true; }
+  } catch {}
+  return false;
 }
 
 function write(put) {
-  try {
-    put();
-    stored = true;
-  } catch {
-    stored = false;
-  }
+  stored = true;
+  try { put(); } catch { stored = false; }
   at("unsaved").hidden = stored;
 }
 
 function held() {
-  try {
-    return localStorage.getItem(KEY);
-  } catch {
-    return null;
-  }
+  try { return localStorage.getItem(KEY); } catch { return null; }
 }
 
 const save = () => write(() => localStorage.setItem(KEY, JSON.stringify(packed())));
