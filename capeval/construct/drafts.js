@@ -19,7 +19,7 @@ function gaps(draft) {
     [open, `${open} unconfirmed element${open === 1 ? "" : "s"}`],
     [dynamic !== 1, "Low- or High-Dynamic"],
     [!draft.domain, "domain"],
-    [!draft.seen && !both.length, "confirm domain and characteristics (A)"],
+    [draft.domain && dynamic === 1 && !draft.seen && !both.length, "confirm domain and characteristics (A)"],
   ].filter(([is]) => is).map(([, text]) => text);
 }
 

@@ -26,9 +26,7 @@ function write(put) {
   at("unsaved").hidden = stored;
 }
 
-function held() {
-  try { return localStorage.getItem(KEY); } catch { return null; }
-}
+const held = () => { try { return localStorage.getItem(KEY); } catch { return null; } };
 
 const save = () => write(() => localStorage.setItem(KEY, JSON.stringify(packed())));
 const probe = () => write(() => { localStorage.setItem(KEY + " probe", ""); localStorage.removeItem(KEY + " probe"); });
