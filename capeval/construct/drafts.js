@@ -10,16 +10,16 @@ const rowOf = (draft, e, k) => Math.max(0, places(draft).findIndex(([a, b]) => a
 function gaps(draft) {
   const elements = draft.events.flatMap((event) => event.visual_elements);
   const open = elements.filter((one) => !one.confirmed_by.length).length;
-  const undecided = draft.events.filter((event) => event.other !== null).length;
   const dynamic = draft.visual_characteristic.filter((one) => one.endsWith("-Dynamic")).length;
   return [
     [!draft.events.length, "events"],
     [draft.events.some((event) => !event.event.trim()), "an event without a sentence"],
     [draft.events.some((event) => !event.visual_elements.length), "an event without elements"],
-    [undecided, `${undecided} undecided sentence${undecided === 1 ? "" : "s"}`],
+    ...draft.events.map((event, e) => [event.other !== null, `the text of event ${e + 1} is undecided`]),
     [open, `${open} unconfirmed element${open === 1 ? "" : "s"}`],
     [dynamic !== 1, "Low- or High-Dynamic"],
     [!draft.domain, "domain"],
+    [draft.domain && dynamic === 1 && !draft.seen && !both.length, "confirm domain and characteristics (A)"],
   ].filter(([is]) => is).map(([, text]) => text);
 }
 
@@ -37,7 +37,7 @@ function drawn(draft) {
     const head = box(row++, "div", "sentence" + (event.other === null ? "" : " open"), event.event, ...theirs,
       tools([...(event.other === null ? [] : ["c", "x"]), "Enter", "i", "e", "m", "f", "g", "Alt+ArrowUp", "Alt+ArrowDown", "Delete"]));
     const shown = event.visual_elements.filter((one) => !hidden(one));
-    const list = make("ol", {}, ...shown.map((one) => elementBox(row++, one)));
+    const list = make("ol", {}, ...shown.map((one) => elementBox(row++, one, event, draft.events)));
     const agreed = event.visual_elements.length - shown.length;
     const start = event.start === null ? "" : ` · starts at ${event.start.toFixed(3)} s`;
     return make("div", { class: "event" }, make("h3", { text: `Event ${e + 1}${start}` }), head, list,
@@ -45,14 +45,21 @@ function drawn(draft) {
   });
 }
 
-function elementBox(row, one) {
+// Where the second annotator has an element that both have.
+const theirEvent = (one, events) => events.find((event) => event.theirs === one.their_event);
+
+function elementBox(row, one, event, events) {
   const marks = [one.type, `weight ${one.weight}`, `from ${one.source}`, one.confirmed_by.length ? `✓ ${one.confirmed_by.join(", ")}` : "not confirmed"];
   if (one.by && !one.confirmed_by.length) marks.push(one.other ? `${one.by}'s version` : `only ${one.by} has it`);
   const theirs = [];
   if (one.other) {
-    const same = ["content", "type", "weight"].every((name) => one[name] === one.other[name]);
-    const text = same ? "the same, in another event" : `${one.other.content} · ${one.other.type} · weight ${one.other.weight}`;
-    theirs.push(make("p", { class: "other", dir: "auto", text: `${both[1]}: ${text}` }));
+    const there = theirEvent(one, events);
+    const parts = [
+      [one.content !== one.other.content, `${both[1]}: ${one.other.content}`],
+      ...["type", "weight"].map((name) => [one[name] !== one.other[name], `${name} ${one[name]} → ${both[1]}: ${one.other[name]}`]),
+      [there !== event, `${both[1]}: in ${there ? "event " + (events.indexOf(there) + 1) : "an event that is deleted"}`],
+    ];
+    theirs.push(make("p", { class: "other", dir: "auto", text: parts.filter(([is]) => is).map(([, text]) => text).join(" · ") }));
   }
   const pressed = [String(one.weight), String(data.types.indexOf(one.type) + 4)];
   return box(row, "li", one.confirmed_by.length ? "confirmed" : "open", one.content, make("p", { class: "kind", text: marks.join(" · ") }), ...theirs,
@@ -94,6 +101,7 @@ function confirmOne(one) {
   one.other = null;
 }
 
+const inDispute = (one) => one.other !== null || (one.by && !one.confirmed_by.length);
 const decide = (one) => (one.visual_elements ? (one.other = null) : confirmOne(one));
 
 function confirm() {
@@ -106,19 +114,26 @@ function confirm() {
 
 function confirmAll() {
   const next = structuredClone(state.values[state.item]);
-  for (const event of next.events) [event, ...event.visual_elements.filter((one) => !hidden(one))].forEach(decide);
-  change(next);
-  doneOr("All elements are confirmed.");
+  const rows = next.events.flatMap((event) => [event, ...event.visual_elements.filter((one) => !hidden(one))]);
+  const left = rows.filter(inDispute).length;
+  rows.filter((one) => !inDispute(one)).forEach(decide);
+  change({ ...next, seen: true });
+  doneOr(left ? `${left} difference${left === 1 ? " is" : "s are"} left to decide.` : "All elements are confirmed.");
 }
 
 function takeOther() {
-  alter(({ e, k, one }) => {
-    if (!one.other) { say("There is no other version."); return null; }
+  alter(({ events, e, k, list, n, one }) => {
+    if (one.other === null) { say("There is no other version."); return null; }
+    const there = k < 0 ? events[e] : theirEvent(one, events);
+    if (!there) { say(`${both[1]}'s event is deleted: move the element with Alt ↑ or ↓, then press C.`); return null; }
     Object.assign(one, k < 0 ? { event: one.other } : one.other);
     decide(one);
-    return [e, k];
-  });
-  doneOr("");
+    say("");
+    if (there === events[e]) return [e, k];
+    const to = events.indexOf(there) < e ? there.visual_elements.length : 0;
+    there.visual_elements.splice(to, 0, ...list.splice(n, 1));
+    return [events.indexOf(there), to];
+  }, (next, row) => { change(next, row); doneOr(""); });
 }
 
 function addElement() {
@@ -205,6 +220,7 @@ for (const weight of [1, 2, 3]) ACTS[weight] = ["Weight " + weight, () => set("w
 data.types.forEach((type, n) => { ACTS[n + 4] = [type, () => set("type", type)]; });
 
 function paintForm(draft) {
+  at("begin").hidden = draft.events.length > 0;
   const put = (field, text) => { if (field.value !== text) field.value = text; };
   put(at("domain"), draft.domain ?? "");
   put(at("comment"), draft.comment);
@@ -223,6 +239,8 @@ ready.then(() => {
   at("domains").append(...data.domains.map((name) => make("option", { value: name })));
   for (const name of data.characteristics)
     at("characteristics").append(make("label", {}, make("input", { type: "checkbox", value: name }), " " + name));
+  at("event").addEventListener("click", addEvent);
+  at("element").addEventListener("click", addElement);
   paintForm(value());
   const fill = (field, part) => change({ ...state.values[state.item], ...part }, state.row, field);
   at("domain").addEventListener("input", (event) => fill("domain", { domain: event.target.value.trim() || null }));

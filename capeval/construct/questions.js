@@ -2,7 +2,7 @@ const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const textsOf = (one) => JSON.stringify([one.question, one.options, one.answer]);
 const mended = (one, n) => textsOf(one) !== textsOf(data.items[n].value);
 
-const gaps = (one) => (one.decision ? [] : ["keep, mend or drop it"]);
+const gaps = (one) => (one.decision ? [] : ["keep, correct or drop it"]);
 const firstOpen = (number) => (state.values[number].decision ? -1 : 0);
 const textOf = (one, row) => (row ? one.options[row - 1] : one.question);
 const mayBeEmpty = () => false;
@@ -14,7 +14,7 @@ function withText(one, row, text) {
 }
 
 function drawn(one) {
-  const verdict = one.decision === "drop" ? "dropped" : one.decision ? (mended(one, state.item) ? "mended" : "kept") : "not decided";
+  const verdict = one.decision === "drop" ? "dropped" : one.decision ? (mended(one, state.item) ? "corrected" : "kept") : "not decided";
   const look = one.decision === "keep" ? "confirmed" : "open";
   const list = make("ol", {}, ...one.options.map((text, n) => {
     const right = LETTERS[n] === one.answer;
@@ -47,5 +47,5 @@ function exported() {
   });
   const dropped = state.values.filter((one) => one.decision === "drop").length;
   const open = state.values.length - kept.length - dropped;
-  return [kept.join(""), `${kept.length} kept or mended; left out: ${dropped} dropped, ${open} not decided.`];
+  return [kept.join(""), `${kept.length} kept or corrected; left out: ${dropped} dropped, ${open} not decided.`];
 }

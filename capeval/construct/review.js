@@ -9,6 +9,9 @@ let pending = null;
 let frame = null;
 let stepping = false;
 
+// Everything but the rows: its fields keep the focus.
+const form = document.querySelector(".seen");
+
 const value = () => pending?.value ?? state.values[state.item];
 const blank = () => ({ values: data.items.map((item) => item.value), undo: [], item: 0, row: 0, keys: true, agreed: false });
 const worked = () => state.undo.length > 0;
@@ -36,7 +39,7 @@ function change(next, row = state.row, field = null) {
   state.row = row;
   save();
   showItem();
-  if (!at("form").contains(document.activeElement)) focusRow();
+  if (!form.contains(document.activeElement)) focusRow();
 }
 
 function undo() {
@@ -57,7 +60,7 @@ function edit(next, row) {
   pending.was = box.value;
   box.focus();
   box.setSelectionRange(box.value.length, box.value.length);
-  say("Enter commits the text, Escape cancels.");
+  say("Enter saves the text, Escape cancels.");
 }
 
 function finish(commits) {
@@ -182,7 +185,7 @@ function acts(event) {
     n: moveToOpen, u: undo, p: playOrPause, ",": () => step(-1), ".": () => step(1),
   };
   for (const [key, [, run]] of Object.entries(ACTS)) found[key] = run;
-  if (event.target.matches("button, [type=checkbox]")) delete found.Enter;
+  if (event.target.matches("button, summary, [type=checkbox]")) delete found.Enter;
   return found;
 }
 
@@ -197,5 +200,5 @@ ready.then(() => {
   addEventListener("pagehide", leave);
   at("before").addEventListener("click", () => step(-1));
   at("after").addEventListener("click", () => step(1));
-  at("form").addEventListener("keydown", (event) => { if (event.key === "Escape") focusRow(); });
+  form.addEventListener("keydown", (event) => { if (event.key === "Escape") focusRow(); });
 });

@@ -196,7 +196,7 @@ def draft_item(draft: Draft, urls: Urls) -> PageItem:
 
 
 def question_item(question: Question, urls: Urls) -> PageItem:
-    """Return what a page shows of a question, and the line that it came from."""
+    """Return what a page shows of a question, but for models' names, and the line it came from."""
     line = question.model_dump(mode="json", exclude={"tags"})
     return {
         "id": question.id,
@@ -205,6 +205,7 @@ def question_item(question: Question, urls: Urls) -> PageItem:
         "notes": [
             f"{name.replace('_', ' ')}: {text}"
             for name, tag in question.tags.items()
+            if name not in ("drafted_by", "filtered_by")
             for text in (tag if isinstance(tag, list) else [tag])
         ],
         "value": {name: line[name] for name in ("question", "options", "answer")}
@@ -222,7 +223,8 @@ def difference_items(
     """Return what a page shows of the videos, by index, that two annotators see differently.
 
     Its drafts are the first's with what the second has: `other` versions, and the second's own
-    elements. What differs is not confirmed, and `by` says whose it is.
+    elements. What differs is not confirmed: `by` says whose it is, and `their_event` names the
+    event, by its `theirs`, in which the second has it.
     """
     both = [(first[index], second[index]) for index in first if index in second]
     return [item for pair in both if (item := _differing(*pair, urls))]
@@ -270,6 +272,7 @@ def _merged_events(first: Draft, second: Draft) -> Iterator[dict[str, Any]]:
         yield {
             **sides[0].model_dump(mode="json"),
             "other": None if sides[0].event == sides[-1].event else sides[-1].event,
+            "theirs": j,
             "visual_elements": [
                 _compared(first, second, a, b, together=b is not None and b[0] == j)
                 for a, b in pairs
@@ -287,4 +290,5 @@ def _compared(
     versions = [one for one in (mine, theirs) if one is not None]
     other = versions[1].model_copy(update={"confirmed_by": ()}) if versions[1:] else None
     undecided = versions[0].model_copy(update={"confirmed_by": (), "other": other})
-    return undecided.model_dump(mode="json") | {"by": (first if mine else second).annotator}
+    by = (first if mine else second).annotator
+    return undecided.model_dump(mode="json") | {"by": by, "their_event": b and b[0]}

@@ -13,34 +13,20 @@ let stored = true;
 
 // Returns false if what is stored cannot be read: then the work in this page stays as it is.
 function load() {
-  let kept;
   try {
-    kept = JSON.parse(localStorage.getItem(KEY) ?? "null");
-  } catch {
-    return false;
-  }
-  if (typeof kept !== "object" || kept === null || Array.isArray(kept)) return false;
-  state = restored(kept);
-  return true;
+    const kept = JSON.parse(localStorage.getItem(KEY));
+    if (kept?.constructor === Object) { state = restored(kept); return true; }
+  } catch {}
+  return false;
 }
 
 function write(put) {
-  try {
-    put();
-    stored = true;
-  } catch {
-    stored = false;
-  }
+  stored = true;
+  try { put(); } catch { stored = false; }
   at("unsaved").hidden = stored;
 }
 
-function held() {
-  try {
-    return localStorage.getItem(KEY);
-  } catch {
-    return null;
-  }
-}
+const held = () => { try { return localStorage.getItem(KEY); } catch { return null; } };
 
 const save = () => write(() => localStorage.setItem(KEY, JSON.stringify(packed())));
 const probe = () => write(() => { localStorage.setItem(KEY + " probe", ""); localStorage.removeItem(KEY + " probe"); });
@@ -98,6 +84,7 @@ function moveRow(step) {
 }
 
 function goTo(item, row) {
+  say("");
   leave();
   state.item = item;
   state.row = row;
@@ -109,7 +96,6 @@ function moveItem(step) {
   const to = state.item + step;
   if (to < 0 || to >= data.items.length) { say(`This is the ${step < 0 ? "first" : "last"} ${data.noun}.`); return; }
   goTo(to, Math.max(0, firstOpen(to)));
-  say("");
   scrollTo(0, 0);
   at("title").focus({ preventScroll: true });
 }
@@ -146,7 +132,7 @@ function download(name, text, type) {
 
 function listen() {
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.matches("input, textarea, select, video, summary");
+    const typing = event.target.matches("input:not([type=checkbox]), textarea");
     if (at("sure").open || event.isComposing || event.metaKey) return;
     const key = (event.altKey ? "Alt+" : "") + (event.key.length === 1 ? event.key.toLowerCase() : event.key);
     if (event.ctrlKey) {
@@ -155,7 +141,7 @@ function listen() {
       undo();
       return;
     }
-    if (!state.keys || (typing && event.target.type !== "checkbox")) return;
+    if (!state.keys || typing) return;
     const keyed = acts(event);
     if (!Object.hasOwn(keyed, key)) return;
     event.preventDefault();

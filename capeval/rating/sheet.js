@@ -15,21 +15,7 @@ const worked = () => state.labels.size > 0;
 const leave = () => { settled = null; };
 const refresh = () => paint();
 
-const whole = (value, most) => (Number.isInteger(value) && value >= 0 && value < most ? value : 0);
-
-function restored(kept) {
-  const found = blank();
-  const label = (value) => data.labels.includes(value);
-  if (typeof kept.rater === "string") found.rater = kept.rater;
-  for (const one of Array.isArray(kept.labels) ? kept.labels : [])
-    if (Array.isArray(one) && known.has(one[0]) && label(one[1])) found.labels.set(one[0], one[1]);
-  if (Array.isArray(kept.undo))
-    found.undo = kept.undo.filter((one) => Array.isArray(one) && known.has(one[0]) && (one[1] === null || label(one[1])));
-  found.item = whole(kept.item, items.length);
-  found.row = whole(kept.row, items[found.item].elements.length);
-  found.keys = kept.keys !== false;
-  return found;
-}
+const restored = (kept) => ({ ...blank(), ...kept, labels: new Map(kept.labels) });
 
 function showItem() {
   const item = items[state.item];
