@@ -44,6 +44,6 @@ async def test_captions_answers_and_reports_need_no_torch(tmp_path: Path) -> Non
             env=environment(tmp_path, PYTHONPATH=str(ROOT)),
             check=True,
         )
-    assert "data:image/jpeg;base64" in next((tmp_path / "runs").rglob("report.html")).read_text(
+    assert "data:image/webp;base64" in next((tmp_path / "runs").rglob("report.html")).read_text(
         encoding="utf-8"
     )
