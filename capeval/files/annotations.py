@@ -15,7 +15,7 @@ from capeval.files.tuna_benchmark import annotation_records
 from capeval.files.validation import validated_records
 from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation, Video
-from capeval.text import describe, shown
+from capeval.text import counted, describe, shown
 
 AnnotationReader = Callable[[Path], Iterable[tuple[str, Any]]]
 """Reads a file or a folder of annotations and yields `(place, record)`.
@@ -53,8 +53,11 @@ def load_video_list(path: Path) -> tuple[Video, ...]:
     if not file.exists():
         how = f"capeval annotate filter {file.parent}"
         raise InputError(f"does not exist; to make it: {how}", file=file)
-    records = ((f"line {number}", line) for number, line in numbered_lines(file))
-    return validated_records(Video, (one for one in records if one[1].get("keep")), file=file)
+    lines = [*numbered_lines(file)]
+    kept = [(f"line {number}", line) for number, line in lines if line.get("keep")]
+    if lines and not kept:
+        raise InputError(f"keeps none of its {counted(len(lines), 'video')}; see keep", file=file)
+    return validated_records(Video, kept, file=file)
 
 
 def annotation_records_of(

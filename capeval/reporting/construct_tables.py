@@ -33,14 +33,19 @@ from capeval.text import counted, listed
 
 # ---- Annotations ---------------------------------------------------------------------------------
 
+_LIMITS = {"low-resolution": " (--min-side)", "too-long": " (--max-seconds)"}
+
 
 def print_video_filter(rows: Sequence[VideoRow], console: Console, *, full: bool) -> None:
     """Print how many videos are kept, and those that are not, each with its reasons."""
-    reasons = Counter(reason for row in rows for reason in row.reasons)
+    reasons = Counter(reason for row in rows if not row.keep for reason in row.reasons)
     if by_hand := sum(row.by_hand for row in rows):
         reasons["decided by hand"] = by_hand
     kept = f"{thousands(sum(row.keep for row in rows))} of {counted(len(rows), 'video')} kept"
-    found = [f"{thousands(count)} {_spoken(reason)}" for reason, count in reasons.most_common()]
+    found = [
+        f"{thousands(count)} {_spoken(reason)}{_LIMITS.get(reason, '')}"
+        for reason, count in reasons.most_common()
+    ]
     table = Table("Left out", columns(("Video", LINE), ("Why", LINE), "Size", "Seconds", words=2))
     for row in rows:
         if not row.keep:
