@@ -94,6 +94,12 @@ def python_only(default: T, text: str = "", **details: Any) -> T:
     return option(default, text, typed=False, **details)
 
 
+def fixed(default: T) -> T:
+    """Declare the value of a field that a class inherits, but nobody can choose."""
+    found: T = field(default=default, init=False, repr=False)
+    return found
+
+
 def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
     """Declare the mapping of capeval's names of columns to those of the user's files."""
     kind: Any = list[str] | None
@@ -223,7 +229,8 @@ def _declared(options: type) -> Iterator[tuple[Field[Any], Option]]:
         doc = inspect.cleandoc(one.__doc__ or "")
         texts |= re.findall(r"^(\w+) : (.*(?:\n .*)*)", doc, re.MULTILINE)
         depth |= dict.fromkeys(inspect.get_annotations(one), n)
-    for field_ in sorted(fields(options), key=lambda one: depth[one.name]):
+    chosen = (one for one in fields(options) if one.init)
+    for field_ in sorted(chosen, key=lambda one: depth[one.name]):
         declared: Option = field_.metadata.get("option", Option())
         text = declared.help or " ".join(texts[field_.name].split())
         yield field_, replace(declared, help=text)

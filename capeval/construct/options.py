@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 from capeval.captioners.options import CaptionerOptions
 from capeval.llm.options import ChatOptions
-from capeval.options import FRACTION, INPUTS, MODEL, OUTPUT, declares, option, python_only, required
+from capeval.options import (
+    FRACTION,
+    INPUTS,
+    MODEL,
+    OUTPUT,
+    declares,
+    fixed,
+    option,
+    python_only,
+    required,
+)
 
 if TYPE_CHECKING:
     from capeval.captioners.protocol import Captioner, SimpleCaptioner
@@ -22,8 +32,8 @@ class FilterOptions:
 
     Parameters
     ----------
-    min_side : The least shorter side, in pixels. By default the TUNA paper's.
-    max_seconds : The longest duration. By default the TUNA paper's.
+    min_side : The least shorter side, in pixels, as in the TUNA paper.
+    max_seconds : The longest duration, as in the TUNA paper.
     progress : Receives the status after every video.
     """
 
@@ -101,13 +111,10 @@ class MergeAnnotationsOptions:
     Parameters
     ----------
     files : Files that the review pages exported.
-    force : Replace an annotations.json with other contents.
     """
 
     folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
     files: Sequence[FilePath] = required(positional=True, metavar="FILE...")
-    _: KW_ONLY
-    force: bool = option(False, panel=OUTPUT)
 
 
 @declares
@@ -169,12 +176,12 @@ class QuestionFilterOptions(CaptionerOptions):
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     only: Collection[str] = option((), panel=INPUTS, metavar="ID", commas=True)
-    serve: bool = python_only(False)
-    gpus: int | None = python_only(None)
-    port: int | None = python_only(None)
-    max_new_tokens: int | None = python_only(None)
-    temperature: float | None = python_only(None)
-    timeout: float = python_only(300.0)
+    serve: bool = fixed(False)
+    gpus: int | None = fixed(None)
+    port: int | None = fixed(None)
+    max_new_tokens: int | None = fixed(None)
+    temperature: float | None = fixed(None)
+    timeout: float = fixed(300.0)
 
 
 @declares
