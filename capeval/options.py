@@ -94,12 +94,6 @@ def python_only(default: T, text: str = "", **details: Any) -> T:
     return option(default, text, typed=False, **details)
 
 
-def fixed(default: T) -> T:
-    """Declare the value of a field that a class inherits, but nobody can choose."""
-    found: T = field(default=default, init=False, repr=False)
-    return found
-
-
 def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
     """Declare the mapping of capeval's names of columns to those of the user's files."""
     kind: Any = list[str] | None

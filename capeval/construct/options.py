@@ -1,23 +1,13 @@
 """The options of `capeval annotate` and `capeval mcq construct`."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capeval.captioners.options import CaptionerOptions
 from capeval.llm.options import ChatOptions
-from capeval.options import (
-    FRACTION,
-    INPUTS,
-    MODEL,
-    OUTPUT,
-    declares,
-    fixed,
-    option,
-    python_only,
-    required,
-)
+from capeval.options import FRACTION, INPUTS, MODEL, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
     from capeval.captioners.protocol import Captioner, SimpleCaptioner
@@ -176,12 +166,12 @@ class QuestionFilterOptions(CaptionerOptions):
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     only: Collection[str] = option((), panel=INPUTS, metavar="ID", commas=True)
-    serve: bool = fixed(False)
-    gpus: int | None = fixed(None)
-    port: int | None = fixed(None)
-    max_new_tokens: int | None = fixed(None)
-    temperature: float | None = fixed(None)
-    timeout: float = fixed(300.0)
+    serve: bool = field(default=False, init=False)
+    gpus: int | None = field(default=None, init=False)
+    port: int | None = field(default=None, init=False)
+    max_new_tokens: int | None = field(default=None, init=False)
+    temperature: float | None = field(default=None, init=False)
+    timeout: float = field(default=300.0, init=False)
 
 
 @declares
