@@ -223,7 +223,8 @@ def _declared(options: type) -> Iterator[tuple[Field[Any], Option]]:
         doc = inspect.cleandoc(one.__doc__ or "")
         texts |= re.findall(r"^(\w+) : (.*(?:\n .*)*)", doc, re.MULTILINE)
         depth |= dict.fromkeys(inspect.get_annotations(one), n)
-    for field_ in sorted(fields(options), key=lambda one: depth[one.name]):
+    chosen = (one for one in fields(options) if one.init)
+    for field_ in sorted(chosen, key=lambda one: depth[one.name]):
         declared: Option = field_.metadata.get("option", Option())
         text = declared.help or " ".join(texts[field_.name].split())
         yield field_, replace(declared, help=text)

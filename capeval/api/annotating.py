@@ -34,6 +34,7 @@ from capeval.construct.video_filter import FilterWork, VideoRow
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VIDEO_LIST, load_video_list
 from capeval.files.jsonl import dumps, write_atomic
+from capeval.files.reading import read_text
 from capeval.options import takes
 from capeval.runs.engine import execute
 from capeval.runs.outputs import check_output
@@ -176,7 +177,7 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
     ------
     InputError, UsageError
         A file is not an export of a review page or is about other videos, no video is finished, or
-        annotations.json has other contents.
+        annotations.json was not written by this function.
     """
     folder, files = Path(o.folder), [Path(file) for file in o.files]
     target = folder / "annotations.json"
@@ -195,7 +196,7 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
         index, reason = next(iter(merged.open.items()), ("", "the files have no videos"))
         raise UsageError(f"no video can be merged: {index}: {reason}")
     text = dumps(merged.annotations, indent=1) + "\n"
-    if target.is_file() and not o.force and target.read_bytes() != text.encode("utf-8"):
-        raise UsageError(f"{target} exists with other contents; replace it with --force")
+    if target.exists() and '"annotators"' not in read_text(target):
+        raise UsageError(f"{target} was not written by this command; rename it")
     write_atomic(target, text)
     return merged

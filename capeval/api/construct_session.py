@@ -13,7 +13,7 @@ from capeval.construct.chat_work import ChatWork, Item, Line
 from capeval.construct.options import ConstructChatOptions
 from capeval.llm.questions import Chat
 from capeval.runs.engine import Finished, Labels, Plan, Progress, Stored, execute
-from capeval.text import counted
+from capeval.text import Loss, counted
 
 T = TypeVar("T")
 Make = Callable[[Mapping[str, Line], Chat], T]
@@ -83,4 +83,7 @@ async def open_construct(
     """Open the chat model that the options name, and ask it about items."""
     async with open_chat(o, offline=offline, on_notice=o.on_notice) as opened:
         work = ChatWork(file, items(opened.chat), opened.chat, labels, o.limit)
+        if work.replaced:
+            what = f"{counted(work.replaced, labels.item)} {labels.done} from other inputs"
+            o.on_notice(Loss(f"{file}: {what} or by another model, which this command replaces"))
         yield ConstructSession(work, opened, make, files)

@@ -95,8 +95,8 @@ def open_construct_draft(
 async def construct_check_async(o: QuestionCheckOptions) -> QuestionChecks:
     """Check multiple-choice questions without their videos.
 
-    The replies are kept beside the questions, in NAME.checks.jsonl. Raises as `annotate_draft`
-    does.
+    NAME.checked.jsonl has the questions with their `findings`. The replies are kept beside it, in
+    NAME.checks.jsonl. Raises as `annotate_draft` does.
     """
     (checks,) = await finished(open_construct_check(o), o.progress)
     return checks
@@ -112,14 +112,20 @@ def open_construct_check(
     file = _file(o)
     questions = load_questions(o.questions, o.on_notice)
     items = question_checks.check_items(questions, annotations_of(o.annotations), file)
-    replies = file.with_suffix(".checks.jsonl")
+    out = file.with_suffix(".checked.jsonl")
+
+    def make(lines: Mapping[str, Line], chat: Chat) -> QuestionChecks:
+        found = question_checks.checked(questions, lines, str(file), chat.model)
+        write_jsonl(out, question_checks.with_findings(questions, found))
+        return found
+
     return open_construct(
         o,
-        replies,
+        file.with_suffix(".checks.jsonl"),
         lambda _: items,
         question_checks.LABELS,
-        lambda lines, chat: question_checks.checked(questions, lines, str(file), chat.model),
-        [str(replies)],
+        make,
+        [str(out), f"Next: capeval mcq construct filter {quote(str(out))} --model NAME"],
         offline=offline,
     )
 
@@ -191,7 +197,8 @@ class FilterSession(LongWork[Filtered]):
         """Return the files."""
         if result.stopped:
             return [str(self.decisions)]
-        review = f"Review them: capeval mcq construct review {self.out}"
+        file = quote(str(self.out))
+        review = f"Review them: capeval mcq construct review {file} --reviewers NAMES"
         return [str(self.decisions), str(self.out), review]
 
 

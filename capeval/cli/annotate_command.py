@@ -99,8 +99,9 @@ def print_pages(made: ReviewFiles, noun: str, output: Output) -> None:
     """Print who reviews how many videos or questions, and the pages."""
     loads = ", ".join(f"{name} {load:,}" for name, load in made.loads.items())
     in_two = sum(made.loads.values()) - made.items
-    by_two = f" ({in_two:,} by two)" if in_two else ""
-    output.line(f"{counted(made.items, noun)} to review{by_two}: {loads}")
+    both = "both" if len(made.loads) == 2 else "two"
+    for_two = f", {in_two:,} of them for {both} annotators" if in_two else ""
+    output.line(f"{counted(made.items, noun)}{for_two}: {loads}")
     if made.missing_videos:
         first = next(iter(made.missing_videos.values()))
         output.notice(f"{counted(len(made.missing_videos), 'video')} not found: {first}")

@@ -61,6 +61,15 @@ class ChatWork:
         """Lock the file."""
         return RunFolder(self.file.parent).locked(part=self.file.stem)
 
+    @property
+    def replaced(self) -> int:
+        """How many items have a usable line that is about another question."""
+        return sum(
+            line.get("inputs") != self._inputs[line["index"]]
+            for line in whole_lines(self.file)
+            if line.get("index") in self._inputs and "reason" not in line
+        )
+
     def plan(self) -> Plan[Stored[Line]]:
         """Return which items have a line about the same question, or one written by hand."""
         kept = {

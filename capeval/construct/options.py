@@ -1,7 +1,7 @@
 """The options of `capeval annotate` and `capeval mcq construct`."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,8 @@ class FilterOptions:
 
     Parameters
     ----------
-    min_side : The least shorter side, in pixels. By default the TUNA paper's.
-    max_seconds : The longest duration. By default the TUNA paper's.
+    min_side : The least shorter side, in pixels, as in the TUNA paper.
+    max_seconds : The longest duration, as in the TUNA paper.
     progress : Receives the status after every video.
     """
 
@@ -103,13 +103,10 @@ class MergeAnnotationsOptions:
     Parameters
     ----------
     files : Files that the review pages exported.
-    force : Replace an annotations.json with other contents.
     """
 
     folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
     files: Sequence[FilePath] = required(positional=True, metavar="FILE...")
-    _: KW_ONLY
-    force: bool = option(False, panel=OUTPUT)
 
 
 @declares
@@ -171,12 +168,12 @@ class QuestionFilterOptions(CaptionerOptions):
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     only: Collection[str] = option((), panel=INPUTS, metavar="ID", commas=True)
-    serve: bool = python_only(False)
-    gpus: int | None = python_only(None)
-    port: int | None = python_only(None)
-    max_new_tokens: int | None = python_only(None)
-    temperature: float | None = python_only(None)
-    timeout: float = python_only(300.0)
+    serve: bool = field(default=False, init=False)
+    gpus: int | None = field(default=None, init=False)
+    port: int | None = field(default=None, init=False)
+    max_new_tokens: int | None = field(default=None, init=False)
+    temperature: float | None = field(default=None, init=False)
+    timeout: float = field(default=300.0, init=False)
 
 
 @declares

@@ -21,6 +21,7 @@ from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.judging.segments import words
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
+from capeval.mcq.questions import question_line
 from capeval.runs.engine import Labels
 from capeval.schema import OPTION_LETTERS, Annotation, Question
 from capeval.stats.values import Interval
@@ -33,6 +34,14 @@ Code = Literal[
     "duplicate_options", "nested_options", "catch_all", "key_not_entailed", "distractor_entailed"
 ]
 """What can be wrong with a question."""
+
+PHRASES: Mapping[Code, str] = {
+    "key_not_entailed": "right option not entailed by the annotation",
+    "distractor_entailed": "wrong option entailed by the annotation",
+    "duplicate_options": "two options are the same",
+    "nested_options": "an option contains another",
+    "catch_all": "an option like all of the above",
+}
 
 _CATCH_ALL = re.compile(r"\b(?:all|none|both|any|neither) of (?:the )?(?:above|these|options)\b")
 # An option's relation with its keys has 14 tokens, and four times as much is enough.
@@ -131,6 +140,15 @@ def checked(
     ]
     found = tuple(findings), shortcuts(questions)
     return QuestionChecks(file, model, len(questions), len(done), *found)
+
+
+def with_findings(questions: Sequence[Question], found: QuestionChecks) -> Iterator[dict[str, Any]]:
+    """Yield the lines of questions with the tag `findings` where there are any, in words."""
+    for one in questions:
+        of = [f"{it.options}: {PHRASES[it.code]}" for it in found.findings if it.question == one.id]
+        line = question_line(one)
+        line.pop("findings", None)
+        yield line | ({"findings": of} if of else {})
 
 
 def _of_options(question: Question) -> Iterator[tuple[Code, str]]:

@@ -40,7 +40,7 @@ FEWEST_RIGHT = 7
 MOST_RIGHT = 4
 """Of eight replies without the video, or with a single frame; 97% of guesses are not above it."""
 SINGLE_FRAMES = 4
-FRAMES = "16"
+FRAMES = "16-frames"
 CONDITIONS = ("blind", *(f"frame-{number + 1}" for number in range(SINGLE_FRAMES)), FRAMES)
 """What the model sees, the cheapest first; with 16 frames it must be right, otherwise not."""
 
@@ -70,7 +70,7 @@ def views() -> dict[str, tuple[Shown, FrameReader | None]]:
     policies: list[str | FrameAt] = [
         FrameAt((n + 0.5) / SINGLE_FRAMES) for n in range(SINGLE_FRAMES)
     ]
-    policies.append(FRAMES)
+    policies.append("16")
     # The orders of a question, and the questions about a video, follow one another.
     recent = recent_reads(READERS)
     shown = [(Shown(frames=str(p)), SharedReader(open_reader(p), recent)) for p in policies]

@@ -33,8 +33,10 @@ PageItem = dict[str, Any]
 
 def check_names(option: str, names: Collection[str]) -> None:
     """Raise `UsageError` unless names can be parts of file names."""
-    if not names or len({*names}) < len(names):
-        raise UsageError(f"--{option}: name each once, such as ann,bob")
+    if not names:
+        raise UsageError(f"name the {option} with --{option} ann,bob")
+    if len({*names}) < len(names):
+        raise UsageError(f"--{option}: name each once")
     for name in names:
         if not re.fullmatch(r"[\w.+-]+", name):
             raise UsageError(f"--{option}: {name} cannot be part of a file name; use letters")

@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from capeval.construct.video_measures import SIDE, copies, measure
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import VIDEO_LIST
-from capeval.files.jsonl import numbered_lines, write_jsonl
+from capeval.files.jsonl import numbered_lines, whole_lines, write_jsonl
 from capeval.files.validation import validated
 from capeval.files.videos import VideoFolder
 from capeval.runs.concurrency import in_thread, work_through
@@ -40,13 +40,14 @@ class VideoRow(BaseModel):
     ----------
     index : the file's stem; if several have it, with the folder, and if need be the suffix
     video : the file, relative to the folder
-    keep : follows from the reasons, unless it was edited
+    keep : follows from the reasons, unless it was edited; false of an unreadable video
     by_hand : whether it was edited
     error : why the video is unreadable
     bytes : the file's size; another one means another video
     seconds, cuts : in seconds from the first frame
     black, frozen : shares of the time; a video that is too long is not measured
     activity : how much the most active block changes, in levels of 255
+    hashes : see `video_measures`; kept in a file of their own, because they are long
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -67,7 +68,7 @@ class VideoRow(BaseModel):
     frozen: float | None = None
     activity: float | None = None
     bytes: int | None = None
-    hashes: str = ""
+    hashes: str = Field("", exclude=True)
 
     def but(self, **fields: Any) -> VideoRow:
         """Return the row with other values."""
@@ -99,6 +100,11 @@ class FilterWork:
         """Where the rows are."""
         return self.folder / VIDEO_LIST
 
+    @property
+    def hashes(self) -> Path:
+        """Where their hashes are."""
+        return self.file.with_suffix(".hashes.jsonl")
+
     def locked(self) -> AbstractContextManager[None]:
         """Lock the file."""
         return RunFolder(self.folder).locked(part=self.file.stem)
@@ -109,7 +115,10 @@ class FilterWork:
             raise InputError("has no videos, such as .mp4 files", file=self.folder)
         lines = numbered_lines(self.file)
         read = [validated(VideoRow, it, file=self.file, where=f"line {at}") for at, it in lines]
-        stored = {row.video: row for row in read}
+        hashes = {line["video"]: line["hashes"] for line in whole_lines(self.hashes)}
+        stored = {
+            one.video: one.but(hashes=one.hashes or hashes.get(one.video, "")) for one in read
+        }
         rows: list[VideoRow] = []
         for video, index in _indexes(self.videos.files, stored).items():
             size, row = None, stored.get(video)
@@ -121,7 +130,7 @@ class FilterWork:
         kept = {
             row.index: Stored(row.index, row, row.error)
             for row in rows
-            if row.error or row.activity is not None or row.seconds > self.max_seconds
+            if row.error or row.hashes or row.seconds > self.max_seconds
         }
         return Plan(self.file.name, kept, left_of(rows, kept, lambda row: row.index))
 
@@ -153,12 +162,15 @@ class FilterWork:
     ) -> tuple[Path, Mapping[str, Any]]:
         """Return where a row is appended."""
         del plan
-        return self.file, self._decided([outcome.value])[0].model_dump(mode="json")
+        (row,) = self._decided([outcome.value])
+        return self.file, row.model_dump(mode="json") | {"hashes": row.hashes}
 
     def finish(self, plan: Plan[Stored[VideoRow]], done: Mapping[str, Stored[VideoRow]]) -> None:
         """Decide about all videos together, and write their rows in the order of the files."""
         del plan
         self.rows = self._decided(one.value for one in done.values())
+        measured = [row for row in self.rows if row.hashes]
+        write_jsonl(self.hashes, ({"video": it.video, "hashes": it.hashes} for it in measured))
         write_jsonl(self.file, (row.model_dump(mode="json") for row in self.rows))
 
     def _decided(self, rows: Iterable[VideoRow]) -> list[VideoRow]:
@@ -190,8 +202,9 @@ class FilterWork:
 
 def _with(row: VideoRow, reasons: Sequence[str], original: str | None = None) -> VideoRow:
     found = (*reasons, *(["near-duplicate"] if original else []))
-    keep = row.keep if row.by_hand else not found
-    return row.but(reasons=found, duplicate_of=original, keep=keep)
+    by_hand = row.by_hand and row.error is None
+    keep = row.keep if by_hand else not found
+    return row.but(reasons=found, duplicate_of=original, keep=keep, by_hand=by_hand)
 
 
 def _indexes(videos: Sequence[PurePosixPath], stored: Mapping[str, VideoRow]) -> dict[str, str]:

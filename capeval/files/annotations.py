@@ -17,7 +17,7 @@ from capeval.files.tuna_benchmark import annotation_records
 from capeval.files.validation import validated_records
 from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation, Video
-from capeval.text import describe, shown
+from capeval.text import counted, describe, shown
 
 AnnotationReader = Callable[[Path], Iterable[tuple[str, Any]]]
 """Reads a file or a folder of annotations and yields `(place, record)`.
@@ -63,7 +63,7 @@ def load_video_list(path: Path, *, kept: bool = True) -> tuple[Video, ...]:
     videos: tuple[_Listed, ...] = validated_records(_Listed, records, file=file)
     found = tuple(video for video in videos if video.keep or not kept)
     if not found:
-        raise InputError(f'keeps none of its {len(videos)} videos; see "keep"', file=file)
+        raise InputError(f"keeps none of its {counted(len(videos), 'video')}; see keep", file=file)
     return found
 
 

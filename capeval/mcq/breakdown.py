@@ -69,6 +69,10 @@ ORDERS: Mapping[str, tuple[str, ...]] = {
 # than about groups: an index of a frame, for example.
 _MOST_VALUES = 50
 _FEWEST_QUESTIONS = 2
+# Tags of `capeval mcq construct`: where a question comes from, and what was found in it.
+_ORIGINS = frozenset(
+    {"elements", "errors", "drafted_by", "filtered_by", "reviewed_by", "mended", "findings"}
+)
 
 
 def buckets_of(response: Response | GradedItem, tag: str) -> tuple[str, ...]:
@@ -133,6 +137,8 @@ def _usual(responses: Sequence[Response | GradedItem]) -> list[str]:
     if any(name not in TAGS for name in benchmarks):
         own = [response for response in responses if response.benchmark not in TAGS]
         for tag in dict.fromkeys(name for response in own for name in response.tags):
+            if tag in _ORIGINS:
+                continue
             tagged = [buckets_of(response, tag) for response in own if tag in response.tags]
             values = {text for texts in tagged for text in texts}
             few = len(tagged) < _FEWEST_QUESTIONS * len(values)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import Console
 
 from capeval.construct.annotation_agreement import AnnotatorAgreement
 from capeval.construct.drafts import Draft
-from capeval.construct.question_checks import Code, QuestionChecks, Shortcut
+from capeval.construct.question_checks import PHRASES, QuestionChecks, Shortcut
 from capeval.construct.question_filter import CONDITIONS, FRAMES, Filtered
 from capeval.construct.video_filter import VideoRow
 from capeval.correlation.result import Coefficient
@@ -33,14 +33,19 @@ from capeval.text import counted, listed
 
 # ---- Annotations ---------------------------------------------------------------------------------
 
+_LIMITS = {"low-resolution": " (--min-side)", "too-long": " (--max-seconds)"}
+
 
 def print_video_filter(rows: Sequence[VideoRow], console: Console, *, full: bool) -> None:
     """Print how many videos are kept, and those that are not, each with its reasons."""
-    reasons = Counter(reason for row in rows for reason in row.reasons)
+    reasons = Counter(reason for row in rows if not row.keep for reason in row.reasons)
     if by_hand := sum(row.by_hand for row in rows):
         reasons["decided by hand"] = by_hand
     kept = f"{thousands(sum(row.keep for row in rows))} of {counted(len(rows), 'video')} kept"
-    found = [f"{thousands(count)} {_spoken(reason)}" for reason, count in reasons.most_common()]
+    found = [
+        f"{thousands(count)} {_spoken(reason)}{_LIMITS.get(reason, '')}"
+        for reason, count in reasons.most_common()
+    ]
     table = Table("Left out", columns(("Video", LINE), ("Why", LINE), "Size", "Seconds", words=2))
     for row in rows:
         if not row.keep:
@@ -108,8 +113,8 @@ def agreement_page(found: Sequence[AnnotatorAgreement]) -> Page:
     warnings = []
     if together.drafted:
         warnings.append(
-            f"Of {counted(together.drafted, 'video')} the annotators reviewed a model's draft: "
-            "they agree more than annotators who write by hand."
+            f"For {counted(together.drafted, 'video')} both started from a model's draft, so "
+            "agreement is higher than by hand."
         )
     if together.unfinished:
         left = counted(together.unfinished, "video")
@@ -139,13 +144,6 @@ def questions_line(questions: Sequence[Question]) -> str:
     )
 
 
-_CODES: Mapping[Code, str] = {
-    "key_not_entailed": "right option not entailed by the annotation",
-    "distractor_entailed": "wrong option entailed by the annotation",
-    "duplicate_options": "two options are the same",
-    "nested_options": "an option contains another",
-    "catch_all": "an option like all of the above",
-}
 _SHORTCUTS = {
     "longest": "the longest option",
     "overlap": "most words of the question",
@@ -155,11 +153,11 @@ _SHORTCUTS = {
 
 def print_checks(found: QuestionChecks, console: Console) -> None:
     """Print a headline, the findings, and the shortcuts."""
-    findings = Table("Findings", columns("Finding", ("Questions", COUNT), ("Where", LINE)))
-    for code, phrase in _CODES.items():
-        if of := [one for one in found.findings if one.code == code]:
-            where = listed(f"{one.question} ({one.options})" for one in of)
-            findings.rows.append([phrase, len({one.question for one in of}), where])
+    findings = Table(
+        "Findings",
+        columns(("Question", LINE), "Options", "Finding", words=3),
+        [[one.question, one.options, PHRASES[one.code]] for one in found.findings],
+    )
     shortcuts = Table(
         "Answers without the video",
         columns("Picks", ("Right [95%]", INTERVAL), ("Chance", PERCENT), "Beats chance"),
@@ -179,11 +177,12 @@ def _headline(found: QuestionChecks) -> str:
     works = [
         f"{_SHORTCUTS[one.name]} ({percent(one.value)}%)" for one in found.shortcuts if one.works
     ]
+    many = ("No guesses", "One guess", "Two guesses", "Three guesses")[len(works)]
     return (
         f"{found.file}: {faulty} questions have findings "
-        f"({share(found.checked, found.questions)} checked by {found.model}); "
-        f"{listed(works) if works else 'no shortcut'} beats chance "
-        f"({percent(found.shortcuts[0].chance)}%)."
+        f"({share(found.checked, found.questions)} checked by {found.model}). "
+        f"{many} without the video {'beats' if len(works) == 1 else 'beat'} chance "
+        f"({percent(found.shortcuts[0].chance)}%){': ' + listed(works) if works else ''}."
     )
 
 
@@ -198,18 +197,19 @@ def print_question_filter(found: Filtered, console: Console) -> None:
     for condition in CONDITIONS:
         of = [one for one in found.items if condition in one.given]
         ended = Counter(one.status for one in of if one.by == condition)
-        name = f"{FRAMES} frames" if condition == FRAMES else condition
         replies = sum(len(one.given[condition]) for one in of)
-        table.rows.append([name, len(of), ended["dropped"], ended["undecided"], replies])
+        table.rows.append(
+            [_spoken(condition), len(of), ended["dropped"], ended["undecided"], replies]
+        )
     passed, wrong = found.control
     notes = []
     if wrong:
         passed_of = f"{passed:,} of {counted(wrong, 'wrong option')} ({percent(passed / wrong)}%)"
-        asked = f"in the questions asked with {FRAMES} frames"
+        asked = f"in the questions asked with {_spoken(FRAMES)}"
         notes.append(f"Control: {passed_of} would be kept as the right one, {asked}.")
     kept, total = found.counts["kept"], len(found.items)
     headline = (
         f"{kept:,} of {counted(total, 'question')} kept ({percent(kept / total)}%): {found.model} "
-        f"answers them with {FRAMES} frames, but not with a single frame or without the video."
+        f"answers them with {_spoken(FRAMES)}, but not with a single frame or without the video."
     )
     print_pages([Page([table], notes=notes)], console, headline=headline)

@@ -98,7 +98,7 @@ def test_identical_files_agree_fully_and_one_annotator_is_refused() -> None:
     assert said.out.startswith(
         "Event F1 100.0 [54.1, 100.0], element F1 100.0 [54.1, 100.0] over 6"
     )
-    assert "reviewed a model's draft" in said.out
+    assert "For 6 videos both started from a model's draft" in " ".join(said.out.split())
     said = here("annotate", "agree", "a.json")
     assert (said.code, said.lines) == (
         2,
@@ -291,13 +291,15 @@ def test_other_files_are_refused_in_a_line(text: str | None, line: str) -> None:
     assert not Path("clips/annotations.json").exists()
 
 
-def test_other_annotations_are_replaced_only_with_force() -> None:
+def test_merging_again_replaces_only_merged_annotations() -> None:
     file = export("ann.json", draft("v0", "ann"))
-    assert [merge(file).code, merge(file).code] == [0, 0]
-    before = Path("clips/annotations.json").read_bytes()
+    made = Path("clips/annotations.json")
+    assert merge(file).code == 0
+    before = made.read_bytes()
     export("ann.json", draft("v0", "ann", [SNOW]))
+    assert merge(file).code == 0
+    assert made.read_bytes() != before
+    made.write_text("[]")
     said = merge(file)
-    assert (said.code, Path("clips/annotations.json").read_bytes()) == (2, before)
-    assert "clips/annotations.json exists with other contents; replace it with --force" in said.err
-    assert merge(file, "--force").code == 0
-    assert Path("clips/annotations.json").read_bytes() != before
+    assert (said.code, made.read_text()) == (2, "[]")
+    assert "clips/annotations.json was not written by this command; rename it" in said.err

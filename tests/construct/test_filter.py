@@ -226,7 +226,7 @@ def test_a_rerun_decodes_only_what_is_new_and_leaves_what_was_edited(tmp_path: P
     stricter = filtered(folder, side=HEIGHT + 1)
     assert (stricter.err, stricter.out.splitlines()[0]) == (
         "",
-        "0 of 3 videos kept; 3 low resolution, 1 decided by hand.",
+        "0 of 3 videos kept; 3 low resolution (--min-side), 1 decided by hand.",
     )
     write(folder / "c.mp4", pan(4, 60))
     write(folder / "more" / "a.mp4", pan(5, 48))
@@ -235,6 +235,22 @@ def test_a_rerun_decodes_only_what_is_new_and_leaves_what_was_edited(tmp_path: P
     assert [row["keep"] for row in rows.values()] == [False, True, True, True]
     assert (rows["a"]["note"], rows["a"]["reasons"]) == ("blurred", [])
     assert (rows["c"]["seconds"], rows["more/a"]["video"]) == (2.5, "more/a.mp4")
+
+
+def test_an_unreadable_video_cannot_be_kept_and_an_overruled_reason_is_not_counted(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "clips"
+    write(folder / "a.mp4", pan(1, 48))
+    (folder / "b.mp4").write_text("not a video")
+    assert filtered(folder, side=HEIGHT + 1).out.startswith("0 of 2 videos kept; ")
+    none = typed(tmp_path, "annotate", "review", "clips", "--annotators", "ann")
+    assert none.lines == ["capeval: clips/videos.jsonl: keeps none of its 2 videos; see keep"]
+    file = folder / "videos.jsonl"
+    assert "hashes" not in file.read_text()
+    file.write_text(file.read_text().replace('"keep": false', '"keep": true'))
+    again = filtered(folder, side=HEIGHT + 1).out.splitlines()[0]
+    assert again == "1 of 2 videos kept; 1 unreadable, 1 decided by hand."
 
 
 def test_a_video_that_is_no_longer_too_long_is_measured(tmp_path: Path) -> None:

@@ -78,8 +78,12 @@ async def test_findings_name_questions_and_options(tmp_path: Path) -> None:
     }
     assert (done.json["checked"], done.json["model"]) == (8, "m")
     assert "questions.jsonl: 5/8 questions have findings (8/8 checked by m)" in shown.out
-    assert "wrong option entailed by the annotation  " in shown.out
-    assert "key (A), two (B)" in shown.out
+    rows = [line.split(maxsplit=2) for line in shown.out.splitlines()]
+    assert ["two", "B", "wrong option entailed by the annotation"] in rows
+    text = (tmp_path / "questions.checked.jsonl").read_text("utf-8")
+    tags = {line["id"]: line.get("findings") for line in map(json.loads, text.splitlines())}
+    assert {*tags} == {*FAULTY}
+    assert (tags["fine"], tags["nested"]) == (None, ["BC: an option contains another"])
 
 
 def reply(*pairs: Any) -> dict[str, Any]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +18,9 @@ from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.construct.question_filter import Filtered, orders
 from capeval.errors import InputError
 from capeval.schema.question import Question
+from tests.cli_runs import process, start
 from tests.generating import FakeCaptioner, captioned
+from tests.server import LoopbackServer
 from tests.video.clips import make_clip
 
 Answerer = Callable[[random.Random, int], bool | str | None]
@@ -161,3 +167,37 @@ def test_questions_without_four_options_are_refused(tmp_path: Path) -> None:
     file.write_text(file.read_text(encoding="utf-8").replace(', "three 1"', ""), "utf-8")
     with pytest.raises(InputError, match=r"q1: options: has 3 options"):
         capeval.construct_filter(file, model=model(lambda rng, frames: True))
+
+
+def sees_frames(request: dict[str, Any]) -> str:
+    """Answer right with several frames, else with the first letter."""
+    content = request["messages"][-1]["content"]
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    text = " ".join(part.get("text", "") for part in parts)
+    right = re.findall(r"^([A-D])\. right", text, re.MULTILINE)
+    return right[0] if right and sum(part["type"] == "image_url" for part in parts) > 1 else "A"
+
+
+async def test_the_command_resumes_after_ctrl_c_and_kill(tmp_path: Path) -> None:
+    write_questions(tmp_path, 4)
+    command = ("mcq", "construct", "filter", "questions.jsonl", "--model", "m")
+    async with LoopbackServer(sees_frames, models=["m"], latency=0.05) as server:
+        given = (*command, "--base-url", server.url, "--max-concurrency", "2", "--yes")
+        key = {"OPENAI_API_KEY": "sk-test-1"}
+        dry = await process(tmp_path, *given, "--dry-run", **key)
+        assert (dry.code, server.calls) == (0, 0), dry.err
+        assert "4 questions: at most 192 calls; most are decided with fewer" in dry.out
+        assert not (tmp_path / "filter").exists()
+        for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+            running, before = await start(tmp_path, *given, **key), server.calls
+            while server.calls < before + 20:
+                await asyncio.sleep(0.01)
+            running.send_signal(number)
+            await running.communicate()
+            assert running.returncode == code
+            assert not (tmp_path / "questions.kept.jsonl").exists()
+        done = await process(tmp_path, *given, "--json", **key)
+        assert done.code == 0, done.err
+        assert done.json["counts"] == {"kept": 4}
+        # Every start may test the server once, and an end may lose the replies under way.
+        assert server.calls <= 4 * 48 + 3 + 2 * 2

@@ -35,7 +35,7 @@ def pages(folder: Path) -> dict[str, list[str]]:
 def test_videos_are_shared_out_evenly(tmp_path: Path) -> None:
     listed(tmp_path, 100)
     done = typed(tmp_path, *REVIEW, "ann,bob,cat", "--overlap", "20%")
-    assert done.out.startswith("90 videos to review (18 by two): ann 36, bob 36, cat 36\n")
+    assert done.out.startswith("90 videos, 18 of them for two annotators: ann 36, bob 36, cat 36\n")
     found = pages(tmp_path)
     assert {name: len(videos) for name, videos in found.items()} == {
         f"{name}-{n}": size for name in ("ann", "bob", "cat") for n, size in ((1, 25), (2, 11))
@@ -65,7 +65,7 @@ def test_the_seed_decides_and_no_page_is_replaced_by_another(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ((), "--annotators: name each once"),
+        ((), "name the annotators with --annotators ann,bob"),
         (("--annotators", "ann,ann"), "--annotators: name each once"),
         (("--annotators", "a/b"), "a/b cannot be part of a file name"),
         (("--differences", "ann.json"), "--differences: needs two annotators, not ann"),
