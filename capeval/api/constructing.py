@@ -31,7 +31,6 @@ from capeval.files.annotations import split_format
 from capeval.files.jsonl import write_jsonl
 from capeval.files.videos import VideoFolder
 from capeval.llm.questions import Chat
-from capeval.mcq.answering import chosen_questions
 from capeval.mcq.questions import LAYOUTS, load_questions, question_file, question_line
 from capeval.options import takes
 from capeval.runs.engine import Labels, Progress
@@ -219,8 +218,7 @@ async def open_filtering(
     """Read the questions and open the model; it or its connections go with the block."""
     entry = choose_model(o)
     file = _file(o)
-    every = load_questions(str(o.questions), on_notice)
-    questions = chosen_questions(every, only=tuple(o.only), limit=o.limit)
+    questions = load_questions(str(o.questions), on_notice)
     videos = Path(o.videos) if o.videos else default_question_videos(str(o.questions))
     VideoFolder(videos)
     out = Path(o.out) if o.out else file.with_name(f"{file.stem}.kept.jsonl")

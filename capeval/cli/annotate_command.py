@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from capeval.construct.review import ReviewFiles
 
 app = typer.Typer(
-    help="Annotate videos: filter, draft, review, compare annotators, merge.",
+    help="Annotate videos: filter, draft, review, agree, merge.",
     no_args_is_help=True,
 )
 
@@ -33,7 +32,7 @@ _MOST_LINES = 10  # Open videos or comments that fit on a screen; --full lists a
 
 
 @app.command("filter")
-@declared_by(FilterOptions, "as_json", "full")
+@declared_by(FilterOptions, "full")
 def filter_videos(declared: dict[str, Any], output: Output) -> None:
     """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
 
@@ -53,13 +52,12 @@ def filter_videos(declared: dict[str, Any], output: Output) -> None:
     except KeyboardInterrupt:
         progress.report_stop(caches_replies=False)
         raise typer.Exit(130) from None
-    found = [row.model_dump(mode="json") for row in rows]
-    output.show(found, lambda: print_video_filter(rows, output.console, full=output.full))
+    print_video_filter(rows, output.console, full=output.full)
     output.line(str(Path(declared["folder"]) / VIDEO_LIST))
 
 
 @app.command()
-@declared_by(DraftOptions, *LONG)
+@declared_by(DraftOptions, *LONG[:-1])
 def draft(declared: dict[str, Any], output: Output) -> None:
     """Draft annotations from captions, for annotators to correct: drafts.jsonl.
 
@@ -72,8 +70,7 @@ def draft(declared: dict[str, Any], output: Output) -> None:
 
     def show(_: object, results: list[dict[str, Draft]]) -> None:
         for drafts in results:
-            values = [one.model_dump(mode="json", exclude_defaults=True) for one in drafts.values()]
-            output.show(values, partial(output.line, drafts_line([*drafts.values()])))
+            output.line(drafts_line([*drafts.values()]))
 
     options = DraftOptions(**declared, on_notice=output.notice)
     run_long(output, open_annotate_draft(options, offline=output.dry_run), show)

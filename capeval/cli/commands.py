@@ -19,7 +19,7 @@ COMPLETING = "_CAPEVAL_COMPLETE"
 _COMMANDS = {
     "eval": (
         "eval_command:evaluate",
-        "Generate, judge, score and report: do what a model or captions lack of it.",
+        "Generate, judge, score and report, in one command.",
     ),
     "generate": ("generate_command:generate", "Caption videos with a video-language model."),
     "judge": (
@@ -69,7 +69,7 @@ _COMMANDS = {
     ),
     "annotate": (
         "annotate_command:app",
-        "Annotate videos: filter, draft, review, compare annotators, merge.",
+        "Annotate videos: filter, draft, review, agree, merge.",
     ),
     "runs": ("resources_command:runs_app", "List all runs with their judges, scores and sizes."),
     "judges": (

@@ -30,7 +30,7 @@ app = typer.Typer(
 
 
 @app.command()
-@declared_by(QuestionDraftOptions, *LONG)
+@declared_by(QuestionDraftOptions, *LONG[:-1])
 def draft(declared: dict[str, Any], output: Output) -> None:
     """Draft questions of TUNA-MCQ's ten task types from annotations.
 
@@ -38,13 +38,11 @@ def draft(declared: dict[str, Any], output: Output) -> None:
     """
     from capeval.api.constructing import open_construct_draft
     from capeval.cli.long_command import run_long
-    from capeval.mcq.questions import question_line
     from capeval.reporting.construct_tables import questions_line
 
     def show(_: object, results: list[tuple[Question, ...]]) -> None:
         for questions in results:
-            values = list(map(question_line, questions))
-            output.show(values, partial(output.line, questions_line(questions)))
+            output.line(questions_line(questions))
 
     options = QuestionDraftOptions(**declared, on_notice=output.notice)
     run_long(output, open_construct_draft(options, offline=output.dry_run), show)

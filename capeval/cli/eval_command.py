@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @declared_by(EvaluateOptions, *LONG)
 def evaluate(declared: dict[str, Any], output: Output) -> None:
-    """Generate, judge, score and report: do what a model or captions lack of it.
+    """Generate, judge, score and report, in one command.
 
     A MODEL is what `capeval generate --model` takes, a run, or a captions file. Runs and captions
     files are not generated. Run the same command again to resume; --dry-run shows each step and

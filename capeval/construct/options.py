@@ -137,10 +137,12 @@ class QuestionCheckOptions(ConstructChatOptions):
     ----------
     questions : A file of questions.
     annotations : Those of the videos: a file, or 'tuna'.
+    limit : Only the first N.
     """
 
     questions: FilePath = required(positional=True, metavar="QUESTIONS")
     _: KW_ONLY
+    limit: int | None = python_only(None, min=1)
     annotations: FilePath = required(panel=INPUTS, metavar="FILE")
 
 
@@ -154,8 +156,6 @@ class QuestionFilterOptions(CaptionerOptions):
     questions : A file of questions.
     videos : Their folder. By default videos/ next to the questions, else their folder.
     out : The questions that are kept. By default QUESTIONS.kept.jsonl.
-    only : Only these questions.
-    limit : Only the first N questions.
     batch_size : Questions at a time on a GPU.
     seed : Decides the orders of the options.
     """
@@ -167,7 +167,9 @@ class QuestionFilterOptions(CaptionerOptions):
     )
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
-    only: Collection[str] = option((), panel=INPUTS, metavar="ID", commas=True)
+    seed: int = python_only(0, min=0)
+    only: Collection[str] = field(default=(), init=False)
+    limit: int | None = field(default=None, init=False)
     serve: bool = field(default=False, init=False)
     gpus: int | None = field(default=None, init=False)
     port: int | None = field(default=None, init=False)

@@ -8,6 +8,7 @@ import random
 import re
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.construct.question_filter import Filtered, orders
 from capeval.errors import InputError
 from capeval.schema.question import Question
+from tests.cli.conftest import wait_until
 from tests.cli_runs import process, start
 from tests.generating import FakeCaptioner, captioned
 from tests.server import LoopbackServer
@@ -123,7 +125,8 @@ def test_replies_are_kept_and_a_mended_question_is_asked_again(tmp_path: Path) -
     file = write_questions(tmp_path, 6)
     knows: Answerer = lambda rng, frames: frames > 1  # noqa: E731
     first = capeval.construct_filter(file, model=model(knows))
-    capeval.construct_filter(file, model=model(knows), limit=2, seed=1)
+    (tmp_path / "few.jsonl").write_text("\n".join(file.read_text().splitlines()[:2]))
+    capeval.construct_filter(tmp_path / "few.jsonl", model=model(knows), seed=1)
     again = model(knows)
     second = capeval.construct_filter(file, model=again)
     assert not again.batches
@@ -178,20 +181,23 @@ def sees_frames(request: dict[str, Any]) -> str:
     return right[0] if right and sum(part["type"] == "image_url" for part in parts) > 1 else "A"
 
 
+def _has(server: LoopbackServer, calls: int) -> bool:
+    return server.calls >= calls
+
+
 async def test_the_command_resumes_after_ctrl_c_and_kill(tmp_path: Path) -> None:
     write_questions(tmp_path, 4)
     command = ("mcq", "construct", "filter", "questions.jsonl", "--model", "m")
     async with LoopbackServer(sees_frames, models=["m"], latency=0.05) as server:
         given = (*command, "--base-url", server.url, "--max-concurrency", "2", "--yes")
-        key = {"OPENAI_API_KEY": "sk-test-1"}
+        key: Any = {"OPENAI_API_KEY": "sk-test-1"}
         dry = await process(tmp_path, *given, "--dry-run", **key)
         assert (dry.code, server.calls) == (0, 0), dry.err
         assert "4 questions: at most 192 calls; most are decided with fewer" in dry.out
         assert not (tmp_path / "filter").exists()
         for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
             running, before = await start(tmp_path, *given, **key), server.calls
-            while server.calls < before + 20:
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(wait_until, partial(_has, server, before + 20))
             running.send_signal(number)
             await running.communicate()
             assert running.returncode == code

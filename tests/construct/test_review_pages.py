@@ -396,7 +396,7 @@ async def test_questions_are_kept_mended_or_dropped(opened: Opened, tmp_path: Pa
     ]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     done = typed(tmp_path, "mcq", "construct", "review", "q.jsonl", "--reviewers", "ann")
-    assert done.out.startswith("5 questions to review: ann 5\n")
+    assert done.out.startswith("5 questions: ann 5\n")
     async with opened("q-ann-1") as page:
         assert "findings: the longest option is right" in await page.ask("at('notes').textContent")
         await page.press("k", "n", "x", "n", "4", "n", "ArrowDown", "Enter")
