@@ -8,6 +8,7 @@ import random
 import re
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.construct.question_filter import Filtered, orders
 from capeval.errors import InputError
 from capeval.schema.question import Question
+from tests.cli.conftest import wait_until
 from tests.cli_runs import process, start
 from tests.generating import FakeCaptioner, captioned
 from tests.server import LoopbackServer
@@ -168,6 +170,10 @@ def sees_frames(request: dict[str, Any]) -> str:
     return right[0] if right and sum(part["type"] == "image_url" for part in parts) > 1 else "A"
 
 
+def has_asked(server: LoopbackServer, calls: int) -> bool:
+    return server.calls >= calls
+
+
 async def test_the_command_resumes_after_ctrl_c_and_kill(tmp_path: Path) -> None:
     write_questions(tmp_path, 4)
     command = ("mcq", "construct", "filter", "questions.jsonl", "--model", "m")
@@ -179,9 +185,8 @@ async def test_the_command_resumes_after_ctrl_c_and_kill(tmp_path: Path) -> None
         assert "4 questions: at most 192 calls; most are decided with fewer" in dry.out
         assert not (tmp_path / "filter").exists()
         for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
-            running, before = await start(tmp_path, *given, **key), server.calls
-            while server.calls < before + 20:
-                await asyncio.sleep(0.01)
+            running = await start(tmp_path, *given, OPENAI_API_KEY="sk-test-1")
+            await asyncio.to_thread(wait_until, partial(has_asked, server, server.calls + 20))
             running.send_signal(number)
             await running.communicate()
             assert running.returncode == code
