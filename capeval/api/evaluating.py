@@ -227,6 +227,7 @@ async def open_evaluating(
     o = options
     common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost}
     judge: dict[str, Any] = {"captions": {}, "judge": o.judge, "base_url": o.judge_url}
+    judge |= {"columns": o.columns}
     judging = _with_defaults(JudgeOptions, o.judging, **common, **judge, runs=o.runs)
     model = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
     generating = _with_defaults(GenerateOptions, o.generating, **common, **model, runs=o.runs)

@@ -424,6 +424,7 @@ class EvaluateOptions:
     targets : Models as `capeval generate --model` takes them, runs, or captions files.
     annotations : A file, tuna or sample. By default the run's; of a new run the sample.
     videos : Their folder. By default videos/ next to the annotations.
+    columns : The columns of captions files: index=video_id,caption=text.
     limit : Only the first N videos.
     model_url : An OpenAI-compatible server of the models; several share the calls.
     serve : Start each model's server, then end it.
@@ -442,6 +443,7 @@ class EvaluateOptions:
     annotations: FilePath | None = option(None, panel=INPUTS, metavar="FILE")
     _: KW_ONLY
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+    columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
     model_url: Sequence[str] | None = option(None, panel=MODEL, metavar="URL")
     serve: bool = option(False, panel=MODEL)

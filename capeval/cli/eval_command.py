@@ -8,7 +8,7 @@ import typer
 
 from capeval.api.run_options import EvaluateOptions, ReportOptions
 from capeval.captioners.options import GenerateOptions
-from capeval.cli.options import LONG, declared_by, step_defaults
+from capeval.cli.options import LONG, column_names, declared_by, step_defaults
 from capeval.cli.output import Output
 from capeval.judging.options import JudgeOptions
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from capeval.api.long_work import LongWork
 
 
-@declared_by(EvaluateOptions, *LONG)
+@declared_by(EvaluateOptions, *LONG, columns=column_names)
 def evaluate(declared: dict[str, Any], output: Output) -> None:
     """Generate, judge, score and report, in one command.
 

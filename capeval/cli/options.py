@@ -183,11 +183,13 @@ def step_defaults(command: Any, options: type) -> dict[str, Any]:
     """Return what the user's file sets of a command that is a step of another."""
     found = (command.context_settings or {}).get("default_map", {})
     known = options_of(options)
-    values = {
-        name: checked(options, name, value, command.context_settings["obj"][name])
-        for name, value in found.items()
-        if name in known and name != "columns"
-    }
+    values = {}
+    for name, value in found.items():
+        if name in known:
+            label = command.context_settings["obj"][name]
+            if name == "columns":
+                value = column_names(listed([value] if isinstance(value, str) else value, label))  # noqa: PLW2901
+            values[name] = checked(options, name, value, label)
     for name in ADDRESSES & values.keys():
         keyless_addresses.update(values[name])
     return values

@@ -95,6 +95,8 @@ def runs(declared: dict[str, Any], output: Output) -> None:
     found = stored_runs.list_runs(**declared)
     shown = [one.model_dump(mode="json") for one in found]
     output.show(shown, lambda: print_runs(found, output.console))
+    if not found:
+        output.notice(f"there are no runs under {declared.get('runs', 'runs')}/")
     for one in found:
         if one.problem:
             output.notice(f"no score: {one.problem}")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from capeval.config import config_file, read_config
+from capeval.config import config_file, keyless_addresses, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.judgments import short_hash
 from capeval.files.validation import validated
@@ -101,6 +101,9 @@ async def open_judge(
         (_OF_CHAT, is_chat, "chat models"),
     ):
         for name in names:
+            # A server that capeval.toml sets is for the judges that need one.
+            if name == "base_url" and {*(options.base_url or ())} <= keyless_addresses:
+                continue
             if not fits and getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
                 which = shown(judge) if isinstance(judge, str) else type(judge).__name__
                 raise UsageError(

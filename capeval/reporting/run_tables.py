@@ -52,8 +52,9 @@ def print_evaluated(
 ) -> None:
     """Print the best run, and the scores and the report of each; a run may have neither."""
     shares = (("Captioned", SHARE), ("Scored", SHARE))
-    headings = columns("Run", *shares, ("F1 [95%]", INTERVAL), "Report")
+    headings = columns("Run", *shares, ("F1 [95%]", INTERVAL))
     table = Table("F1 of all elements, %", headings)
+    notes: list[str] = []
     known = {name: scores for name, (scores, _) in found.items() if scores}
     for name, (_, report) in found.items():
         row: list[object] = [None, None, None]
@@ -61,9 +62,12 @@ def print_evaluated(
             counts, f1 = of.counts, of.overall.all.f1
             row = [(counts.captioned, counts.annotated), (counts.scored, counts.captioned)]
             row.append(f1 if counts.scored else None)
-        table.rows.append([one_line(name), *row, report and one_line(str(report), 600)])
+        table.rows.append([one_line(name), *row])
+        if report:
+            notes.append(f"{one_line(name)}: {one_line(str(report), 600)}")
     baseline = any(of.settings.get("baseline") for of in known.values())
     signatures = list(dict.fromkeys(of.signature for of in known.values()))
-    page = Page([table], warnings=[BASELINE_NOTE] if baseline else [], signatures=signatures)
+    warnings = [BASELINE_NOTE] if baseline else []
+    page = Page([table], notes=notes, warnings=warnings, signatures=signatures)
     headline = scores_headline(known) if known else "No video has a caption yet."
     print_pages([page], console, headline=headline)

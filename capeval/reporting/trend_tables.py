@@ -29,7 +29,7 @@ def trend_tables(found: Trend) -> list[Table]:
     """Return F1 run by run, overall and by type, and from which run the last one differs."""
     videos = counted(found.paired, "video")
     overall = Table(
-        f"F1 of all elements, %, and that of the last run − it, in points; {videos}",
+        f"F1 of all elements in %, and the last run − this run in points; {videos}",
         columns(
             *("Run", ("F1 [95%]", INTERVAL), ("last − run [95%]", POINTS_INTERVAL)),
             ("p (Holm)", P_VALUE),

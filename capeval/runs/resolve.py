@@ -223,7 +223,7 @@ def _verdicts_in(folder: Path, judge: str | None) -> Path:
         raise InputError(f"was not judged by {judge}, but by {names}", file=folder)
     if len(chosen) > 1:
         raise InputError(
-            "was judged by several judges; name the folder of one: "
+            "was judged by several judges; choose one with --judge, or name its folder: "
             f"{listed(one.path for one in chosen)}",
             file=folder,
         )

@@ -164,6 +164,20 @@ def test_steps_take_further_arguments_in_python(
     assert found.scores.counts.scored == 1
 
 
+def test_captions_with_other_columns_and_a_server_for_other_judges(tmp_path: Path) -> None:
+    lines = [{"video_id": f"sample_{n:02}", "text": "A dog runs."} for n in range(1, 11)]
+    (tmp_path / "ours.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "capeval.toml").write_text(
+        '[commands.judge]\nbase_url = "http://127.0.0.1:9/v1"\ncolumns = "index=video_id"\n'
+    )
+    made = typed(
+        *(tmp_path, "eval", "ours.jsonl", "--annotations", "sample", "--judge", "lexical"),
+        *("--columns", "index=video_id,caption=text"),
+    )
+    assert made.code == 0, made.err
+    assert made.out.startswith("ours: F1 ")
+
+
 async def test_the_file_sets_what_the_steps_do_and_gets_no_key(tmp_path: Path) -> None:
     async with LoopbackServer(both) as server:
         (tmp_path / "capeval.toml").write_text(

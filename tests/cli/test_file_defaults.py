@@ -118,10 +118,10 @@ def test_the_file_sets_what_is_not_typed(project: Path) -> None:
 
 
 def test_a_refusal_says_which_of_the_options_was_not_typed(project: Path) -> None:
-    configure("[defaults]\nbase_url = 'http://localhost:9'\nruns = 'out/runs'")
+    configure("[defaults]\nbase_url = 'http://localhost:9'\nexplain = true\nruns = 'out/runs'")
     done = typed(project, "judge", "old", "--judge", "lexical")
     assert done.code == 2
-    assert done.err.endswith("is not one (set in capeval.toml: defaults.base_url)\n")
+    assert done.err.endswith("is not one (set in capeval.toml: defaults.explain)\n")
 
 
 def test_a_file_above_is_found_and_its_paths_are_its_own(project: Path) -> None:
