@@ -166,6 +166,10 @@ def locate(
         raise UsageError(f"the name of a run is empty; name a run under {runs}/, or a path")
     if isinstance(name_or_path, Path) or _has_separator(text):
         path = Path(name_or_path)
+        # RUN/JUDGE, as `capeval runs` lists them.
+        inside = [place / path for place in places if _is_there(place / path)]
+        if inside and not _is_there(path):
+            return inside[0]
         if not _is_there(path):
             raise InputError(
                 f"does not exist{nearest(path.name, _names_in(path.parent))}", file=label

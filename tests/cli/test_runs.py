@@ -48,6 +48,7 @@ def test_runs_are_listed_with_their_judges_the_newest_first() -> None:
     assert done.err.startswith("no score: runs/lost/judge: its annotations")
     found = here("runs", "--json").json
     scores = here("score", "new", "--judge", "judge", "--json").json
+    assert here("score", "new/judge", "--json").json == scores
     assert found[0]["f1"] == scores["overall"]["all"]["f1"]
     assert found[0]["size"] == sum(
         file.stat().st_size for file in Path("runs/new/judge").rglob("*") if file.is_file()
