@@ -167,9 +167,10 @@ def locate(
     if isinstance(name_or_path, Path) or _has_separator(text):
         path = Path(name_or_path)
         # RUN/JUDGE, as `capeval runs` lists them.
-        inside = [place / path for place in places if _is_there(place / path)]
-        if inside and not _is_there(path):
-            return inside[0]
+        if _has_separator(text) and not (path.is_absolute() or _is_there(path)):
+            for folder in (place / path for place in places):
+                if _is_there(folder) and JudgeFolder(folder).has_verdicts():
+                    return folder
         if not _is_there(path):
             raise InputError(
                 f"does not exist{nearest(path.name, _names_in(path.parent))}", file=label

@@ -195,11 +195,11 @@ def test_a_folder_in_the_working_folder_serves_where_no_run_has_its_name() -> No
         ("q", "was not judged by q, but by Qwen-Qwen3-8B@v1-ab265f, gpt-4o@tuna-cap-v1"),
         (
             "",
-            "was judged by several judges; name the folder of one: runs/mine",
+            "was judged by several judges; choose one with --judge, or name its folder: runs/mine",
         ),
         (
             None,
-            "was judged by several judges; name the folder of one: runs/mine",
+            "was judged by several judges; choose one with --judge, or name its folder: runs/mine",
         ),
     ],
 )
