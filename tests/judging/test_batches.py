@@ -28,7 +28,7 @@ VIDEOS = 8
 PAUSES = {
     "capeval.llm.collecting.QUIET_SECONDS": 0.2,
     "capeval.llm.batches.POLL_SECONDS": 0.02,
-    "capeval.llm.batches.SETTLE_SECONDS": 0.6,
+    "capeval.llm.batches.SETTLE_SECONDS": 3.0,
 }
 
 
@@ -137,7 +137,7 @@ def busy(_: web.Response) -> web.Response:
         ([], {"queue": 5}, ()),
         ([], {"spoiled": {"upload": [page], "create": [page], "retrieve": [absent, page]}}, ()),
         ([], {"spoiled": {"list": [busy, page], "download": [page, cut, busy, cut]}}, ()),
-        ([], {"spoiled": {"retrieve": 20 * [without_replies]}, "seconds": 0.0}, ()),
+        ([], {"spoiled": {"retrieve": 3 * [without_replies]}, "seconds": 0.0}, ()),
     ],
 )
 async def test_faulty_batches_lose_nothing(
