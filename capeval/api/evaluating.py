@@ -170,7 +170,10 @@ class EvaluatingSession(LongWork[Evaluated]):
     async def _evaluated(self, step: _Step, progress: Progress | None) -> Evaluated:
         missing: list[Left] = []
         if step.model:
-            model = replace(step.model, max_cost=self._room())
+            room = self._room()
+            if room is not None:  # what the judge has spent is counted at the end
+                room = max(0.0, room - self._judge.meter.spent)
+            model = replace(step.model, max_cost=room)
             async with open_generating(model, on_notice=self._notify) as asking:
                 (made,) = [one async for one in asking.results(progress)]
                 missing += asking.left(made)
@@ -186,7 +189,9 @@ class EvaluatingSession(LongWork[Evaluated]):
             scores = judged.without_videos().scores
         if file is None or not scores.counts.scored:
             return Evaluated(step.name, missing, scores, file)
-        more = {"videos": self._options.videos, **(self._options.reporting or {})}
+        o = self._options
+        typed = {"videos": o.videos, "annotations": o.annotations, "runs": o.runs}
+        more: dict[str, Any] = _with_defaults(dict, o.reporting, **typed)
         work = partial(report, [file.parent], on_notice=self._notify, **more)
         written = await in_thread(work)
         return Evaluated(step.name, missing, scores, file, written.file)
@@ -225,6 +230,8 @@ async def open_evaluating(
             on_notice(notice)
 
     o = options
+    if not o.targets:
+        raise UsageError("name a model, a run or a captions file")
     common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost}
     judge: dict[str, Any] = {"captions": {}, "judge": o.judge, "base_url": o.judge_url}
     judge |= {"columns": o.columns}

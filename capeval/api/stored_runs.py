@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -76,7 +77,7 @@ def remove_runs(o: RemoveOptions) -> dict[Path, int]:
 
 def removable(o: RemoveOptions) -> dict[Path, int]:
     """Return the folders that the targets mean, with their sizes in bytes."""
-    found = {}
+    found: dict[Path, int] = {}
     runs = Path(o.runs)
     for target in o.targets:
         # RUN/JUDGE is a name, although it looks like a path.
@@ -86,10 +87,12 @@ def removable(o: RemoveOptions) -> dict[Path, int]:
         # Anywhere else a folder with a captions.jsonl may be somebody's project.
         above = path.resolve().parents
         is_judge = JudgeFolder(path).has_verdicts() and above[1:2] == (runs.resolve(),)
-        if not (is_judge or (_is_run(path) and above[0] == runs.resolve())):
+        is_run = _is_run(path) and above[0] == runs.resolve()
+        if path.is_symlink() or not (is_judge or is_run):
             what = f"is neither a run under {runs}/ nor a judge's folder in one"
             raise InputError(what, file=path)
-        found[path] = _size(path)
+        if not any(path.samefile(other) for other in found):
+            found[Path(os.path.normpath(path))] = _size(path)
     return found
 
 

@@ -15,8 +15,9 @@ from capeval.errors import InputError
 from capeval.options import JUDGE, OUTPUT
 from capeval.text import nearest, shown
 
-_ONLY_TYPED = {"api_key", "cache", "force", "ray", "serve", "yes"}
-"""What a file that somebody else wrote must not decide: keys, consent, and what code is run."""
+_ONLY_TYPED = {"api_key", "cache", "force", "max_cost", "model", "out", "ray", "serve", "yes"}
+"""What a file that somebody else wrote must not decide: keys, what may be spent or overwritten, and
+what code is run; `model`, because an entry of `[models]` may name a key and where it goes."""
 
 _RUNS = SimpleNamespace(
     name="runs", metavar="DIR", rich_help_panel=OUTPUT, help="", process_value=lambda *_: None
@@ -87,7 +88,8 @@ def _set(command: Any, file: Path, tables: Mapping[str, Mapping[str, Any]]) -> N
         for name, given in entries.items():
             param = options.get(name, _RUNS if name == _RUNS.name else None)
             # The environment is the user's own; it has the address of a judge.
-            is_judge = name == "base_url" and param and param.rich_help_panel == JUDGE
+            is_address = name in ("base_url", "judge_url")
+            is_judge = is_address and param and param.rich_help_panel == JUDGE
             if param is None or (is_judge and os.environ.get("OPENAI_BASE_URL")):
                 continue
             places[param.name] = f"{file}: {table}.{name}"

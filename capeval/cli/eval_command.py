@@ -42,6 +42,8 @@ def evaluate(declared: dict[str, Any], output: Output) -> None:
             ("reporting", "report", ReportOptions),
         )
     }
+    for name in ("columns", "judge"):  # of other files than captions; that of --judge
+        steps["reporting"].pop(name, None)
     options = EvaluateOptions(**declared, **steps)
 
     def show(work: LongWork[Evaluated], results: list[Evaluated]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import capeval
+from capeval.files.packaged import sample_folder
 from tests.cli_runs import capeval as command
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer, completion, failure
@@ -192,3 +193,23 @@ async def test_the_file_sets_what_the_steps_do_and_gets_no_key(tmp_path: Path) -
         assert "sk-mine" not in str(server.headers)
     file = tmp_path / "runs" / "my-vlm" / "judge-model@tuna-cap-v1" / "judgments.jsonl"
     assert len(json.loads(file.read_text().splitlines()[0])["repeats"]) == 2
+
+
+def test_what_is_typed_wins_over_the_file_in_the_report_too(tmp_path: Path) -> None:
+    captions(tmp_path)
+    one = json.loads((sample_folder() / "annotations.json").read_text("utf-8"))
+    (tmp_path / "a.json").write_text(json.dumps(one[:5]))
+    (tmp_path / "capeval.toml").write_text(
+        '[defaults]\nannotations = "sample"\ncolumns = "index=index"\n'
+    )
+    made = typed(
+        *(tmp_path, "eval", "ours.jsonl", "--annotations", "a.json", "--judge", "lexical"),
+    )
+    assert made.code == 2  # five captions are unknown to it
+    Path(tmp_path / "ours.jsonl").write_text('{"index": "sample_01", "caption": "A dog runs."}\n')
+    made = typed(
+        *(tmp_path, "eval", "ours.jsonl", "--annotations", "a.json", "--judge", "lexical"),
+    )
+    assert made.code == 0, made.err
+    page = next((tmp_path / "runs").rglob("report.html")).read_text("utf-8")
+    assert "@5|" in page

@@ -92,7 +92,7 @@ def test_the_help_shows_what_the_file_sets(
         ("defaults.check", "score old", "not valid TOML"),
         *(
             (f"defaults.{name} = true", "score old", f"defaults.{name}: cannot be set in a file")
-            for name in ("api_key", "cache", "force", "ray", "serve", "yes")
+            for name in ("api_key", "force", "max_cost", "model", "out", "ray", "serve", "yes")
         ),
     ],
 )  # fmt: skip
@@ -125,15 +125,11 @@ def test_a_refusal_says_which_of_the_options_was_not_typed(project: Path) -> Non
 
 
 def test_a_file_above_is_found_and_its_paths_are_its_own(project: Path) -> None:
-    configure(
-        "[defaults]\nruns = 'out/runs'\nannotations = 'a.json'\nvideos = 'videos'\n"
-        "[commands.leaderboard]\nout = 'board.md'"
-    )
+    configure("[defaults]\nruns = 'out/runs'\nannotations = 'a.json'\nvideos = 'videos'\n")
     shown = " ".join(typed(project / "inner", "generate", "--help").out.replace("│", "").split())
     assert '../capeval.toml sets "a.json".' in shown
     assert "videos: does not exist" not in typed(project / "inner", "check").err
     assert typed(project / "inner", "leaderboard").code == 0
-    assert Path("board.md").is_file()
     assert [*Path("inner").iterdir()] == []
     Path("captions.jsonl").write_text('{"index": "a", "caption": "A dog runs."}\n')
     assert typed(project / "inner", "judge", "../captions.jsonl", "--judge", "lexical").code == 0

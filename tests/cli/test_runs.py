@@ -90,3 +90,10 @@ def test_a_run_in_use_stays(part: str) -> None:
     assert (done.code, "another capeval process is working on this run" in done.err) == (2, True)
     assert Path("runs/new").is_dir()
     assert Path("runs/old/judge").is_dir()
+
+
+def test_a_link_among_the_runs_stays() -> None:
+    Path("runs/link").symlink_to("old")
+    done = here("runs", "rm", "old", "link", "--yes")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert Path("runs/old/captions.jsonl").exists()
