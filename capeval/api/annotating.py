@@ -138,7 +138,7 @@ def annotate_review(o: ReviewOptions) -> ReviewFiles:
     if len(deciders) > 1:
         raise UsageError("--annotators: with --differences, name only who decides")
     first, second = by_annotator.values()
-    # Of what one has not finished, nothing can be told apart yet.
+    # Videos that one annotator has not finished cannot be compared.
     open_ = {index for one in (first, second) for index, draft in one.items() if draft.open}
     if left := sorted(open_ & first.keys() & second.keys()):
         o.on_notice(f"{counted(len(left), 'video')} not finished by both, left out: {listed(left)}")

@@ -112,7 +112,7 @@ class Filtering:
     def variants(self) -> list[Question]:
         """The question with its options in each order; ids end in a hash of what is asked.
 
-        So replies stay valid whatever file, seed or selection a question is asked with.
+        Replies are therefore used again when the file, the seed or the selection changes.
         """
         question = self.question
         asked = (question.video, question.question)
