@@ -18,7 +18,6 @@ from benchmarks import (
     judging,
     mcq,
     metrics,
-    nli,
     reporting,
     scale,
 )
@@ -42,7 +41,7 @@ def main() -> None:
                 "reporting",
                 "checking",
             ),
-            *("mcq", "answering", "temporal", "metrics", "nli", "scale"),
+            *("mcq", "answering", "temporal", "metrics", "scale"),
         ],
         help="this part alone",
     )
@@ -66,7 +65,6 @@ def main() -> None:
             "answering": answering.measure_answering(Path(folder)),
             "temporal": answering.measure_temporal(Path(folder)),
             "metrics": metrics.measure(),
-            "nli": nli.measure(Path(folder)),
             "scale": scale.measure(Path(folder), captions=chosen.captions),
         }
         if chosen.against is not None:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from capeval.api.generating import generate as generate
     from capeval.api.generating import generate_async as generate_async
     from capeval.api.inspecting import inspect as inspect
-    from capeval.api.judge_listing import judges as judges
     from capeval.api.judging import judge as judge
     from capeval.api.judging import judge_async as judge_async
     from capeval.api.leaderboards import leaderboard as leaderboard
@@ -81,7 +80,6 @@ _HOMES = {
     "capeval.api.evaluating": "evaluate evaluate_async",
     "capeval.api.generating": "generate generate_async",
     "capeval.api.inspecting": "inspect",
-    "capeval.api.judge_listing": "judges",
     "capeval.api.judging": "judge judge_async",
     "capeval.api.leaderboards": "leaderboard",
     "capeval.captioners.options": "GenerateOptions",

@@ -1,4 +1,4 @@
-"""The user's configuration file: defaults of options, own prices, models, judges and metrics.
+"""The user's configuration file: defaults of options, own prices, models and metrics.
 
 The nearest `capeval.toml` is read, from the working directory upwards. One in a parent directory
 must belong to the user (or to root): it can name addresses, keys and programs to run, and whoever
@@ -20,7 +20,7 @@ _NAME = "capeval.toml"
 OF_OPTIONS = ("defaults", "commands")
 """The tables that only the command line reads."""
 
-_TABLES = (*OF_OPTIONS, "endpoints", "judges", "metrics", "models", "prices")
+_TABLES = (*OF_OPTIONS, "endpoints", "metrics", "models", "prices")
 
 keyless_addresses: set[str] = set()
 """The addresses that the current command has from the file, as defaults of an option.

@@ -38,7 +38,6 @@ FUNCTIONS = [
     "generate",
     "inspect",
     "judge",
-    "judges",
     "leaderboard",
     "list_runs",
     "mcq_answer",

@@ -209,7 +209,6 @@ def _targets(
         raise UsageError(
             "--references is for --candidates; runs are compared with their annotations"
         )
-    questions = [] if o.qa is None or isinstance(o.qa, Mapping) else [o.qa]
     if o.candidates:
         if o.captions or o.annotations is not None:
             raise UsageError("measure runs, or --candidates with --references, not both")
@@ -217,7 +216,7 @@ def _targets(
         if is_file and out is None:
             out = Path("metrics.jsonl")
         if out is not None:
-            paths = [*(o.candidates if is_file else ()), *questions]
+            paths: list[str | Path] = [*o.candidates] if is_file else []
             if o.references is not None and not isinstance(o.references, Mapping):
                 paths.append(o.references)
             check_output(out, paths)
@@ -244,5 +243,5 @@ def _targets(
     if out is not None:
         if len(sources) > 1:
             raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")
-        check_output(out, [*map(str, o.captions), *questions])
+        check_output(out, o.captions)
     return [of_source(source, out) for source in sources]

@@ -398,24 +398,6 @@ class ModelsOptions:
 
 
 @declares
-class JudgesOptions:
-    """The arguments of `capeval.judges`.
-
-    Parameters
-    ----------
-    name : Show every field of one judge: its name or an alias.
-    base_url : List the models that this OpenAI-compatible endpoint offers, with what is known of
-        them.
-    api_key : Of the endpoint. By default OPENAI_API_KEY.
-    """
-
-    name: str | None = option(None, positional=True, metavar="NAME")
-    _: KW_ONLY
-    base_url: str | None = option(None, metavar="URL")
-    api_key: str | None = python_only(None, shown=False)
-
-
-@declares
 class EvaluateOptions:
     """The arguments of `capeval.evaluate`.
 

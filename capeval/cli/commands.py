@@ -72,10 +72,6 @@ _COMMANDS = {
         "Annotate videos: filter, draft, review, agree, merge.",
     ),
     "runs": ("resources_command:runs_app", "List all runs with their judges, scores and sizes."),
-    "judges": (
-        "judges_command:judges",
-        "List the judges, their prices and their retirement dates.",
-    ),
     "models": ("resources_command:models", "List the models that `capeval generate` knows."),
     "frames": (
         "resources_command:frames",

@@ -37,9 +37,8 @@ class JudgingOptions(CallOptions):
 
     Parameters
     ----------
-    judge : A chat model (see `capeval judges`); nli or nli:MODEL, a local model; lexical, which
-        only compares words; or a package's. By default gpt-4o-2024-08-06, or the server's only
-        model.
+    judge : A chat model (docs/judging.md lists some); lexical, which only compares words; or a
+        judge of an installed package. By default gpt-4o-2024-08-06, or the server's only model.
     base_url : An OpenAI-compatible server; several share the calls. By default
         OPENAI_BASE_URL.
     prompts : A prompt set, a folder with one, or tuna:CHECKOUT.
@@ -48,7 +47,6 @@ class JudgingOptions(CallOptions):
         counts as another judge. By default the least, where it is known.
     repeats : Judge each caption N times; the majority counts. By default as often as before, or
         once.
-    device : Where nli runs: cuda, cuda:1, mps or cpu. By default the best.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     on_notice : Called with one line for each notice, such as that a judge is retired soon.
@@ -62,7 +60,6 @@ class JudgingOptions(CallOptions):
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
     reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
-    device: str | None = option(None, panel=JUDGE, metavar="NAME")
     repeats: int | None = option(None, panel=JUDGE, metavar="N", min=1, max=100)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)

@@ -1,7 +1,6 @@
 """Judges in this process: the registry of `--judge NAME`, and the checks on what they return.
 
-Chat models are not registered: any name that is not in the registry is a model's name. The judge
-`nli` takes the name of its model after a colon.
+Chat models are not registered: any name that is not in the registry is a model's name.
 """
 
 from __future__ import annotations
@@ -22,15 +21,12 @@ from capeval.runs.concurrency import in_thread
 from capeval.schema import Annotation, Scored, Verdict, flaw_of
 from capeval.text import complaint, describe, raised_at, shown
 
-LEXICAL, NLI = "lexical", "nli"
+LEXICAL = "lexical"
 
 JUDGES: Registry[Callable[..., Judge | PreparedJudge]] = Registry(
     group="capeval.judges",
     noun="judge",
-    packaged={
-        LEXICAL: "capeval.judging.lexical:LexicalJudge",
-        NLI: "capeval.judging.nli:open_nli",
-    },
+    packaged={LEXICAL: "capeval.judging.lexical:LexicalJudge"},
     check=lambda found: (
         None
         if callable(found)
@@ -41,25 +37,12 @@ JUDGES: Registry[Callable[..., Judge | PreparedJudge]] = Registry(
 
 
 def is_registered(judge: object) -> bool:
-    """Return whether this names a registered judge, such as nli:MODEL."""
-    return isinstance(judge, str) and (judge in JUDGES or runs_model(judge))
+    """Return whether this names a registered judge."""
+    return isinstance(judge, str) and judge in JUDGES
 
 
-def runs_model(judge: object) -> bool:
-    """Return whether this names the judge that runs a model in this process."""
-    return isinstance(judge, str) and judge.partition(":")[0] == NLI
-
-
-def load_judge(name: str, **options: Any) -> PreparedJudge:
-    """Return the registered judge of this name; raises `UsageError`.
-
-    `options` are those of `capeval.judging.nli.open_nli`; no other judge has any.
-    """
-    if runs_model(name):
-        _, colon, model = name.partition(":")
-        if colon and not model:
-            raise UsageError(f"--judge {shown(name)}: name a model after the colon, or write {NLI}")
-        return prepare_judge(JUDGES.load(NLI)(model or None, **options), shown(name))
+def load_judge(name: str) -> PreparedJudge:
+    """Return the registered judge of this name; raises `UsageError`."""
     make = JUDGES.load(name)
     what = f"the judge {shown(name)} cannot be loaded"
     with blaming(lambda error: UsageError(f"{what}: {_described(error)}"), passing=()):

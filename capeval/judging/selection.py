@@ -8,27 +8,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from capeval.config import config_file, keyless_addresses, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.judgments import short_hash
-from capeval.files.validation import validated
 from capeval.judging.default_judge import default_judge, ending, entry_for
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.prompts import PromptSet, load_prompts
 from capeval.judging.protocol import PreparedJudge
-from capeval.judging.registry import (
-    JUDGES,
-    NLI,
-    is_registered,
-    load_judge,
-    prepare_judge,
-    runs_model,
-)
+from capeval.judging.registry import JUDGES, is_registered, load_judge, prepare_judge
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.batches import requests_sent
 from capeval.llm.client import DEFAULT_URL, endpoint_urls
@@ -96,30 +85,22 @@ async def open_judge(
         judge, reason = default_judge(options, is_sample=is_sample, offline=offline)
         reasons = (reason,)
     is_chat = judge is None or (isinstance(judge, str) and not is_registered(judge))
-    for names, fits, kind in (
-        (("device",), runs_model(judge), f"judges whose model runs in this process, such as {NLI}"),
-        (_OF_CHAT, is_chat, "chat models"),
-    ):
-        for name in names:
-            # A server that capeval.toml sets is for the judges that need one.
-            if name == "base_url" and {*(options.base_url or ())} <= keyless_addresses:
-                continue
-            if not fits and getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
-                which = shown(judge) if isinstance(judge, str) else type(judge).__name__
-                raise UsageError(
-                    f"--{name.replace('_', '-')} is for {kind}; the judge {which} is not one"
-                )
+    for name in () if is_chat else _OF_CHAT:
+        # A server that capeval.toml sets is for the judges that need one.
+        if name == "base_url" and {*(options.base_url or ())} <= keyless_addresses:
+            continue
+        if getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
+            which = shown(judge) if isinstance(judge, str) else type(judge).__name__
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for chat models; the judge {which} is not one"
+            )
     if judge is None or (is_chat and isinstance(judge, str)):
         async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
             yield opened
         return
-    weights: dict[str, Any] = {}
-    if runs_model(judge):
-        weights = _nli_settings().model_dump()
-        weights |= {"device": options.device, "on_notice": on_notice}
     # It may load a model for minutes: Ctrl-C works meanwhile.
     prepared = (
-        await in_thread(partial(load_judge, judge, **weights))
+        await in_thread(partial(load_judge, judge))
         if isinstance(judge, str)
         else prepare_judge(judge)
     )
@@ -128,22 +109,6 @@ async def open_judge(
         yield OpenJudge(prepared, Meter(), concurrency, None, prepared, reasons)
     finally:
         prepared.close()
-
-
-class _NLISettings(BaseModel):
-    """What `[judges.nli]` of `capeval.toml` may set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    dtype: Literal["auto", "bfloat16", "float16", "float32"] | None = None
-    revision: str | None = None
-
-
-def _nli_settings() -> _NLISettings:
-    table = read_config(config_file(), "judges")
-    for name in table.keys() - {NLI}:
-        raise InputError(f"only {NLI} has settings", file=config_file(), field=f"judges.{name}")
-    return validated(_NLISettings, table.get(NLI, {}), file=config_file(), where=f"judges.{NLI}")
 
 
 _OF_CHAT = ("reasoning", "base_url", "prompts", "explain", "batch", "batch_files")

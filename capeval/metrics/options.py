@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from capeval.llm.options import ChatOptions
 from capeval.options import (
@@ -36,8 +36,6 @@ class MetricsOptions(ChatOptions, ModelOptions):
     references : Reference captions, for --candidates.
     columns : The columns of captions: index=video_id,caption=text.
     system : Who wrote the candidates. By default the file's stem, or the model that its lines name.
-    qa : VDCscore: the questions on each video with their answers, as published, or JSON lines of
-        index and questions.
     out : By default metrics.jsonl in the run; with --candidates, in the working folder.
     judge : The chat model of metrics such as clair. By default gpt-4o-2024-08-06, or the server's
         only model.
@@ -67,13 +65,6 @@ class MetricsOptions(ChatOptions, ModelOptions):
     system: str | None = option(None, panel=INPUTS, metavar="NAME")
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions of other videos.", panel=INPUTS)
-    qa: str | Path | Mapping[str, Sequence[Mapping[str, Any]]] | None = option(
-        None,
-        note="Or a dict of lists of questions, by index.",
-        kind=str | None,
-        panel=INPUTS,
-        metavar="FILE",
-    )
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
     reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
     device: str | None = option(None, panel=JUDGE, metavar="NAME")

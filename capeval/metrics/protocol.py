@@ -125,13 +125,11 @@ class Output:
     unit : "fraction" (0 to 1, shown as a percentage); or "number", or what it counts, such as
         "words" (shown as it is)
     control : whether it is no measure of quality, and only shows what a metric must exceed
-    scale : the lowest and the highest value of a number, if it has them
     """
 
     name: str
     unit: str = "fraction"
     control: bool = False
-    scale: tuple[int, int] | None = None
 
 
 @checked_dataclass(frozen=True)

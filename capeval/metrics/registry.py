@@ -21,7 +21,6 @@ METRICS: Registry[type[Metric]] = Registry(
         "bertscore": "capeval.metrics.bertscore:BERTScore",
         "clair": "capeval.metrics.clair:Clair",
         "autodq": "capeval.metrics.autodq:AutoDQ",
-        "vdcscore": "capeval.metrics.vdcscore:VDCscore",
     },
     check=lambda found: (
         None

@@ -75,7 +75,6 @@ class MetricResult:
                     "reason": one.reason,
                     "unit": output.unit,
                     "control": output.control,
-                    **({"scale": [*output.scale]} if output.scale else {}),
                     **({"groups": dict(one.groups)} if one.groups else {}),
                 }
                 for output in self.metric.outputs

@@ -11,7 +11,7 @@ from rich.console import Console
 from capeval.metrics.protocol import Output, Summary
 from capeval.metrics.run import MetricResult
 from capeval.reporting.formats import Format, rendered
-from capeval.reporting.numbers import NOTHING, rating, share, tenths
+from capeval.reporting.numbers import NOTHING, share, tenths
 from capeval.reporting.table import PERCENT, SHARE, Column, Kind, Page, Row, Table
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import counted, one_line
@@ -94,8 +94,6 @@ def shown_value(output: Output, summary: Summary) -> str:
 def _column(output: Output) -> Column:
     if output.unit == "fraction":
         return Column(output.name, under="%", kind=PERCENT)
-    if output.scale is not None:
-        return Column(output.name, under="{} to {}".format(*output.scale), kind=Kind(rating))
     unit = "" if output.unit == "number" else one_line(output.unit, 20)
     return Column(output.name, under=unit, kind=Kind(tenths))
 

@@ -92,15 +92,6 @@ def tenths(value: float) -> str:
     return f"{value:.1f}"
 
 
-def rating(value: float) -> str:
-    """Return a mean on a scale of a few whole numbers, with two decimals.
-
-    >>> rating(2.1349)
-    '2.13'
-    """
-    return f"{value:.2f}"
-
-
 def hundredths(value: float) -> str:
     """Return a fraction as percent with two decimals, such as a standard deviation.
 

@@ -185,10 +185,8 @@ class RunFolder:
         judges = [one for one in map(JudgeFolder, self._folders()) if one.has_verdicts()]
         if named is None:
             return judges
-        # A model's own name may have characters that its folder's cannot have. A judge whose model
-        # is in a folder, such as nli:./models/mine, has that folder's name (nli:mine).
-        kind, colon, place = named.partition(":")
-        names = (named, _plain(named), _plain(f"{kind}{colon}{Path(place).name}"))
+        # A model's own name may have characters that its folder's cannot have.
+        names = (named, _plain(named))
         exact = [one for one in judges if one.path.name in names]
         return exact or [one for one in judges if one.path.name.startswith(names)]
 

@@ -1,4 +1,4 @@
-"""Plays the chat model of CLAIR, AutoDQ and VDCscore by comparing words, always alike.
+"""Plays the chat model of CLAIR and AutoDQ by comparing words, always alike.
 
 For `tests/server.py`: `--responder tests.metrics.chat_responder:answer`.
 """
@@ -11,11 +11,9 @@ from typing import Any
 
 from tests.server import completion
 
-__all__ = ["answer", "data_of", "is_comparison", "reply_to", "sent"]
+__all__ = ["answer", "data_of", "reply_to"]
 
 _WORD = re.compile(r"\w+")
-_ARTICLES = {"a", "an", "the"}
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _CAMERA = re.compile(r"\b(?:camera|cut)\b")
 
 
@@ -37,26 +35,7 @@ def reply_to(prompt: str) -> str:
     if prompt.startswith("Check which events"):
         description, *events = data_of(prompt)
         return json.dumps({"events": [relation(description, one) for one in events]})
-    if is_comparison(prompt):
-        right, given = (words(sent(prompt)[name]) for name in ("right_answer", "answer_to_check"))
-        share = len((right & given) - _ARTICLES) / max(1, len(right - _ARTICLES))
-        return json.dumps({"match": "yes" if share == 1 else "no", "score": round(5 * share)})
-    if prompt.startswith("Answer a question"):
-        sentences = _SENTENCE_END.split(sent(prompt)["description"])
-        asked = words(sent(prompt)["question"]) - _ARTICLES
-        return json.dumps({"answer": max(sentences, key=lambda one: len(asked & words(one)))})
     return '{"ok": true}'
-
-
-def is_comparison(prompt: str) -> bool:
-    return prompt.startswith("Compare two answers")
-
-
-def sent(prompt: str) -> dict[str, str]:
-    """Return the texts of a prompt of VDCscore."""
-    (data,) = data_of(prompt)
-    assert isinstance(data, dict)
-    return data
 
 
 def data_of(prompt: str) -> list[Any]:
