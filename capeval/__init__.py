@@ -52,13 +52,11 @@ if TYPE_CHECKING:
     from capeval.api.rating_files import rate_sheet as rate_sheet
     from capeval.api.reports import report as report
     from capeval.api.resources import cache_info as cache_info
-    from capeval.api.resources import clear_cache as clear_cache
     from capeval.api.resources import models as models
     from capeval.api.resources import sample_frames as sample_frames
     from capeval.api.scoring import check_scores as check_scores
     from capeval.api.scoring import score as score
     from capeval.api.stored_runs import list_runs as list_runs
-    from capeval.api.stored_runs import remove_runs as remove_runs
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
     from capeval.correlation.result import Correlations as Correlations
@@ -92,9 +90,9 @@ _HOMES = {
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_sheet",
     "capeval.api.reports": "report",
-    "capeval.api.resources": "cache_info clear_cache models sample_frames",
+    "capeval.api.resources": "cache_info models sample_frames",
     "capeval.api.scoring": "check_scores score",
-    "capeval.api.stored_runs": "list_runs remove_runs",
+    "capeval.api.stored_runs": "list_runs",
     "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",

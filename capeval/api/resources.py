@@ -1,4 +1,4 @@
-"""`capeval.models`, `sample_frames`, `cache_info` and `clear_cache`: what other commands use."""
+"""`capeval.models`, `sample_frames` and `cache_info`: what other commands use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capeval.api.run_options import ClearOptions, FramesOptions, ModelsOptions
+from capeval.api.run_options import FramesOptions, ModelsOptions
 from capeval.errors import UsageError
 from capeval.options import takes
 
@@ -77,18 +77,3 @@ def cache_info() -> CacheInfo:
 
     with closing(ReplyCache()) as cache:
         return cache.info()
-
-
-@takes(ClearOptions)
-def clear_cache(o: ClearOptions) -> int:
-    """Delete cached replies and return how many; judging again pays for them again.
-
-    Raises
-    ------
-    InputError
-        The cache cannot be written.
-    """
-    from capeval.llm.cache import ReplyCache
-
-    with closing(ReplyCache()) as cache:
-        return cache.clear(o.model)

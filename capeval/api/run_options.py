@@ -446,27 +446,3 @@ class RunsOptions:
 
     _: KW_ONLY
     runs: FilePath = runs_option()
-
-
-@declares
-class RemoveOptions(RunsOptions):
-    """The arguments of `capeval.remove_runs`.
-
-    Parameters
-    ----------
-    targets : Runs under runs/, or RUN/JUDGE for one judge's verdicts on a run.
-    """
-
-    targets: Sequence[FilePath] = required(positional=True, metavar="RUN")
-
-
-@declares
-class ClearOptions:
-    """The arguments of `capeval.clear_cache`.
-
-    Parameters
-    ----------
-    model : Only the replies of this model.
-    """
-
-    model: str | None = option(None, metavar="NAME")

@@ -71,14 +71,14 @@ _COMMANDS = {
         "annotate_command:app",
         "Annotate videos: filter, draft, review, agree, merge.",
     ),
-    "runs": ("resources_command:runs_app", "List all runs with their judges, scores and sizes."),
+    "runs": ("resources_command:runs", "List all runs with their judges, scores and sizes."),
     "models": ("resources_command:models", "List the models that `capeval generate` knows."),
     "frames": (
         "resources_command:frames",
         "Show which frames of a video a model would see.",
     ),
     "rate": ("rate_command:app", "Have humans rate captions without knowing who wrote them."),
-    "cache": ("resources_command:cache_app", "See or clear the cache of models' replies."),
+    "cache": ("resources_command:cache", "Show where the cache of replies is, and its size."),
 }
 """Each command by name: where it is within `capeval.cli`, and its line in `capeval --help`."""
 

@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from capeval.api.run_options import (
-    ClearOptions,
-    FramesOptions,
-    ModelsOptions,
-    RemoveOptions,
-    RunsOptions,
-)
+from capeval.api.run_options import FramesOptions, ModelsOptions, RunsOptions
 from capeval.cli.options import declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
-from capeval.text import counted, listed
-
-runs_app = typer.Typer(invoke_without_command=True)
-cache_app = typer.Typer(help="See or clear the cache of models' replies.", no_args_is_help=True)
-
-_YES = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-
-
-def _confirm(what: str, *, yes: bool) -> None:
-    """Ask before something is deleted."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(f"this deletes {what}; add --yes")
-    typer.confirm(f"Delete {what}?", abort=True)
 
 
 @declared_by(ModelsOptions, "as_json", "full")
@@ -82,7 +58,6 @@ def frames(declared: dict[str, Any], output: Output) -> None:
     output.line(f"written: {out if sheet is None else sheet}")
 
 
-@runs_app.callback()
 @declared_by(RunsOptions, "as_json")
 def runs(declared: dict[str, Any], output: Output) -> None:
     """List all runs with their judges, scores and sizes.
@@ -102,53 +77,18 @@ def runs(declared: dict[str, Any], output: Output) -> None:
             output.notice(f"no score: {one.problem}")
 
 
-@runs_app.command()
-@declared_by(RemoveOptions)
-def rm(declared: dict[str, Any], output: Output, *, yes: _YES = False) -> None:
-    """Delete runs, or with RUN/JUDGE one judge's verdicts on a run."""
-    from capeval.api import stored_runs
-    from capeval.reporting.numbers import file_size
-
-    found = stored_runs.removable(RemoveOptions(**declared))
-    size = file_size(sum(found.values()))
-    _confirm(f"{counted(len(found), 'folder')} ({listed(found)}), {size}", yes=yes)
-    for path, freed in stored_runs.remove_runs(**declared).items():
-        output.line(f"deleted {path}, {file_size(freed)} freed")
-
-
-@cache_app.command()
-def info() -> None:
-    """Show where the cache is and what it contains."""
+def cache() -> None:
+    """Show where the cache of models' replies is and what it contains."""
     from capeval.api import resources
     from capeval.llm.cache import STATE_NAMES
     from capeval.reporting.numbers import file_size
 
-    output, cache = Output(), resources.cache_info()
-    output.line(f"path     {cache.path}")
-    output.line(f"size     {file_size(cache.bytes)}")
-    output.line(f"replies  {cache.entries:,}")
+    output, found = Output(), resources.cache_info()
+    output.line(f"path     {found.path}")
+    output.line(f"size     {file_size(found.bytes)}")
+    output.line(f"replies  {found.entries:,}")
     for state, name in STATE_NAMES.items():
-        if count := cache.states.get(state):
+        if count := found.states.get(state):
             output.line(f"  {name}: {count:,}")
-    for model, count in sorted(cache.models.items()):
+    for model, count in sorted(found.models.items()):
         output.line(f"  by {model}: {count:,}")
-
-
-@cache_app.command()
-@declared_by(ClearOptions)
-def clear(
-    declared: dict[str, Any],
-    output: Output,
-    *,
-    yes: _YES = False,
-) -> None:
-    """Delete stored replies; judging again pays for them again."""
-    from capeval.api import resources
-
-    model, cache = declared["model"], resources.cache_info()
-    count = cache.models.get(model, 0) if model else cache.entries
-    replies = (
-        f"{counted(count, 'reply', 'replies')} that {'was' if count == 1 else 'were'} paid for"
-    )
-    _confirm(replies, yes=yes or not count)
-    output.line(f"deleted {counted(resources.clear_cache(**declared), 'reply', 'replies')}")

@@ -229,23 +229,6 @@ class ReplyCache:
         files = [path for path in self._files() if path.exists()]
         return CacheInfo(self.path, sum(path.stat().st_size for path in files), states, models)
 
-    def clear(self, model: str | None = None) -> int:
-        """Remove the replies of one model asked, or all; return how many; raises `InputError`."""
-        self.close()
-        if not self.path.exists():
-            return 0
-        try:
-            with closing(_open(self.path)) as db:
-                where = "DELETE FROM replies WHERE ?1 IS NULL OR model = ?1"
-                removed = db.execute(where, (model,)).rowcount
-                db.execute("DELETE FROM batches WHERE note = ''")
-                db.execute("VACUUM")
-                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                return removed
-        except (sqlite3.Error, OSError) as error:
-            why = f"the reply cache cannot be cleared: {error}"
-            raise InputError(why, file=self.path) from None
-
     def close(self) -> None:
         """Write what is left and close the file; the next use opens it again."""
         self._next_write = 0.0

@@ -1,4 +1,4 @@
-"""`capeval runs`: what is under runs/, and what may go."""
+"""`capeval runs`: what is under runs/."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from capeval.runs.folder import RunFolder
 from tests.judged_runs import make_run, write_annotations
 from tests.typed import here
 
@@ -53,47 +52,3 @@ def test_runs_are_listed_with_their_judges_the_newest_first() -> None:
     assert found[0]["size"] == sum(
         file.stat().st_size for file in Path("runs/new/judge").rglob("*") if file.is_file()
     )
-
-
-def test_a_run_and_one_judges_verdicts_are_deleted() -> None:
-    done = here("runs", "rm", "old", "new/second", "--yes")
-    assert done.code == 0
-    assert "deleted runs/old, " in done.out
-    assert "deleted runs/new/second, " in done.out
-    assert sorted(path.name for path in Path("runs").iterdir()) == ["bare", "lost", "new"]
-    assert Path("runs/new/judge/judgments.jsonl").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("old",), "this deletes 1 folder (runs/old), "),
-        (("old", "none", "--yes"), "none: is neither a run's folder nor a run under runs/"),
-        (("new/third", "--yes"), "new/third: does not exist"),
-        ((".", "--yes"), ".: is neither a run under runs/"),
-        (("runs", "--yes"), "runs: is neither a run under runs/"),
-    ],
-)
-def test_what_is_refused_deletes_nothing(arguments: tuple[str, ...], message: str) -> None:
-    # A project may have a captions.jsonl as well.
-    Path("captions.jsonl").write_bytes(Path("runs/old/captions.jsonl").read_bytes())
-    done = here("runs", "rm", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert message in done.err
-    assert len(list(Path("runs").iterdir())) == 4
-
-
-@pytest.mark.parametrize("part", ["", "1-of-2"])
-def test_a_run_in_use_stays(part: str) -> None:
-    with RunFolder(Path("runs/old")).locked(part=part):
-        done = here("runs", "rm", "new", "old/judge", "--yes")
-    assert (done.code, "another capeval process is working on this run" in done.err) == (2, True)
-    assert Path("runs/new").is_dir()
-    assert Path("runs/old/judge").is_dir()
-
-
-def test_a_link_among_the_runs_stays() -> None:
-    Path("runs/link").symlink_to("old")
-    done = here("runs", "rm", "old", "link", "--yes")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert Path("runs/old/captions.jsonl").exists()
