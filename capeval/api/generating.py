@@ -122,4 +122,4 @@ def _reader(options: GenerateOptions, default: str) -> FrameReader:
     if frames is not None and not isinstance(frames, str | int):
         return frames
     policy = default if frames is None else str(frames)
-    return open_reader(policy, options.decoder, allow_damaged=options.allow_damaged)
+    return open_reader(policy, options.decoder)

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from dataclasses import KW_ONLY
-from typing import Literal
 
 from capeval.api import FilePath
 from capeval.captioners.options import FramesOptions
@@ -29,7 +28,6 @@ class AnswerOptions(FramesOptions):
     single : Show one frame: first, middle, random (see --seed), an index from 0, or column:NAME,
         the questions' own.
     blind : Ask without the video.
-    symbols : Name options by letters or numbers.
     likelihood : Store each option's likelihood (local models).
     batch_size : Questions at a time on a GPU.
     seed : Of random frames and samples.
@@ -46,6 +44,5 @@ class AnswerOptions(FramesOptions):
     shuffle: bool = option(False, panel=FRAMES)
     single: str | None = option(None, panel=FRAMES, metavar="WHICH")
     blind: bool = option(False, panel=FRAMES)
-    symbols: Literal["letters", "numbers"] = option("letters", panel=MODEL, metavar="KIND")
     likelihood: bool = option(False, panel=MODEL)
     shard: str | None = option(None, panel=INPUTS, metavar="I/N")

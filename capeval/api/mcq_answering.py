@@ -146,7 +146,6 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
         view=view,
         reader_for=None if options.blind else _readers(options, view, chosen, given),
         decoder="none" if options.blind else given.decoder if given else options.decoder,
-        symbols=options.symbols,
         likelihood=options.likelihood,
         subtitles=_subtitles(options, chosen, on_notice),
         shard=shard,
@@ -174,7 +173,6 @@ def _readers(
         return open_reader(
             policy,  # type: ignore[arg-type]
             options.decoder,
-            allow_damaged=options.allow_damaged,
         )
 
     # Questions on one video follow each other, but each reader may be at another video.

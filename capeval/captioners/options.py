@@ -34,7 +34,6 @@ class CaptionerOptions(ModelOptions):
     base_url : An OpenAI-compatible server; several share the calls.
     serve : Start the model's server, then end it.
     gpus : With --serve: share the work among N GPUs.
-    port : With --serve. By default a free one.
     max_new_tokens : The longest reply. By default 1024 for most.
     temperature : Above 0, replies are sampled. By default 0.
     batch_size : Videos at a time on a GPU.
@@ -51,7 +50,6 @@ class CaptionerOptions(ModelOptions):
     base_url: Sequence[str] | None = option(None, panel=MODEL, metavar="URL")
     serve: bool = option(False, panel=MODEL)
     gpus: int | None = option(None, panel=MODEL, metavar="N", min=1)
-    port: int | None = option(None, panel=MODEL, metavar="N", min=1, max=65_535)
     max_new_tokens: int | None = option(None, panel=MODEL, metavar="N", min=1)
     temperature: float | None = option(None, panel=MODEL, metavar="T", min=0, max=5)
     batch_size: int | Literal["auto"] = option("auto", panel=MODEL, metavar="N", min=1, max=4096)
@@ -72,7 +70,6 @@ class FramesOptions(CaptionerOptions):
     frames : 32 (evenly spread), 2fps, auto (2fps below 16 s, else 1fps), or as published:
         qwen-2fps, tuna-2fps. By default the catalogue's.
     decoder : pyav, or the papers' decord.
-    allow_damaged : Use what can be decoded of damaged videos.
     """
 
     _: KW_ONLY
@@ -80,7 +77,6 @@ class FramesOptions(CaptionerOptions):
         None, note="Or a `FrameReader`.", method="read", panel=FRAMES, metavar="POLICY"
     )
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
-    allow_damaged: bool = option(False, panel=FRAMES)
 
 
 @declares

@@ -43,7 +43,7 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
     name = options.model
     if options.serve and (options.base_url or options.client):
         raise UsageError("--serve starts a server of its own: omit --base-url")
-    if not options.serve and (given := _given(options, "gpus", "port")):
+    if not options.serve and (given := _given(options, "gpus")):
         raise UsageError(f"{_flag(next(iter(given)))} is for --serve")
     if name is not None and not isinstance(name, str):
         called = as_captioner(name).name
@@ -120,9 +120,9 @@ async def open_captioner(
                 if dry_run is None:
                     url = await stack.enter_async_context(serving(entry, options, on_notice))
                 else:
-                    command = serve_command(entry, options.gpus, options.port)
+                    command = serve_command(entry, options.gpus, None)
                     on_notice(f"--serve would start: {redact(shlex.join(command))}")
-                    url = server_url(options.port or _USUAL_PORT)
+                    url = server_url(_USUAL_PORT)
                 options = replace(options, base_url=url)
             backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
             yield await stack.enter_async_context(backend(entry, options, on_notice, **more))

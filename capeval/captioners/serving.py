@@ -101,7 +101,7 @@ async def serving(
     # The server's log may show them.
     secret = [name for name in os.environ if name == "HF_TOKEN" or name.endswith("_API_KEY")]
     remember_secrets(os.environ[name] for name in secret)
-    port = _free_port(options.port)
+    port = _free_port()
     url = server_url(port)
     command = serve_command(entry, options.gpus, port)
     if shutil.which(command[0]) is None:
@@ -156,14 +156,9 @@ async def serving(
             os.unlink(log)  # noqa: PTH108
 
 
-def _free_port(wanted: int | None) -> int:
+def _free_port() -> int:
     with socket.socket() as probe:
-        # As servers do: connections of the last one that linger are no obstacle.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, wanted or 0))
-        except OSError as error:
-            raise UsageError(f"--port {wanted}: {error.strerror}; omit it for a free one") from None
+        probe.bind((_HOST, 0))
         port: int = probe.getsockname()[1]
         return port
 

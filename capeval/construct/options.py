@@ -172,7 +172,6 @@ class QuestionFilterOptions(CaptionerOptions):
     limit: int | None = field(default=None, init=False)
     serve: bool = field(default=False, init=False)
     gpus: int | None = field(default=None, init=False)
-    port: int | None = field(default=None, init=False)
     max_new_tokens: int | None = field(default=None, init=False)
     temperature: float | None = field(default=None, init=False)
     timeout: float = field(default=300.0, init=False)

@@ -47,7 +47,6 @@ class QuestionJob(Job):
     shown: Shown = field(kw_only=True)
     reader: FrameReader | None = field(kw_only=True)
     policy: str = field(kw_only=True)
-    symbols: str = field(default="letters", kw_only=True)
     cues: Sequence[Cue] = field(default=(), kw_only=True)
     has_likelihood: bool = field(default=False, kw_only=True)
     folds_system: bool = field(default=False, kw_only=True)
@@ -70,7 +69,6 @@ class QuestionJob(Job):
             self.question,
             frames=None if self.shown.blind else len(times),
             policy=self.policy,
-            symbols=self.symbols,
             subtitles=subtitles_at(self.cues, times),
         )
 
@@ -96,7 +94,7 @@ class QuestionJob(Job):
         """
         prompt = self.asked(frames.times)
         folded = f"{prompt.system}\n\n{prompt.text}" if prompt.system else prompt.text
-        texts = scored_texts(self.question.options, self.symbols) if self.has_likelihood else {}
+        texts = scored_texts(self.question.options) if self.has_likelihood else {}
         return CaptionRequest(
             index=self.index,
             prompt=folded if self.folds_system else prompt.text,
@@ -129,7 +127,7 @@ class QuestionJob(Job):
     def likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods:
         """Return the scores of the request's continuations, in the order of the options."""
         count = len(self.question.options)
-        names = [*scored_texts(self.question.options, self.symbols)]
+        names = [*scored_texts(self.question.options)]
         if len(scores) != count * len(names):
             raise ValueError("the model did not score every option")
         sums: dict[str, tuple[float, ...]] = {}
@@ -163,7 +161,6 @@ class Asking:
     view: Shown
     reader_for: ReaderFor | None
     decoder: str
-    symbols: str = "letters"
     likelihood: bool = False
     subtitles: SubtitleFiles | None = None
     shard: Shard | None = None
@@ -194,7 +191,6 @@ class Asking:
             "" if view.single or view.blind else frames,
             view.label,
             "subtitles" if self.subtitles else "",
-            "" if self.symbols == "letters" else self.symbols,
             "likelihood" if self.likelihood else "",
         ]
         return safe_name(f"{default_run(model)}@{'+'.join(filter(None, parts))}")
@@ -214,7 +210,6 @@ class Asking:
                 "decoder": self.decoder,
                 **self.view.settings(),
                 "prompt": {"set": prompts_label(PROMPTS)},
-                "symbols": self.symbols,
                 "likelihood": self.likelihood,
                 "subtitles": self.subtitles is not None,
                 "generation": dict(captioner.settings),
@@ -237,7 +232,6 @@ class Asking:
             shown=self.view,
             reader=None,
             policy=self.view.policy_name(question),
-            symbols=self.symbols,
             cues=cues or (),
             has_likelihood=self.likelihood,
         )
@@ -415,8 +409,7 @@ class AnswerWork(StoredWork[Response, Answers]):
 
     def failed(self, index: str, reason: str) -> Stored[Response]:
         """Return a response without a reply."""
-        response = Response.to(self.questions[index], None, reason=reason)
-        return _stored(response.model_copy(update={"symbols": self.asking.symbols}))
+        return _stored(Response.to(self.questions[index], None, reason=reason))
 
     def json(self, value: Response) -> dict[str, Any]:
         """Return the line of a response."""
@@ -471,4 +464,4 @@ def _response(
         reason=None if isinstance(outcome, Captioned) else outcome.reason,
         frames={name: value for name, value in frames.items() if name != ASKED},
         likelihood=likelihood,
-    ).model_copy(update={"symbols": job.symbols, "call": call if has_reply else {}})
+    ).model_copy(update={"call": call if has_reply else {}})

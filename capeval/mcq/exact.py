@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -77,23 +77,20 @@ _Texts = dict[str, int | None]
 """The number of the option by its text; None for texts that are alike."""
 
 
-def read_answer(
-    reply: str, options: Sequence[str], symbols: Sequence[str] = OPTION_LETTERS
-) -> Reading:
+def read_answer(reply: str, options: Sequence[str]) -> Reading:
     """Return the option that a reply states.
 
     Parameters
     ----------
     reply : as the model wrote it
-    options : their texts, without symbols
-    symbols : of the options in the prompt, at least as many
+    options : their texts, without letters
 
     >>> read_answer("Based on the video, the answer is C.", ["left", "right", "up"])
     Reading(option=2, rule='statement')
     >>> read_answer("A man walks.", ["left", "right"])
     Reading(option=None, rule='no option')
     """
-    shown = _symbols(tuple(symbols[: len(options)]))
+    shown = _symbols(len(options))
     # Most replies are one letter.
     if (number := shown.numbers.get(reply.strip(_BULLETS))) is not None:
         return Reading(number, "symbol")
@@ -326,14 +323,15 @@ _AROUND = " \t\n\"'()[]{}*>:.,!。"
 _BULLETS = _AROUND + "-=→•【】"
 
 
-@lru_cache(maxsize=100)
-def _symbols(symbols: tuple[str, ...]) -> _Symbols:
-    numbers = {one: n for n, symbol in enumerate(symbols) for one in (symbol.lower(), symbol)}
-    one = "|".join(sorted(numbers, key=len, reverse=True))
+@cache
+def _symbols(count: int) -> _Symbols:
+    letters = OPTION_LETTERS[:count]
+    numbers = {one: n for n, letter in enumerate(letters) for one in (letter.lower(), letter)}
+    one = f"[{''.join(numbers)}]"
     # A slash joins letters of another kind: "N/A", "an A/B test".
     before = r"(?<![A-Za-z0-9'_.\\-])(?<![A-Za-z0-9]-)(?<!\w/)"
     after = r"(?![A-Za-z0-9_'])(?!-[A-Za-z])(?!\.[a-z0-9])(?!/\w)"
-    return _Symbols(numbers, re.compile(f"{before}(?:{one}){after}"))
+    return _Symbols(numbers, re.compile(f"{before}{one}{after}"))
 
 
 def _texts(options: Sequence[str]) -> _Texts:

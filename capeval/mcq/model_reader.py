@@ -147,8 +147,8 @@ class ModelReader:
 
 
 def _choices(asked: Asked) -> tuple[str, ...]:
-    """Return what may be chosen: the symbols that the reply was asked with, and none at the end."""
-    return (*asked.symbols, NONE)
+    """Return what may be chosen: the letters of the options, and none at the end."""
+    return (*OPTION_LETTERS[: len(asked.options)], NONE)
 
 
 def _quoted(data: object) -> str:

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from capeval.files.packaged import filled, template
-from capeval.schema.question import SYMBOLS, Question, option_lines
+from capeval.schema.question import OPTION_LETTERS, Question, option_lines
 from capeval.text import counted, storable
 
 PROMPTS = "mcq-v1"
 
-_WORDS = {"letters": "letter", "numbers": "number"}
 # A sampling policy that takes frames by the clock.
 _BY_RATE = re.compile(r"fps|auto")
 # What opens a tag or a chat template's marker: "<question>", "</question>", "<|im_end|>",
@@ -44,7 +43,6 @@ def question_prompt(
     *,
     frames: int | None,
     policy: str = "32",
-    symbols: str = "letters",
     subtitles: Sequence[str] = (),
 ) -> Prompt:
     """Return the prompt for a question.
@@ -53,17 +51,16 @@ def question_prompt(
     ----------
     frames : how many are shown; None if the question is asked without the video
     policy : how they were sampled, as `--frames` says it
-    symbols : letters or numbers
     subtitles : those at the frames; without any, the prompt does not mention subtitles
     """
     name = _template_name(question, frames is None, policy, has_subtitles=bool(subtitles))
-    shown = SYMBOLS[symbols][: len(question.options)]
+    shown = OPTION_LETTERS[: len(question.options)]
     values = {
         "frames": counted(frames or 0, "separate frame"),
         "question": _lines(question.question),
-        "options": "\n".join(option_lines([_one_line(text) for text in question.options], shown)),
+        "options": "\n".join(option_lines([_one_line(text) for text in question.options])),
         "subtitles": "\n".join(map(_one_line, subtitles)),
-        "symbol": _WORDS[symbols],
+        "symbol": "letter",
         "symbols": f"{', '.join(shown[:-1])} or {shown[-1]}",
     }
     text = filled(template(PROMPTS, name), values)
@@ -106,12 +103,12 @@ def _lines(text: str) -> str:
     return inert(_BREAKS.sub("\n", text)).strip()
 
 
-def scored_texts(options: Sequence[str], symbols: str) -> Mapping[str, tuple[str, ...]]:
+def scored_texts(options: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     """Return what a likelihood is wanted of, by the names of `Likelihoods`; options as shown.
 
-    >>> scored_texts(["left", "right"], "numbers")["symbol_text"]
-    ('1. left', '2. right')
+    >>> scored_texts(["left", "right"])["symbol_text"]
+    ('A. left', 'B. right')
     """
-    shown = SYMBOLS[symbols][: len(options)]
     texts = tuple(_one_line(text) for text in options)
-    return {"symbol": shown, "symbol_text": tuple(option_lines(texts, shown)), "text": texts}
+    letters = tuple(OPTION_LETTERS[: len(options)])
+    return {"symbol": letters, "symbol_text": tuple(option_lines(texts)), "text": texts}

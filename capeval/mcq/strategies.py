@@ -11,7 +11,7 @@ from typing import Literal
 from capeval.errors import UsageError
 from capeval.mcq.exact import Reading, read_answer
 from capeval.mcq.published_readers import PREFIXES, first_capital, tomato_patterns
-from capeval.schema.question import OPTION_LETTERS, SYMBOLS, Response
+from capeval.schema.question import OPTION_LETTERS, Response
 from capeval.text import nearest, shown
 
 _FAILURES = ("Failed to obtain answer via API",)
@@ -26,7 +26,6 @@ class Asked:
 
     def __init__(self, response: Response) -> None:
         self.response = response
-        self.symbols = SYMBOLS[response.symbols][: len(response.options)]
         self.options = response.options
 
     @cached_property
@@ -52,7 +51,7 @@ class Asked:
     @cached_property
     def exact(self) -> Reading:
         """What `exact` reads."""
-        return read_answer(self.reply, self.options, self.symbols)
+        return read_answer(self.reply, self.options)
 
     @property
     def right(self) -> int:

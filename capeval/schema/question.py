@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -17,13 +17,7 @@ from pydantic import (
 )
 
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""Names of options in files, by their number; a prompt may show other symbols."""
-
-SYMBOLS: Mapping[str, tuple[str, ...]] = {
-    "letters": tuple(OPTION_LETTERS),
-    "numbers": tuple(str(number) for number in range(1, 27)),
-}
-"""What a prompt can call the options, by the name of the set."""
+"""Names of options in files and prompts, by their number."""
 
 VISIBLE = r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
 """A character that is seen; controls and characters without width would show an empty option."""
@@ -117,7 +111,6 @@ class Response(BaseModel):
     reason : why there is no reply
     frames : the frames that were shown: `indices`, `policy`, `order`, `single`, ...
     likelihood : of models that run locally, if it was asked for
-    symbols : how the prompt named the options
     call : what produced the reply: the model, the prompt's hash, the tokens, ...
     """
 
@@ -135,7 +128,6 @@ class Response(BaseModel):
     # Not `JsonValue`, whose validation takes a third of the time of grading.
     frames: Mapping[str, Any] = Field(default_factory=dict)
     likelihood: Likelihoods | None = None
-    symbols: Literal["letters", "numbers"] = "letters"
     call: Mapping[str, Any] = Field(default_factory=dict)
 
     @property
@@ -168,15 +160,13 @@ class Response(BaseModel):
         line: dict[str, Any] = handler(self)
         if not line["call"]:
             del line["call"]
-        if line["symbols"] == "letters":
-            del line["symbols"]
         return line
 
 
-def option_lines(options: Sequence[str], symbols: Sequence[str] = OPTION_LETTERS) -> list[str]:
+def option_lines(options: Sequence[str]) -> list[str]:
     """Return the options as prompts list them.
 
     >>> option_lines(["left", "right"])
     ['A. left', 'B. right']
     """
-    return [f"{symbol}. {text}" for symbol, text in zip(symbols, options, strict=False)]
+    return [f"{symbol}. {text}" for symbol, text in zip(OPTION_LETTERS, options, strict=False)]

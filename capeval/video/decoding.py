@@ -91,8 +91,7 @@ class _PolicyReader:
         frames = self.video.read(path, self.chosen, cancel=cancel)
         if frames.damage and not self.allow_damaged:
             raise VideoError(
-                f"does not decode cleanly ({frames.damage[0]}); repair or replace it, or caption "
-                "what is left of it with --allow-damaged",
+                f"does not decode cleanly ({frames.damage[0]}); repair or replace it",
                 file=path,
             )
         return frames

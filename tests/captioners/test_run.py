@@ -302,9 +302,6 @@ async def test_damaged_and_hdr_videos_in_a_run(run: RunFolder, wanted_of: Wantin
     assert "hdr" not in good["frames"]
     assert (hdr["frames"]["hdr"], hdr["frames"]["tone_mapping"]) == ("PQ", None)
     assert any("tone mapping" in warning for warning in hdr["warnings"])
-    allowed = await go(run, wanted, reader=open_reader("8", allow_damaged=True))
-    assert (allowed.new, allowed.ungenerated) == (1, {})
-    assert any("cannot be decoded" in warning for warning in lines(run.captions)[1]["warnings"])
 
 
 async def test_the_most_common_warnings_come_first(run: RunFolder, wanted_of: Wanting) -> None:

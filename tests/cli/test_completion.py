@@ -19,7 +19,7 @@ CASES = {
     "capeval mcq te": "temporal",
     "capeval judge --reas": "--reasoning",
     "capeval judge --reasoning lo": "low",
-    "capeval -q mcq answer --symbols l": "letters",
+    "capeval -q compare --format mark": "markdown",
     "capeval compare --format la": "latex",
     "capeval judge --annotations ": FILES,
     "capeval judge cap": FILES,

@@ -54,7 +54,7 @@ def helped(command: str) -> str:
         ("defaults.base_url = 'http://me:secret@a'", "judge", 'sets "http://[hidden]@a".'),
         ("defaults.explain = true", "judge", "sets true."),
         ("defaults.timeout = 7.5", "generate", "By default 300. capeval.toml sets 7.5."),
-        ("commands.'mcq answer'.symbols = 'numbers'", "mcq answer", 'sets "numbers".'),
+        ("commands.'mcq answer'.single = 'middle'", "mcq answer", 'sets "middle".'),
         ("defaults.annotations = 'a.json'", "check", 'capeval.toml sets "a.json".'),
         ("defaults.format = 'latex'", "compare", 'capeval.toml sets "latex".'),
     ],

@@ -201,16 +201,6 @@ async def test_a_failed_call_is_no_reply_and_is_made_again(tmp_path: Path) -> No
     assert lines(file)[1]["reply"].startswith("A")
 
 
-async def test_options_can_be_called_by_numbers(tmp_path: Path) -> None:
-    questions = own_folder(tmp_path / "q")
-    said, (request,) = await answered(tmp_path, questions, "--frames", "2", "--symbols", "numbers")
-    assert said.code == 0, said.err
-    shown = text_of(request).partition("<options>")[2].partition("</options>")[0]
-    assert shown == "\n1. left\n2. right\n3. up\n"
-    file = tmp_path / "runs" / "mcq" / "own" / "m@2+numbers" / "responses.jsonl"
-    assert [line["symbols"] for line in lines(file)] == ["numbers"]
-
-
 async def test_a_changed_question_is_asked_again_and_a_corrected_answer_is_not(
     tmp_path: Path,
 ) -> None:
@@ -356,7 +346,6 @@ WRONG = [
     (("--shuffle", "--frames", "1"), "--shuffle needs several frames"),
     (("--shuffle", "--frames", "7,"), "--shuffle needs several frames"),
     (("--blind", "--subtitles", "."), "--blind shows no frames"),
-    (("--symbols", "roman"), "--symbols"),
     (("--only", "q9"), "no question has the id"),
     (("--where", "word=that"), "no question has this value"),
     (("--subtitles", "nowhere"), "nowhere"),

@@ -117,19 +117,6 @@ def test_rules_are_named(reply: str, rule: str) -> None:
     assert read_answer(reply, SETS["fruit"]).rule == rule
 
 
-@pytest.mark.parametrize(
-    ("reply", "symbols", "option"),
-    [
-        ("2", "123", 1),
-        ("The answer is 3.", "123", 2),
-        ("(1)", "123", 0),
-        ("B", "123", None),
-    ],
-)
-def test_symbols_can_be_other_than_letters(reply: str, symbols: str, option: int | None) -> None:
-    assert read_answer(reply, ["left", "right", "up"], tuple(symbols)).option == option
-
-
 def test_options_that_are_alike_cannot_be_meant_by_their_text() -> None:
     assert read_answer("left", ["left", "Left.", "right"]) == Reading(None, "no option")
     assert read_answer("B", ["left", "Left.", "right"]) == Reading(1, "symbol")

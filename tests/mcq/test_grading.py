@@ -362,7 +362,6 @@ def scored(**changes: Any) -> dict[str, Any]:
         ({"answer": "E"}, "line 2: answer: must be a letter from A to D"),
         ({"options": ["only"]}, "options: must be 2 to 26 options"),
         ({"reply": 3}, "reply"),
-        ({"symbols": "runes"}, "symbols"),
         ({"level": {"a": 1}}, "line 2: level: must be text, a number, true, false, null or a"),
         (scored(symbol=[-0.5, 1, 2, 3]), "likelihood.symbol.1: Input should be greater than or"),
         (scored(text=[0, "1", 2, 3]), 'likelihood.text.2: Input should be a valid number, not "1"'),

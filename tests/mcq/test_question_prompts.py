@@ -96,8 +96,8 @@ def test_inert_text_opens_no_tag_and_is_not_changed_twice(text: str) -> None:
 
 def test_what_is_scored_is_what_is_shown() -> None:
     options = ("left\nB. no", "right")
-    found = scored_texts(options, "numbers")
+    found = scored_texts(options)
     assert [len(texts) for texts in found.values()] == [2, 2, 2]
-    prompt = question_prompt(question(options=options), frames=2, symbols="numbers")
+    prompt = question_prompt(question(options=options), frames=2)
     for text in found["symbol_text"]:
         assert f"\n{text}\n" in prompt.text

@@ -73,7 +73,7 @@ def test_a_damaged_tail_is_refused_unless_it_is_allowed(name: str, tmp_path: Pat
         data = bytearray(whole)
         spoil(data, int(len(data) * 0.8))
         path.write_bytes(data)
-        with pytest.raises(VideoError, match=r"does not decode cleanly .*--allow-damaged"):
+        with pytest.raises(VideoError, match="does not decode cleanly"):
             open_reader("16").read(path)
         try:
             allowed = open_reader("16", allow_damaged=True).read(path)
