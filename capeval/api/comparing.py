@@ -21,8 +21,7 @@ from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
 def compare(o: CompareOptions) -> Compared:
     """Compare judged runs over the videos that are scored in all of them.
 
-    Two runs are compared by every measure, as second − first; more than two by overall F1. With
-    `trend`, the F1 of each run is compared with that of the last, overall and by type.
+    Two runs are compared by every measure, as second − first; more than two by overall F1.
 
     Raises
     ------
@@ -35,8 +34,8 @@ def compare(o: CompareOptions) -> Compared:
     )
     if len(o.judged_runs) < 2:
         raise UsageError("name at least two runs")
-    if gates and (o.trend or len(o.judged_runs) > 2):
-        raise UsageError("--fail-under compares two runs; name two, without --trend")
+    if gates and len(o.judged_runs) > 2:
+        raise UsageError("--fail-under compares two runs; name two")
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
@@ -44,9 +43,7 @@ def compare(o: CompareOptions) -> Compared:
         check_output(Path(o.out), files_behind(loaded.values()))
         check_json(Path(o.out))
     resamples = RESAMPLES if o.resamples is None else o.resamples
-    found = compare_judged(
-        loaded, resamples=resamples, seed=o.seed, anyway=o.allow_mismatch, in_order=o.trend
-    )
+    found = compare_judged(loaded, resamples=resamples, seed=o.seed, anyway=o.allow_mismatch)
     outcomes = apply_gates(found, gates, coverage)
     found = found.model_copy(update={"gates": gate_results(found, outcomes)})
     if o.out is not None:

@@ -15,7 +15,7 @@ from capeval.options import takes
 from capeval.reporting import figures
 from capeval.reporting.figures import Figure
 from capeval.reporting.human_figures import scatters_of
-from capeval.reporting.plots import FORMATS, WIDTHS, is_empty, rendered, require_plot_extra
+from capeval.reporting.plots import FORMATS, is_empty, rendered, require_plot_extra
 from capeval.runs.comparing import compare_judged
 from capeval.runs.folder import safe_name
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
@@ -32,7 +32,6 @@ _WHY_EMPTY = {
     "events": "no caption is scored",
     "elements": "no caption is scored",
     "frames": "no model has runs with different numbers of frames",
-    "trend": "no caption is scored",
     "forest": "the two runs cannot be compared",
     "scatter": "the human file yields no score of a caption",
 }
@@ -74,7 +73,7 @@ def plot(o: PlotOptions) -> list[Path]:
         for figure in drawn:
             for form in forms:
                 file = target / f"{safe_name(figure.name)}.{form}"
-                files[file] = rendered(figure, form, WIDTHS[o.width])
+                files[file] = rendered(figure, form)
     if not files:
         raise UsageError(f"nothing to draw: {', '.join(wanted)} would be empty")
     for path in files:
@@ -94,8 +93,7 @@ def _wanted(o: PlotOptions) -> list[str]:
     if o.human is None and "scatter" in names:
         raise UsageError("scatter compares judges with human ratings; name their file with --human")
     if "all" in names:
-        # Runs need not be named in an order that means anything.
-        shown_by_all = {"trend": False, "forest": two, "scatter": o.human is not None}
+        shown_by_all = {"forest": two, "scatter": o.human is not None}
         return [name for name in _WHY_EMPTY if shown_by_all.get(name, True)]
     if "forest" in names and not two:
         raise UsageError(
@@ -132,7 +130,6 @@ def _of_runs(
             "events": [figures.by_bucket(scores, "events")],
             "elements": [figures.by_bucket(scores, "elements")],
             "frames": [] if frames is None else [frames],
-            "trend": [figures.by_run(scores)],
         }
     if "forest" in wanted:
         found["forest"] = []

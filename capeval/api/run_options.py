@@ -141,8 +141,6 @@ class CompareOptions:
 
     Parameters
     ----------
-    trend : Take the runs in this order, such as checkpoints: F1 by type, and from which the last
-        one differs.
     allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
     fail_under : The smallest difference to accept: f1=-0.5, action.recall=-1.
     min_coverage : How many annotated videos must be compared: a number, or a share such as 99%.
@@ -153,7 +151,6 @@ class CompareOptions:
     _: KW_ONLY
     judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
-    trend: bool = False
     allow_mismatch: bool = False
     fail_under: Sequence[str] = option((), metavar="MEASURE=POINTS")
     min_coverage: str | int | float | None = option(None, note=FRACTION, metavar="SHARE")
@@ -244,10 +241,9 @@ class PlotOptions:
     Parameters
     ----------
     what : Which figures: all, types, characteristics, domains, events, elements or frames;
-        forest for two runs; trend for runs in an order; scatter with human ratings.
+        forest for two runs; scatter with human ratings.
     out : The folder to write them to.
     format : The formats: svg, pdf or png.
-    width : The width of a column (3.3 in) or of the text (6.9 in).
     """
 
     what: Sequence[str] = required(kind=str, positional=True, metavar="WHAT", commas=True)
@@ -255,7 +251,6 @@ class PlotOptions:
     _: KW_ONLY
     out: FilePath = option("figures", metavar="DIR", panel=OUTPUT)
     format: Sequence[str] = option(("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT)
-    width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = human_columns()
     judge: str | None = judge_option()

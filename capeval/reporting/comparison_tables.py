@@ -9,10 +9,9 @@ from dataclasses import replace
 from rich.console import Console
 
 from capeval.reporting.calibrated_tables import calibrated_differences, calibrated_warnings
-from capeval.reporting.flip_tables import flip_line, flip_tables
+from capeval.reporting.flip_tables import flip_line, flip_table
 from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
-    NOTHING,
     confidence,
     letter_of,
     p_equation,
@@ -41,7 +40,6 @@ from capeval.reporting.table import (
     columns,
 )
 from capeval.reporting.terminal import print_line, print_pages
-from capeval.reporting.trend_tables import trend_sentence, trend_tables
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
 from capeval.scoring.comparison import FEWEST_FOR_POWER
 from capeval.scoring.comparison_result import (
@@ -53,7 +51,6 @@ from capeval.scoring.comparison_result import (
     Matrix,
     PairDifference,
     Side,
-    Trend,
 )
 from capeval.scoring.signature import Signature
 from capeval.text import counted, one_line
@@ -83,7 +80,6 @@ def print_comparison(
     console: Console,
     *,
     form: Format = "table",
-    power: bool = False,
     most: int = MOST,
     full: bool = False,
 ) -> None:
@@ -91,12 +87,11 @@ def print_comparison(
 
     Parameters
     ----------
-    power : also what so many videos can show
     most : how many videos each way, and how many flipped elements
     full : all tables; otherwise those of all videos, and the videos that changed most. Formats
         other than "table" always have all.
     """
-    page = comparison_page(found, form=form, power=power, most=most, full=full)
+    page = comparison_page(found, form=form, most=most, full=full)
     if form != "table":
         print_line(rendered([page], form), console)
         return
@@ -110,12 +105,11 @@ def comparison_page(
     found: Compared,
     *,
     form: Format = "table",
-    power: bool = False,
     most: int = MOST,
     full: bool = False,
 ) -> Page:
     """Return the tables, and notes on the runs; the parameters are those of `print_comparison`."""
-    tables = difference_tables(found, power=power, most=most, full=full or form != "table")
+    tables = difference_tables(found, most=most, full=full or form != "table")
     runs = _runs(found)
     warnings = [f"NOT COMPARABLE: {one_line(phrase)}" for phrase in found.unlike]
     warnings += [one_line(note) for note in found.notes]
@@ -126,6 +120,8 @@ def comparison_page(
     notes = [*_coverage(found), _explained(found)]
     if isinstance(found, Comparison) and not full and form == "table":
         notes += [flip_line(found)] if found.flips.videos else []
+    elif isinstance(found, Comparison):
+        notes.append(_detectable(found))
     whose = f"{_sides(found)}; " if isinstance(found, Comparison) else ""
     return Page(
         tables,
@@ -159,8 +155,6 @@ def comparison_headline(found: Compared) -> str:
         p = "" if f1.p is None else f", {p_equation(f1.p)}"
         unsure = ", not significant" if f1.p is not None and f1.p >= ALPHA else ""
         return f"{mark}{better} {how} {other} ({ends}{p}{unsure}) {over} both runs{part}."
-    if isinstance(found, Trend):
-        return f"{mark}{trend_sentence(found)} {over} all runs{part}."
     ranked = sorted(found.runs, key=lambda run: -run.f1)
     best, *others = ranked
     pair = _pairs(found)[frozenset((best.name, others[0].name))]
@@ -176,14 +170,11 @@ def comparison_headline(found: Compared) -> str:
 def difference_tables(
     found: Compared,
     *,
-    power: bool = False,
     most: int = MOST,
     full: bool = True,
 ) -> list[Table]:
     """Return the tables; the parameters are those of `print_comparison`."""
-    if isinstance(found, Trend):
-        tables = trend_tables(found)
-    elif isinstance(found, Matrix):
+    if isinstance(found, Matrix):
         tables = _matrix(found)
     else:
         tables = [_overall(found, full=full)]
@@ -195,9 +186,8 @@ def difference_tables(
                 for way in Differences.model_fields
                 if getattr(found.by, way)
             ]
-        tables += [_power(found)] if power else []
         tables += _moved(found, most, full=full)
-        tables += flip_tables(found, most) if full else []
+        tables += flip_table(found, most) if full else []
         notes = (tables[0].note, _few_videos_note(found, full=full))
         tables[0].note = ". ".join(filter(None, notes))
     if not found.comparable:
@@ -278,29 +268,13 @@ def _buckets(way: str, buckets: Mapping[str, BucketDifference]) -> Table:
     return table
 
 
-def _power(found: Comparison) -> Table:
-    table = Table(
-        "Power: the difference in F1 that this many videos can detect, in points",
-        columns(
-            *("Videos", ("n", COUNT), ("sd", PERCENT), ("detectable", PERCENT)),
-            ("videos for 1 point", COUNT),
-        ),
-        note="detectable: the true difference that is found at p <= 0.05 with a power of 80%, by "
-        "the normal approximation, before the Holm adjustment; sd: standard deviation of the "
-        "videos' differences",
+def _detectable(found: Comparison) -> str:
+    if found.detectable is None:
+        return f"Smallest detectable difference: needs at least {FEWEST_FOR_POWER} videos."
+    return (
+        f"Smallest detectable difference in F1: {percent(found.detectable)} points, found at "
+        "p <= 0.05 with a power of 80% (normal approximation)."
     )
-    buckets = {"all": found.overall}
-    for way, (_, heading) in _WAYS.items():
-        buckets |= {f"{heading}: {name}": of for name, of in getattr(found.by, way).items()}
-    for name, bucket in buckets.items():
-        power = bucket.power
-        if power.sd is None and bucket is not found.overall:
-            continue
-        cells = (power.sd, power.detectable, power.videos_for_one_point)
-        table.rows.append([one_line(name), bucket.all.n, *cells])
-    if found.overall.power.sd is None:
-        table.note += f". {NOTHING}: needs at least {FEWEST_FOR_POWER} videos"
-    return table
 
 
 def _moved(found: Comparison, most: int, *, full: bool) -> list[Table]:
@@ -388,11 +362,6 @@ def _explained(found: Compared) -> str:
             f"Intervals: {interval['method']}; none for fewer than {FEWEST_VIDEOS} videos. "
             f"p: {test['method']}, {resamples}; the p of buckets is also adjusted (Holm), that of "
             "all videos is not."
-        )
-    if isinstance(found, Trend):
-        return (
-            f"p: {test['method']}, {resamples}; adjusted by Holm over the earlier runs, for each "
-            f"row of elements alone. The last run differs where p <= {plain_number(ALPHA)}."
         )
     return (
         f"p: {test['method']}, {resamples}; adjusted by Holm over all pairs. rank: a run ranks "

@@ -12,7 +12,7 @@ from typing import Literal
 
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import GROUPS, Estimate, Scores, TypeScores
+from capeval.scoring import Estimate, Scores, TypeScores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.comparison_result import Comparison, TypeDifference
 from capeval.text import both_ends
@@ -120,15 +120,6 @@ def by_type(runs: Mapping[str, Scores]) -> Grid:
         for name, scores in runs.items()
     }
     return _grid("types", "F1 by type of element", "rows", "Type", ELEMENT_TYPES, ways)
-
-
-def by_run(runs: Mapping[str, Scores]) -> Grid:
-    """Return F1 over runs in their order, a line for all elements and for each type."""
-    ways = {
-        group: {name: getattr(scores.overall, group) for name, scores in runs.items()}
-        for group in GROUPS
-    }
-    return _grid("trend", "F1 by run", "curves", "Run", list(runs), ways)
 
 
 _Way = Literal["visual_characteristic", "domain", "events", "elements"]

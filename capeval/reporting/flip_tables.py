@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from capeval.reporting.numbers import thousands
-from capeval.reporting.table import COUNT, Kind, Table, columns
+from capeval.reporting.table import Table, columns
 from capeval.reporting.viewer.cards import LABEL_WORDS
-from capeval.schema import RELATIONS
-from capeval.scoring import GROUPS
+from capeval.schema import ELEMENT_TYPES, RELATIONS
 from capeval.scoring.comparison_result import Comparison, Flip, Transitions
 from capeval.text import counted, one_line
 
@@ -27,53 +26,28 @@ def flip_line(found: Comparison) -> str:
     )
 
 
-def flip_tables(found: Comparison, most: int) -> list[Table]:
-    """Return how verdicts changed, all in all and by type, and `most` of the elements."""
-    flips = found.flips
-    if not flips.videos:
+def flip_table(found: Comparison, most: int) -> list[Table]:
+    """Return a table of `most` flipped elements, titled by how many there are; none without any."""
+    chosen = _chosen(found)[:most]
+    if not chosen:
         return []
-    tables = [_transitions(flips.counts["all"], len(flips.elements))]
-    if flips.elements:
-        tables.append(_by_type(found))
-    if chosen := _chosen(found)[:most]:
-        tables.append(
-            Table(
-                "Flipped elements of the videos that changed most",
-                columns("Video, element", "A → B", "Content", "weight", words=3),
-                [_element(flip) for flip in chosen],
-            )
+    by_type = ", ".join(
+        f"{group} {thousands(flipped)}"
+        for group in ELEMENT_TYPES
+        if (flipped := _flipped(found.flips.counts[group]))
+    )
+    return [
+        Table(
+            "Flipped elements of the videos that changed most",
+            columns("Video, element", "A → B", "Content", "weight", words=3),
+            [_element(flip) for flip in chosen],
+            note=f"{flip_line(found)} By type: {by_type}.",
         )
-    return tables
+    ]
 
 
-def _transitions(counts: Transitions, flipped: int) -> Table:
-    return Table(
-        f"{thousands(flipped)} of {counted(_total(counts), 'verdict')} flipped",
-        columns("A rows, B columns", *((LABEL_WORDS[label], COUNT) for label in RELATIONS)),
-        [[LABEL_WORDS[label], *(counts[label][to] for to in RELATIONS)] for label in RELATIONS],
-    )
-
-
-def _by_type(found: Comparison) -> Table:
-    table = Table(
-        "Flips by type of element",
-        columns(
-            "Elements",
-            *((name, COUNT) for name in ("verdicts", "flipped", "gained", "lost")),
-            *((name, _NET) for name in ("net", "net weight")),
-        ),
-        note="gained: entailed only in B; lost: entailed only in A; net: gained − lost.",
-    )
-    for group in GROUPS:
-        counts, weights = found.flips.counts[group], found.flips.weights[group]
-        total = _total(counts)
-        stayed = sum(counts[label][label] for label in RELATIONS)
-        gained, lost = _entailed_alone(counts)
-        heavier, lighter = _entailed_alone(weights)
-        if total:
-            numbers = (total, total - stayed, gained, lost, gained - lost, heavier - lighter)
-            table.rows.append([group, *numbers])
-    return table
+def _flipped(counts: Transitions) -> int:
+    return _total(counts) - sum(counts[label][label] for label in RELATIONS)
 
 
 def _total(counts: Transitions) -> int:
@@ -85,9 +59,6 @@ def _entailed_alone(counts: Transitions) -> tuple[int, int]:
     others = [label for label in RELATIONS if label != "entailment"]
     gained = sum(counts[label]["entailment"] for label in others)
     return gained, sum(counts["entailment"][label] for label in others)
-
-
-_NET = Kind(lambda count: f"{count:+,}" if count else "0")
 
 
 def _chosen(found: Comparison) -> list[Flip]:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Format = Literal["svg", "pdf", "png"]
 FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
-WIDTHS = {"column": 3.3, "text": 6.9}
-"""Inches of a column of a two-column paper, and of the whole text."""
+_WIDTH = 3.3
+"""Inches: the column of a two-column paper."""
 
 # Okabe and Ito's palette, safe for the colour-blind; its yellow is too pale on white.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
@@ -48,10 +48,10 @@ def require_plot_extra() -> None:
         raise MissingExtra("figures need matplotlib", "plot") from error
 
 
-def rendered(figure: Figure, form: Format, width: float = WIDTHS["column"]) -> bytes:
+def rendered(figure: Figure, form: Format) -> bytes:
     """Return a figure as a file, drawn with matplotlib's own defaults and not the user's.
 
-    `width` is in inches. PDF has TrueType fonts embedded; SVG has text as outlines. Raises
+    PDF has TrueType fonts embedded; SVG has text as outlines. Raises
     `MissingExtra`.
     """
     require_plot_extra()
@@ -77,15 +77,15 @@ def rendered(figure: Figure, form: Format, width: float = WIDTHS["column"]) -> b
     }
     out = io.BytesIO()
     with matplotlib.rc_context({**defaults, **ours}):
-        drawn(figure, width).savefig(out, format=form, metadata=_METADATA[form])
+        drawn(figure).savefig(out, format=form, metadata=_METADATA[form])
     return out.getvalue()
 
 
-def drawn(figure: Figure, width: float) -> Drawing:
-    """Return a figure of so many inches."""
+def drawn(figure: Figure) -> Drawing:
+    """Return a figure of the width of a column."""
     from matplotlib.figure import Figure as Drawing
 
-    drawing = Drawing(figsize=(width, 2.4), layout="constrained")
+    drawing = Drawing(figsize=(_WIDTH, 2.4), layout="constrained")
     axes = drawing.add_subplot()
     axes.grid(visible=True)
     match figure:
@@ -100,7 +100,7 @@ def drawn(figure: Figure, width: float) -> Drawing:
             drawing.set_figheight(_AROUND + 1.3 * _ROW * len(figure.rows))
         case Scatter():
             named = _scatter(axes, figure)
-            drawing.set_size_inches(WIDTHS["column"], WIDTHS["column"])
+            drawing.set_size_inches(_WIDTH, _WIDTH)
     if named:
         _add_legend(drawing, named)
     return drawing
@@ -131,8 +131,6 @@ def _curves(axes: Any, grid: Grid) -> list[_Named]:
     """Draw a line for each series over places that have an order."""
     named = _series(axes, grid, 0.2 / (len(grid.series) + 1), across=False)
     axes.set_xticks(range(len(grid.places)), _places(grid, "\n"))
-    if grid.name == "trend":  # names of runs are long
-        axes.tick_params(axis="x", labelrotation=30)
     axes.set_xlabel(grid.axis)
     axes.set_ylabel("F1 (%)")
     return named

@@ -22,7 +22,6 @@ from capeval.scoring.comparison import (
     measured,
     moves,
     ranked,
-    trend,
 )
 from capeval.scoring.comparison_result import (
     CalibratedDifferences,
@@ -32,12 +31,8 @@ from capeval.scoring.comparison_result import (
     LeftOut,
     Matrix,
     Side,
-    Trend,
-    TrendPoint,
-    TrendRun,
 )
 from capeval.scoring.counts import AnnotationArrays
-from capeval.scoring.result import ByType
 from capeval.scoring.signature import unlikeness
 from capeval.text import both_ends
 
@@ -48,7 +43,6 @@ def compare_judged(
     resamples: int = RESAMPLES,
     seed: int = 0,
     anyway: bool = False,
-    in_order: bool = False,
 ) -> Compared:
     """Compare runs by name: two by every measure (second − first), more by overall F1.
 
@@ -57,7 +51,6 @@ def compare_judged(
     runs : at least two
     resamples : resamples of the permutations
     anyway : compare runs whose signatures differ, and mark the result
-    in_order : compare the F1 of each run with that of the last, overall and by type
     """
     signatures = {name: run.signature for name, run in runs.items()}
     unlike = unlikeness(signatures)
@@ -80,16 +73,6 @@ def compare_judged(
         "settings": _settings(runs, resamples, seed),
     }
     sides = {name: common.side(name, signatures[name]) for name in runs}
-    if in_order:
-        points, differs_from = trend(
-            list(runs), list(common.measured.values()), resamples=resamples, seed=seed
-        )
-        each = [
-            TrendRun(**dict(side), f1=ByType[TrendPoint](**point))
-            for side, point in zip(sides.values(), points, strict=True)
-        ]
-        froms = ByType[str | None](**differs_from)
-        return Trend(**shared, runs=tuple(each), differs_from=froms)
     if len(runs) == 2:
         first, second = common.measured.values()
         calibrated = common.calibrated(second.values - first.values)
@@ -97,7 +80,9 @@ def compare_judged(
             kind = "the difference is not calibrated: it needs labels of one origin for both runs"
             shared["notes"] = (*shared["notes"], kind)
         (name, other) = sides
-        overall, by = differences(first, second, common.members, resamples=resamples, seed=seed)
+        overall, by, detectable = differences(
+            first, second, common.members, resamples=resamples, seed=seed
+        )
         same, pairs = common.same_annotations
         return Comparison(
             **shared,
@@ -105,6 +90,7 @@ def compare_judged(
             second=sides[other],
             overall=overall,
             by=by,
+            detectable=detectable,
             videos=moves(common.of(name), first, second),
             flips=flips(same, pairs),
             calibrated=calibrated,

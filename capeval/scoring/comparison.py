@@ -20,28 +20,21 @@ from capeval.scoring.comparison_result import (
     Flips,
     Move,
     PairDifference,
-    Power,
-    TrendPoint,
     TypeDifference,
     VideoMove,
 )
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
-from capeval.stats import Missing, Value, difference_intervals, mean_intervals
+from capeval.stats import Value, difference_intervals
 from capeval.stats.multiple_testing import holm, rank_clusters
-from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
+from capeval.stats.sign_flips import detectable_difference, sign_flips
 
 Floats = NDArray[np.float64]
 
-_POINT = 0.01
-"""One point, as a fraction: the difference whose number of videos is reported."""
 FEWEST_FOR_POWER = 10
 """Fewer videos estimate the standard deviation too roughly for a statement on power."""
 
 RESAMPLES = 10_000
 """Random sign flips of a test, which give p down to 0.0001."""
-
-SIGNIFICANT = 0.05
-"""Of p adjusted by Holm: runs whose p is not greater differ."""
 
 _F1 = MEASURES.index("f1")
 
@@ -89,8 +82,11 @@ def differences(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> tuple[BucketDifference, Differences]:
+) -> tuple[BucketDifference, Differences, float | None]:
     """Return the differences, second − first, over all videos and in every bucket.
+
+    The third value is the smallest difference in F1 that so many videos can detect, if there are
+    at least `FEWEST_FOR_POWER`.
 
     The estimate is the mean over videos of the difference between the final labels, and its
     interval that of `capeval.stats.difference_intervals`. With repeats, each repeat of the judge
@@ -111,7 +107,9 @@ def differences(
     tests: list[Value] = [float(p) for p in table["p"][1:, 0, _F1]]
     adjusted = [None, *map(_number, holm(tests))]
     buckets = [_bucket(table, b, adjusted[b]) for b in range(len(members) + 1)]
-    return buckets[0], Differences(**by_way(members, buckets[1:]))
+    sd, n = _number(table["sd"][0, 0, _F1]), int(table["n"][0, 0, _F1])
+    detectable = None if sd is None or n < FEWEST_FOR_POWER else detectable_difference(sd, n)
+    return buckets[0], Differences(**by_way(members, buckets[1:])), detectable
 
 
 _Table = Mapping[str, NDArray[Any]]
@@ -133,7 +131,6 @@ def _bucket(table: _Table, b: int, p_adjusted: float | None) -> BucketDifference
             for g, group in enumerate(GROUPS)
         },
         p_adjusted=p_adjusted,
-        power=_power(_number(table["sd"][b, 0, _F1]), int(table["n"][b, 0, _F1])),
     )
 
 
@@ -184,16 +181,6 @@ def _means(flat: Floats) -> Floats:
     return np.asarray(np.divide(np.nansum(flat, axis=0), n, out=none, where=n > 0))
 
 
-def _power(sd: float | None, n: int) -> Power:
-    if sd is None or n < FEWEST_FOR_POWER:
-        return Power(sd=None, detectable=None, videos_for_one_point=None)
-    return Power(
-        sd=sd,
-        detectable=detectable_difference(sd, n),
-        videos_for_one_point=units_needed(sd, _POINT),
-    )
-
-
 def _number(value: object) -> float | None:
     return None if not isinstance(value, float) or np.isnan(value) else float(value)
 
@@ -223,13 +210,11 @@ def flips(annotations: Sequence[Annotation], pairs: Sequence[tuple[Scored, Score
     pairs : the judgments of the first and of the second
     """
     counts = {g: {a: dict.fromkeys(RELATIONS, 0) for a in RELATIONS} for g in GROUPS}
-    weights = {g: {a: dict.fromkeys(RELATIONS, 0) for a in RELATIONS} for g in GROUPS}
     found: list[Flip] = []
     for annotation, (one, other) in zip(annotations, pairs, strict=True):
         for element_id, element, before, after in _verdicts(annotation, one, other):
             for group in ("all", element.type):
                 counts[group][before][after] += 1
-                weights[group][before][after] += element.weight
             if before != after:
                 found.append(
                     Flip(
@@ -242,7 +227,7 @@ def flips(annotations: Sequence[Annotation], pairs: Sequence[tuple[Scored, Score
                         second=after,
                     )
                 )
-    return Flips(videos=len(pairs), counts=counts, weights=weights, elements=tuple(found))
+    return Flips(videos=len(pairs), counts=counts, elements=tuple(found))
 
 
 def _verdicts(
@@ -299,45 +284,3 @@ def ranked(
         for k, (i, j) in enumerate(pairs)
     ]
     return means, clusters, found
-
-
-def trend(
-    names: Sequence[str], runs: Sequence[Measured], *, resamples: int = RESAMPLES, seed: int = 0
-) -> tuple[list[dict[str, TrendPoint]], dict[str, str | None]]:
-    """Compare the F1 of every run with that of the last one, overall and by type of element.
-
-    Parameters
-    ----------
-    names, runs : of the same videos in the same order; at least one video
-
-    Returns
-    -------
-    The points of each run by group, and for each group the first run from which the last differs.
-    """
-    *earlier, last = runs
-    tables = [_table(run, last, (), resamples=resamples, seed=seed) for run in earlier]
-    points: list[dict[str, TrendPoint]] = [{} for _ in runs]
-    differs_from: dict[str, str | None] = {}
-    for g, group in enumerate(GROUPS):
-        gaps = [
-            {name: _number(table[name][0, g, _F1]) for name in ("value", "low", "high", "p")}
-            for table in tables
-        ]
-        adjusted = holm([Missing("no video") if one["p"] is None else one["p"] for one in gaps])
-        for k, run in enumerate(runs):
-            values = run.values[:, g, _F1]
-            low, high = mean_intervals(values[:, None], limits=(0, 1))
-            gap = None
-            if k < len(gaps) and isinstance(p := adjusted[k], float):
-                gap = PairDifference(first=names[k], second=names[-1], **gaps[k], p_adjusted=p)
-            points[k][group] = TrendPoint(
-                value=_number(float(_means(values[:, None])[0])),
-                low=_number(float(low[0])),
-                high=_number(float(high[0])),
-                n=int((~np.isnan(values)).sum()),
-                gap=gap,
-            )
-        of_group = (point[group].gap for point in points)
-        different = (gap.first for gap in of_group if gap and gap.p_adjusted <= SIGNIFICANT)
-        differs_from[group] = next(different, None)
-    return points, differs_from

@@ -16,7 +16,6 @@ from capeval.scoring.result import (
     ByWay,
     CalibratedBreakdown,
     CalibratedBucket,
-    Estimate,
     ResultModel,
     bucket_rows,
 )
@@ -46,28 +45,14 @@ class TypeDifference(ResultModel):
     n: int
 
 
-class Power(ResultModel):
-    """The power of the test of F1, two-sided at 5%, for a power of 80%.
-
-    `sd` is the standard deviation of the videos' differences; `detectable` the smallest true
-    difference detected with that power; `videos_for_one_point` the number of videos that detects
-    0.01. All are None for fewer than ten videos.
-    """
-
-    sd: float | None
-    detectable: float | None
-    videos_for_one_point: int | None
-
-
 class BucketDifference(ByType[TypeDifference]):
     """One bucket of videos: all elements pooled, and each type.
 
     `p_adjusted` is the p of F1 (all elements), adjusted by Holm over all buckets; None for the
-    whole set, whose p is not adjusted. `power` is that of F1 (all elements).
+    whole set, whose p is not adjusted.
     """
 
     p_adjusted: float | None
-    power: Power
 
 
 class Differences(ByWay[BucketDifference]):
@@ -130,12 +115,11 @@ Transitions = dict[Relation, dict[Relation, int]]
 class Flips(ResultModel):
     """How verdicts changed, over the elements of `videos` paired videos with the same annotation.
 
-    `counts` and `weights` are by "all" and by type of element.
+    `counts` are by "all" and by type of element.
     """
 
     videos: int
     counts: dict[str, Transitions]
-    weights: dict[str, Transitions]
     elements: tuple[Flip, ...]
 
 
@@ -186,6 +170,9 @@ class CalibratedDifferences(ResultModel):
 class Comparison(Displayed, _Compared):
     """Two runs, paired by video; fractions from 0 to 1 at full precision.
 
+    `detectable` is the smallest true difference in F1 that a two-sided test at 5% finds with a
+    power of 80%; None for fewer than ten videos.
+
     `calibrated` is left out where the runs have no labels.
     """
 
@@ -193,6 +180,7 @@ class Comparison(Displayed, _Compared):
     second: Side
     overall: BucketDifference
     by: Differences
+    detectable: float | None
     videos: dict[str, VideoMove]
     flips: Flips
     calibrated: CalibratedDifferences | None = None
@@ -241,42 +229,4 @@ class Matrix(Displayed, _Compared):
         return [pair.model_dump() for pair in self.pairs]
 
 
-class TrendPoint(Estimate):
-    """The F1 of a run over `n` paired videos, with its interval.
-
-    `gap` is the F1 of the last run − that of this one, `p_adjusted` by Holm over all earlier runs;
-    None for the last run.
-    """
-
-    n: int
-    gap: PairDifference | None
-
-
-class TrendRun(Side):
-    """One run, in the order given; `f1` is by "all" and type of element."""
-
-    f1: ByType[TrendPoint]
-
-
-class Trend(Displayed, _Compared):
-    """Runs in an order, such as checkpoints, paired by video.
-
-    `differs_from` is, by "all" and type of element, the first run from which the last one differs:
-    the earliest whose gap has a `p_adjusted` of at most 0.05; None if there is none.
-    """
-
-    runs: tuple[TrendRun, ...]
-    differs_from: ByType[str | None]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return a flat record for each run and type of element."""
-        return [
-            {"run": run.name, "type": kind}
-            | point.model_dump(exclude={"gap"})
-            | {"p_adjusted": point.gap.p_adjusted if point.gap else None}
-            for run in self.runs
-            for kind, point in run.f1
-        ]
-
-
-Compared = Comparison | Matrix | Trend
+Compared = Comparison | Matrix

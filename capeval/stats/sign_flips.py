@@ -111,23 +111,6 @@ def detectable_difference(sd: float, n: int) -> float:
     return _reach() * sd / math.sqrt(n)
 
 
-def units_needed(sd: float, difference: float) -> int:
-    """Return how many pairs show a true mean difference: the inverse of
-    `detectable_difference`, rounded up; at least 1.
-
-    Raises
-    ------
-    ValueError
-        The difference is not above 0.
-
-    >>> units_needed(0.2, 0.01)
-    3140
-    """
-    if difference <= 0:
-        raise ValueError("no number of pairs shows that there is no difference")
-    return max(1, math.ceil((_reach() * sd / difference) ** 2))
-
-
 def _reach() -> float:
     from scipy.special import ndtri
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capeval.schema import Provenance, Unscored
-from capeval.scoring.comparison_result import Comparison, Matrix, Trend
+from capeval.scoring.comparison_result import Comparison, Matrix
 from tests.cli_runs import run
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored
@@ -94,32 +94,6 @@ def test_three_runs_are_a_matrix() -> None:
     assert "rank" in compare("old", "new", "half").out
 
 
-def test_a_trend_says_from_which_run_the_last_one_first_differs(tmp_path: Path) -> None:
-    for number, labels in enumerate(["00 0", "+0 0", "++ 0", "++ 0"], start=1):
-        each = [scored(one.index, labels, provenance=BY) for one in VIDEOS[:9]]
-        make_run(tmp_path, f"step-{number}", [*each, scored("j", "++ +", provenance=BY)])
-    steps = ("step-2", "step-1", "step-3")
-    done = compare(*steps, "--trend")
-    assert done.code == 0
-    assert "step-3 is " in done.out
-    assert "better than step-2" in done.out.split(", the first run from which it differs")[0]
-    found = Trend.model_validate_json(compare(*steps, "--trend", "--json").out)
-    assert [run.name for run in found.runs] == [*steps]
-    assert found.differs_from.model_dump() == {
-        "all": "step-2", "camera": "step-1", "scene": "step-2", "action": None, "attribute": None
-    }  # fmt: skip
-    pair = Comparison.model_validate_json(compare("step-1", "step-3", "--json").out)
-    camera, f1 = found.runs[1].f1.camera, pair.overall.camera.f1
-    assert camera.gap is not None
-    assert (camera.value, camera.n, found.runs[2].f1.camera.gap) == (f1.first, 10, None)
-    gap = camera.gap
-    assert (gap.value, gap.low, gap.high, gap.p) == (f1.value, f1.low, f1.high, f1.p)
-    assert gap.p_adjusted == 2 * gap.p
-    assert found.runs[1].f1.attribute.value is None
-    done = compare("step-3", "step-4", "--trend")
-    assert "step-4 does not differ significantly in F1 from the run before it" in done.out
-
-
 GATES = [
     (["--fail-under", "f1=-0.5"], 4, "F1 of new is "),
     (["--fail-under", "f1=-50"], 0, ""),
@@ -167,9 +141,6 @@ def test_coverage_counts_what_both_scored() -> None:
         (["old", "new", "half", "--fail-under", "f1=0"], "name two"),
         (["old", "new", "--fail-under", "f1"], "--fail-under: 'f1' must be like f1=-0.5"),
         (["old", "new", "--min-coverage", "some"], "--min-coverage: 'some' must be"),
-        (["old", "new", "half", "--power"], "--power needs two runs, not 3"),
-        (["old", "new", "--power", "--trend"], "--power and --trend exclude each other"),
-        (["old", "new", "--trend", "--fail-under", "f1=0"], "name two, without --trend"),
         (["old", "new", "--json", "--format", "latex"], "--format is for tables"),
         (["old", ""], "RUN is empty"),
         (["old", "new", "--judge", "gpt"], "was not judged by gpt"),
@@ -202,7 +173,7 @@ def test_anyway_marks_the_table() -> None:
 
 @pytest.mark.parametrize(("form", "mark"), [("markdown", "| Elements | "), ("latex", r"\toprule")])
 def test_tables_are_for_papers_too(form: str, mark: str) -> None:
-    assert mark in compare("old", "new", "--format", form, "--power").out
+    assert mark in compare("old", "new", "--format", form).out
 
 
 def test_hostile_names_of_runs_stay_text(tmp_path: Path) -> None:

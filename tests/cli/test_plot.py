@@ -99,11 +99,6 @@ def test_a_forest_is_of_two_comparable_runs() -> None:
     assert "forest.pdf" not in written("o")
 
 
-def test_a_trend_is_drawn_if_it_is_named() -> None:
-    said = typed("plot", "trend", "at-8", "at-32", "--format", "svg")
-    assert (said.code, said.out, said.err) == (0, "figures/trend.svg\n", "")
-
-
 def test_people_add_a_scatter() -> None:
     said = typed("plot", "types,scatter", "at-8", "at-32", "--human", "labels.csv")
     assert said.code == 0
@@ -159,13 +154,6 @@ def test_what_stood_there_is_replaced_whole() -> None:
     assert written() == ["types.pdf"]
 
 
-def test_width_is_that_of_the_paper() -> None:
-    typed("plot", "events", "at-8", "--format", "svg")
-    assert 'width="237.6pt"' in Path("figures/events.svg").read_text()
-    typed("plot", "events", "at-8", "--format", "svg", "--width", "text")
-    assert 'width="496.8pt"' in Path("figures/events.svg").read_text()
-
-
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     said = typed("plot", "all", "at-8")
@@ -185,7 +173,6 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
             ["types", "at-8", "--format", "gif"],
             '--format: "gif" is unknown; choose from svg, pdf, png',
         ),
-        (["types", "at-8", "--width", "page"], "'--width': 'page' is not one of 'column', 'text'"),
         (
             ["scatter", "at-8"],
             "scatter compares judges with human ratings; name their file with --human",

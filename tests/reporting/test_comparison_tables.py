@@ -58,7 +58,7 @@ def example() -> Comparison:
 )
 def test_tables_are_the_golden_ones(name: str, found: Comparison | Matrix) -> None:
     golden = GOLDEN / name
-    text = shown(found, 80, power=True)
+    text = shown(found, 80)
     if os.environ.get("CAPEVAL_GOLDEN"):
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def test_first_line_is_a_sentence_to_paste_and_the_rest_is_short() -> None:
         "scored in both runs."
     )
     assert len(lines) <= 40
-    assert not any(line.startswith(("By number", "Flips by")) for line in lines)
+    assert not any(line.startswith(("By number", "Flipped")) for line in lines)
     assert "5 of 24 verdicts flipped: 3 elements are entailed only in B, 1 only in A." in lines
 
 
@@ -205,7 +205,7 @@ def wordy(base: Comparison) -> Comparison:
 
 
 def test_tables_of_a_paper_are_laid_out_for_its_text() -> None:
-    text = shown(wordy(comparison()), form="latex", power=True)
+    text = shown(wordy(comparison()), form="latex")
     assert r"p{0.5\linewidth}" in text
     assert "<=" not in text
     assert r"$\leq$" in text
@@ -214,7 +214,7 @@ def test_tables_of_a_paper_are_laid_out_for_its_text() -> None:
 @pytest.mark.skipif(PDFLATEX is None, reason="no TeX is installed")
 @pytest.mark.parametrize("found", [example(), wordy(comparison()), matrix("low", "high", "same")])
 def test_tables_of_a_paper_fit_its_text(tmp_path: Path, found: Comparison | Matrix) -> None:
-    body = shown(found, form="latex", power=not isinstance(found, Matrix))
+    body = shown(found, form="latex")
     printed = typeset(tmp_path, body)
     assert "Overfull \\hbox" not in printed
 
@@ -227,12 +227,17 @@ def test_what_is_not_comparable_is_marked_in_every_table() -> None:
     assert "not comparable" not in shown(comparison()).lower()
 
 
-def test_power_is_shown_when_asked_for_and_only_of_enough_videos() -> None:
-    assert "that this many videos can detect" not in shown(example())
-    text = shown(example(), power=True)
-    assert "that this many videos can detect" in text
-    (table,) = [s for s in difference_tables(example(), power=True) if "can detect" in s.title]
-    assert table.rows == [["all", 8, None, None, None]]
+@pytest.mark.parametrize(
+    ("detectable", "line"),
+    [
+        (None, "Smallest detectable difference: needs at least 10 videos."),
+        (0.0312, "Smallest detectable difference in F1: 3.1 points, found at p <= 0.05 "),
+    ],
+)
+def test_full_says_which_difference_can_be_detected(detectable: float | None, line: str) -> None:
+    found = example().model_copy(update={"detectable": detectable})
+    assert line in shown(found).replace("\n", " ")
+    assert "detectable" not in shown(found, full=False)
 
 
 def test_as_many_videos_and_elements_are_shown_as_asked_for() -> None:
@@ -291,16 +296,11 @@ def test_of_videos_that_moved_alike_the_first_of_the_file_comes_first() -> None:
 
 
 def test_flips_are_counted_by_type() -> None:
-    (table,) = [s for s in difference_tables(comparison()) if s.title.startswith("Flips by")]
-    assert table.rows[0] == ["all", 24, 5, 3, 1, 2, 2]
-    assert table.rows[2] == ["scene", 8, 4, 3, 1, 2, 2]
-    assert [row[0] for row in table.rows] == ["all", "camera", "scene", "action"]
-
-
-def test_without_flips_there_is_their_count_alone() -> None:
-    titles = [table.title for table in difference_tables(flipped(moved={}))]
-    assert any(title.startswith("0 of 24 verdicts flipped") for title in titles)
-    assert not any(title.startswith(("Flips", "Flipped")) for title in titles)
+    (table,) = [s for s in difference_tables(comparison()) if s.title.startswith("Flipped")]
+    assert table.note == (
+        "5 of 24 verdicts flipped: 3 elements are entailed only in B, 1 only in A. By type: "
+        "scene 4, action 1."
+    )
 
 
 def test_every_table_of_a_paper_says_what_it_is_of_and_what_to_beware_of() -> None:

@@ -96,7 +96,7 @@ def ends(container: Any) -> list[list[float]]:
 
 @pytest.mark.parametrize(("name", "across"), [("rows", True), ("curves", False)])
 def test_values_have_their_intervals_and_gaps_stay_gaps(name: str, across: bool) -> None:
-    axes = drawn(EVERY[name], 3.3).axes[0]
+    axes = drawn(EVERY[name]).axes[0]
     first, second = axes.containers
     values = [point[0 if across else 1] for point in points(first)]
     assert values[:2] == pytest.approx([20, 40])
@@ -111,12 +111,12 @@ def test_values_have_their_intervals_and_gaps_stay_gaps(name: str, across: bool)
 
 
 def test_what_has_no_interval_is_a_mark_alone() -> None:
-    (container,) = drawn(grid("rows", ("a",), {"one": [0.5]}, None), 3.3).axes[0].containers
+    (container,) = drawn(grid("rows", ("a",), {"one": [0.5]}, None)).axes[0].containers
     assert ends(container) == [pytest.approx([50, 0, 50, 0])]
 
 
 def test_a_forest_has_differences_in_points_and_p() -> None:
-    axes = drawn(FOREST, 6.9).axes[0]
+    axes = drawn(FOREST).axes[0]
     (container,) = axes.containers
     assert [x for x, _ in points(container)][:3] == pytest.approx([3.1, -2, 4])
     assert ends(container)[0][::2] == pytest.approx([1.2, 5])
@@ -126,7 +126,7 @@ def test_a_forest_has_differences_in_points_and_p() -> None:
 
 
 def test_a_scatter_has_a_point_for_each_caption() -> None:
-    axes: Any = drawn(SCATTER, 3.3).axes[0]
+    axes: Any = drawn(SCATTER).axes[0]
     assert [line.get_xydata().tolist() for line in axes.lines] == [
         [[10, 1], [55.5, 4]],
         [[90, 5]],
@@ -137,7 +137,7 @@ def test_a_scatter_has_a_point_for_each_caption() -> None:
 def test_the_legend_has_names_as_they_are_and_keeps_them_apart() -> None:
     long = "a-model-with-a-very-long-name-{}-of-2024-08-06"
     names = [r"$x_2$", "_hidden", "two\nlines", "你好", long.format(1), long.format(2)]
-    drawing = drawn(grid("rows", ("a",), {name: [0.5] for name in names}), 3.3)
+    drawing = drawn(grid("rows", ("a",), {name: [0.5] for name in names}))
     shown = [text.get_text() for text in drawing.legends[0].get_texts()]
     assert shown[:2] == names[:2]
     assert "\n" not in shown[2]

@@ -49,7 +49,7 @@ def comparison(
 ) -> Comparison:
     """Two runs; one difference is as said."""
     one, other = (measured(VIDEOS, run) for run in RUNS)
-    overall, by = differences(one, other, memberships(VIDEOS), resamples=99)
+    overall, by, detectable = differences(one, other, memberships(VIDEOS), resamples=99)
     of = getattr(overall, group)
     more = {name: given for name, given in (("high", high), ("p", p)) if given is not None}
     changed = getattr(of, measure).model_copy(update={"value": value, "low": low, **more})
@@ -65,6 +65,7 @@ def comparison(
         second=_side(second),
         overall=overall,
         by=by,
+        detectable=detectable,
         videos=moves(VIDEOS, one, other),
         flips=flips(VIDEOS, list(zip(*RUNS, strict=True))),
     )

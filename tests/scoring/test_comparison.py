@@ -30,7 +30,7 @@ def compared(
         measured(videos, second),
         memberships(videos),
         **({"resamples": 300} | more),
-    )
+    )[:2]
 
 
 def made(count: int, seed: int = 0, repeats: int = 0) -> tuple[list[Annotation], Run, Run]:
@@ -164,7 +164,6 @@ def test_swapping_the_runs_turns_every_sign_and_nothing_else(
     back = every(*compared(videos, second, first, resamples=60))
     for one, other in zip(there, back, strict=True):
         assert one.p_adjusted == other.p_adjusted
-        assert one.power.sd == pytest.approx(other.power.sd)
         for a, b in zip(numbers(one), numbers(other), strict=True):
             assert (a.first, a.second, a.p) == (b.second, b.first, b.p)
             assert (a.value is None) == (b.value is None)
@@ -197,7 +196,6 @@ def test_one_video_has_a_difference_and_no_interval() -> None:
     recall = overall.all.recall
     assert (recall.value, recall.low, recall.high, recall.p) == (0.5, None, None, 1.0)
     assert (overall.scene.n, overall.scene.f1.value, overall.scene.f1.p) == (0, None, None)
-    assert overall.power.model_dump() == dict.fromkeys(overall.power.model_dump())
     assert (set(by.events), set(by.domain)) == ({"<=2"}, set())
 
 
@@ -256,17 +254,16 @@ def test_nothing_to_compare_is_refused() -> None:
         differences(one, two, memberships(videos))
 
 
-def test_power_is_of_the_differences_of_f1() -> None:
-    videos, first, second = made(40)
-    power = compared(videos, first, second)[0].power
-    gaps = gaps_of(videos, first, second)
-    assert power.sd == pytest.approx(gaps.std(ddof=1))
+@pytest.mark.parametrize("videos", [9, 40])
+def test_the_detectable_difference_is_that_of_the_differences_of_f1(videos: int) -> None:
+    given, first, second = made(videos)
+    found = differences(measured(given, first), measured(given, second), memberships(given))[2]
     reach = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
-    assert power.detectable == pytest.approx(reach * gaps.std(ddof=1) / np.sqrt(40))
-    assert power.videos_for_one_point == int(np.ceil((reach * gaps.std(ddof=1) / 0.01) ** 2))
+    sd = gaps_of(given, first, second).std(ddof=1)
+    assert found == (None if videos < 10 else pytest.approx(reach * sd / np.sqrt(videos)))
 
 
-def test_flips_are_counted_from_the_first_to_the_second_with_weights() -> None:
+def test_flips_are_counted_from_the_first_to_the_second() -> None:
     videos = [annotation("a", "c3 s2", "a1"), annotation("b", "c1")]
     before, after = ("+0 -", "+"), ("0- -", "-")
     runs = [
@@ -282,8 +279,6 @@ def test_flips_are_counted_from_the_first_to_the_second_with_weights() -> None:
     ]
     table = [[found.counts["all"][x][y] for y in RELATIONS] for x in RELATIONS]
     assert table == [[0, 1, 1], [0, 0, 1], [0, 0, 1]]
-    weights = [[found.weights["all"][x][y] for y in RELATIONS] for x in RELATIONS]
-    assert weights == [[0, 3, 1], [0, 0, 2], [0, 0, 1]]
     camera = found.counts["camera"]["entailment"]
     assert camera == {"entailment": 0, "lack": 1, "contradiction": 1}
     assert found.elements[0].content == "Element 1 of event 1."

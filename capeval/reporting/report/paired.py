@@ -96,7 +96,7 @@ def paired(shown: Sequence[Shown]) -> Paired | None:
     seed = shown[0].run.seed
     if len(runs) > 2:
         return _of_many(shown, runs, len(common), seed)
-    overall, _ = differences(runs[0], runs[1], [], seed=seed)
+    overall, _, _ = differences(runs[0], runs[1], [], seed=seed)
     types = [(name, getattr(overall, name)) for name in ELEMENT_TYPES]
     return Paired(
         len(common),
