@@ -25,8 +25,7 @@ from capeval.schema import Annotation
 def correlate(o: CorrelateOptions) -> Correlations:
     """Correlate metrics with human ratings.
 
-    Without `metric` and `metric_columns`, the metrics are those of all judged or measured runs, or
-    of the sample's.
+    Without `metric`, the metrics are those of all judged or measured runs, or of the sample's.
 
     Raises
     ------
@@ -50,9 +49,12 @@ def correlate(o: CorrelateOptions) -> Correlations:
             else:
                 named.append((name, Path(path)))
                 only[named[-1]] = metric
-    _refuse_repeated("--metric-columns", [(name, name) for name in o.metric_columns])
     files = [(f"{name}={path}", f"{name}={os.path.realpath(path)}") for name, path in named]
     _refuse_repeated("--metric", files)
+    # A metric in the human file is a column of its name.
+    human = os.path.realpath(o.human)
+    in_human = tuple(name for name, path in named if os.path.realpath(path) == human)
+    named = [(name, path) for name, path in named if os.path.realpath(path) != human]
     known: str | tuple[Annotation, ...] | None = None
     if isinstance(o.annotations, str | Path):
         known = str(o.annotations)
@@ -62,14 +64,13 @@ def correlate(o: CorrelateOptions) -> Correlations:
         human=Path(o.human),
         auto=tuple(named),
         only=only,
-        metric_columns=tuple(o.metric_columns),
+        metric_columns=in_human,
         annotations=known,
         runs=folder,
         judge=o.judge,
         missing=o.missing,
         published=o.published,
         columns=o.columns or {},
-        standardised=o.raters == "zmean",
         on_notice=o.on_notice,
     )
     settings = Settings(
@@ -78,7 +79,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
         raters=o.raters,
     )
     if o.out is not None:
-        all_runs = not named and not o.metric_columns
+        all_runs = not named and not in_human
         annotations = known if isinstance(known, str) else None
         read = files_read([path for _, path in named], annotations, folder if all_runs else None)
         check_output(Path(o.out), [o.human, *read])

@@ -267,13 +267,12 @@ class CorrelateOptions:
     ----------
     human : Human ratings or labels.
     metric : A judged run, a judgments.jsonl, a metrics.jsonl, one metric of it (PATH:METRIC), or a
-        table (CSV, XLSX) of video_id, system?, and score or a column NAME. One NAME may have
-        several files.
-    metric_columns : Columns of the human file that contain metrics.
+        table (CSV, XLSX) of video_id, system?, and score or a column NAME; of the human file, its
+        column NAME. One NAME may have several files.
     missing : If a rating or a score is missing: stop (error) or drop the caption.
-    raters : Aggregate raters by mean, median or zmean, or report each.
+    raters : Aggregate raters by mean or median, or report each.
     protocol : Only the statistics of a published protocol: tuna.
-    statistic : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.
+    statistic : Only these of kendall_b, spearman, pearson.
     grouping : Only these of pooled, item, within_system, system.
     published : Add the TUNA paper's table 3.
     progress : Shows the progress, with a method `update(status)`.
@@ -287,14 +286,13 @@ class CorrelateOptions:
         metavar="NAME=PATH",
     )
     _: KW_ONLY
-    metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
     judge: str | None = judge_option()
     columns: Mapping[str, str] | None = human_columns()
     annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]] | None" = (
         annotations_option(note="Or `Annotation`s, or dicts.")
     )
     missing: Literal["error", "drop"] = option("error", metavar="ACTION")
-    raters: Literal["mean", "median", "zmean", "each"] = option("mean", metavar="MODE")
+    raters: Literal["mean", "median", "each"] = option("mean", metavar="MODE")
     seed: int = seed_option()
     protocol: str | None = option(None, metavar="NAME")
     statistic: Sequence[str] = option((), metavar="NAME", commas=True)

@@ -21,7 +21,7 @@ from capeval.schema import (
     VisualElement,
     element_ids,
 )
-from capeval.stats.agreement import class_scores, coefficients, confusion_by_video
+from capeval.stats.agreement import class_scores, cohen_kappa, confusion_by_video
 
 Place = tuple[Key, str]
 Labels = dict[Place, str]
@@ -159,10 +159,7 @@ def _table(
         n=len(rows),
         videos=len(matrices),
         confusion=tuple(tuple(map(float, row)) for row in whole),
-        coefficients={
-            name: Coefficient.of(found.value, found.interval)
-            for name, found in coefficients(matrices).items()
-        },
+        kappa=Coefficient.of(*cohen_kappa(matrices)),
         classes={
             label: ClassResult(
                 precision=number_of(precision),

@@ -62,7 +62,6 @@ class CorrelateRequest:
     judge : which of several judges of a run; by default all
     published : whether to add the TUNA paper's rows for reference
     columns : the files' columns by capeval's names; each must be in one of the files
-    standardised : read the Z-scores of direct assessments instead of the raw scores
     on_notice : called with a line for each run that cannot be read and is left out, and for each
         file of which columns are ignored
     """
@@ -77,7 +76,6 @@ class CorrelateRequest:
     missing: IfMissing = "error"
     published: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
-    standardised: bool = False
     on_notice: Callable[[str], None] = lambda _: None
 
 
@@ -99,7 +97,6 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
         request.metric_columns,
         columns=request.columns,
         missing=request.missing,
-        standardised=request.standardised,
         others=bool(request.auto),
     )
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)

@@ -124,7 +124,7 @@ def judged_runs(
     if not judged:
         raise InputError(
             "contains no judged run; run `capeval judge` first (without a name it judges the "
-            "bundled sample), or name metrics with --metric or --metric-columns",
+            "bundled sample), or name metrics with --metric",
             file=runs,
         )
     own = [one for one in judged if not one.run.name.startswith(_SAMPLE)]

@@ -108,9 +108,6 @@ PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"groups of more than {v['captions']:,} captions ({listed(v['groupings'])}) have intervals "
         "of Spearman's rho and Pearson's r only"
     ),
-    "no_threshold": lambda v: (
-        f"acc_eq has no threshold ({listed(v['groupings'])}): there are too many pairs of captions"
-    ),
     "not_tunas_design": lambda v: (
         "the protocol tuna is for one caption of each of 40 videos; only then are values "
         f"comparable with the paper's; here are {counted(v['rows'], 'caption')} of "
@@ -118,14 +115,9 @@ PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "too_few": lambda v: f"{counted(v['count'], v['unit'])}: no intervals (needs 5)",
     "ties": lambda v: (
-        "more than 30% of all pairs are tied: see --full --statistic acc_eq"
-        if v["share"] < 1
-        else "constant, so no correlation"
+        "more than 30% of all pairs are tied" if v["share"] < 1 else "constant, so no correlation"
     ),
     "no_human_score": lambda _: "there is no human score to compare a metric with",
     "unrated": lambda v: f"{counted(v['captions'], 'caption')} without this score",
-    "constant_raters": lambda v: (
-        f"{listed(v['raters'])} gave one number to all captions, left out of zmean"
-    ),
 }
 """The sentence of each kind."""

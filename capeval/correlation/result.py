@@ -66,10 +66,7 @@ class Correlation(ResultModel):
     human : the human score: "score" for ratings; "covered", "recall", "precision" or "f1" for
         labels
     rater : the rater, if raters are kept apart
-    p : two-sided; by `system` about other systems, else about other videos. Null of acc_eq, which
-        has no value that chance would give.
-    threshold, untied, constant : of acc_eq: the largest difference of the metric that is a tie, the
-        value without a threshold, and that of a constant metric
+    p : two-sided; by `system` about other systems, else about other videos
     cluster : rank among the metrics, from 1 for the best; metrics that do not differ share a rank
     """
 
@@ -84,11 +81,8 @@ class Correlation(ResultModel):
     p: float | None = None
     n: int
     groups: Groups
-    threshold: float | None = None
     reason: str | None = None
     interval_reason: str | None = None
-    untied: float | None = None
-    constant: float | None = None
     ties: Ties
     cluster: int | None = None
 
@@ -137,7 +131,7 @@ class ElementTable(ResultModel):
     n: int
     videos: int
     confusion: tuple[tuple[float, ...], ...]
-    coefficients: dict[str, Coefficient]
+    kappa: Coefficient
     classes: dict[str, ClassResult]
     tied: int = 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, compress
+from itertools import combinations
 
 import numpy as np
 
@@ -19,14 +19,12 @@ from capeval.stats.correlation import (
     Correlated,
     Statistic,
     correlated,
-    fitted_threshold,
-    has_threshold,
     why_missing,
 )
 from capeval.stats.design import GROUPINGS, Design, group_means
 from capeval.stats.jackknife import FEWEST, Inference, difference, jackknife
 from capeval.stats.multiple_testing import holm, rank_clusters
-from capeval.stats.raters import combine, constant_raters
+from capeval.stats.raters import combine
 from capeval.stats.system_means import Values, drawn_values, interval_of, permutation_p
 from capeval.stats.values import Floats, GroupingName, Mask, Missing, Value, steady
 
@@ -97,13 +95,9 @@ def _scores_of(joined: Joined, settings: Settings, notices: list[Notice]) -> lis
     if settings.raters == "each":
         scores = list(zip(joined.raters, joined.ratings, strict=True))
     else:
-        if settings.raters == "zmean" and (same := constant_raters(joined.ratings)).any():
-            names = list(compress(joined.raters, same))
-            notices.append(Notice(kind="constant_raters", values={"raters": names}))
         # The mean of the same ratings in another order must be the same number.
         largest = float(np.nanmax(np.abs(joined.ratings), initial=0.0))
-        scale = 1.0 if settings.raters == "zmean" else largest
-        scores = [(None, steady(combine(joined.ratings, settings.raters), scale))]
+        scores = [(None, steady(combine(joined.ratings, settings.raters), largest))]
     found = []
     for rater, y in scores:
         one = _Scores(joined.human, rater, y, joined.metrics, joined.design)
@@ -128,9 +122,6 @@ def _notices(scores: _Scores, groupings: Collection[GroupingName]) -> list[Notic
     sizes = {"pooled": design.rows, "within_system": int(np.bincount(design.system).max())}
     if large := [name for name, size in sizes.items() if size > LARGEST and name in groupings]:
         found.append(scores.notice("many", groupings=large, captions=LARGEST))
-    grouped: tuple[GroupingName, ...] = ("pooled", "item", "within_system")
-    if untied := [g for g in grouped if g in groupings and not has_threshold(design, g)]:
-        found.append(scores.notice("no_threshold", groupings=untied))
     ties = [scores.notice("ties", share=_tie_share(scores.y))]
     ties += [
         Notice(kind="ties", metric=name, values={"share": _tie_share(values)})
@@ -151,7 +142,7 @@ class _Way:
 
     Attributes
     ----------
-    by_metric : what is correlated; of acc_eq with the threshold, and as it is
+    by_metric : what is correlated
     use : (groups,), the groups in which every metric has a value, but those that have none at all
     drawn : by system, the values of drawn means, or why there are none
     """
@@ -160,8 +151,6 @@ class _Way:
     statistic: Statistic
     grouping: GroupingName
     by_metric: Mapping[str, Correlated]
-    untied: Mapping[str, Correlated]
-    thresholds: Mapping[str, float]
     use: Mask
     drawn: Mapping[str, Values] | Missing
     seed: int
@@ -179,7 +168,7 @@ class _Way:
         if isinstance(value, Missing):
             return value
         if self.grouping != "system":
-            return jackknife(value, self._left_out(metric), self.statistic.lowest)
+            return jackknife(value, self._left_out(metric))
         if isinstance(self.drawn, Missing):
             return self.drawn
         drawn = self.drawn[metric][self.statistic.name]
@@ -195,7 +184,7 @@ class _Way:
         value, bounds = self.value(metric), self.tested(metric)
         missing = isinstance(value, Missing)
         p: float | None = None
-        if not missing and not self._has_constant:
+        if not missing:
             if self.grouping == "system":
                 x, y = (
                     group_means(side, self.scores.design.system)
@@ -204,16 +193,7 @@ class _Way:
                 p = permutation_p(x, y, self.statistic, self.seed)
             elif isinstance(bounds, Inference):
                 p = bounds.p
-        of_metric, of_human = self.untied[metric].ties(self.use if self.use.any() else ~self.use)
-        accuracies: dict[str, float | None] = {}
-        if self._has_constant:
-            sums = self.untied[metric].sums
-            some = sums.pairs > 0
-            accuracies = {
-                "threshold": self.thresholds[metric],
-                "untied": _mean(self.untied[metric].values(self.statistic)[some]),
-                "constant": _mean(1 - sums.untied_y[some] / sums.pairs[some]),
-            }
+        of_metric, of_human = self.by_metric[metric].ties(self.use if self.use.any() else ~self.use)
         used = 0 if missing else int(self.use.sum())
         return Correlation(
             metric=metric,
@@ -230,13 +210,7 @@ class _Way:
             reason=value.reason if isinstance(value, Missing) else None,
             interval_reason=bounds.reason if isinstance(bounds, Missing) and not missing else None,
             ties=Ties(metric=number_of(of_metric), human=number_of(of_human)),
-            **accuracies,
         )
-
-    @property
-    def _has_constant(self) -> bool:
-        """Whether a constant metric has a value, and chance has none: then p means nothing."""
-        return self.statistic.lowest == 0
 
     def _captions(self, metric: str) -> int:
         return int(self.by_metric[metric].sums.size[self.use].sum())
@@ -280,7 +254,7 @@ class _Way:
             return b
         if self.grouping != "system":
             left_out = (self._left_out(first), self._left_out(second))
-            return difference((a, b), left_out, self.statistic.lowest)
+            return difference((a, b), left_out)
         if isinstance(self.drawn, Missing):
             return self.drawn
         one, other = (self.drawn[name][self.statistic.name] for name in (first, second))
@@ -294,19 +268,9 @@ def _by_grouping(
     seed: int,
     step: Callable[[], None],
 ) -> list[_Way]:
-    plain: dict[str, Correlated] = {}
-    tied: dict[str, Correlated] = {}
-    thresholds: dict[str, float] = {}
+    by_metric: dict[str, Correlated] = {}
     for metric, x in scores.metrics.items():
-        plain[metric] = correlated(x, scores.y, scores.design, grouping, left_out=True)
-        if "acc_eq" in names:
-            found = fitted_threshold(x, scores.y, scores.design, grouping)
-            thresholds[metric] = found
-            tied[metric] = plain[metric]
-            if found:
-                tied[metric] = correlated(
-                    x, scores.y, scores.design, grouping, threshold=found, left_out=True
-                )
+        by_metric[metric] = correlated(x, scores.y, scores.design, grouping, left_out=True)
         step()
     drawn: dict[str, Values] | Missing = Missing("only systems' means are drawn")
     if grouping == "system":
@@ -319,29 +283,12 @@ def _by_grouping(
     ways = []
     for name in names:
         statistic = STATISTICS[name]
-        by_metric = tied if name == "acc_eq" else plain
         there = [~np.isnan(one.values(statistic)) for one in by_metric.values()]
         # A constant metric has no usable group; the other metrics keep theirs.
         able = [one for one in there if one.any()]
         use = np.all(able or there, axis=0)
-        ways.append(
-            _Way(
-                scores,
-                statistic,
-                grouping,
-                by_metric,
-                plain,
-                thresholds if name == "acc_eq" else {},
-                use,
-                drawn,
-                seed,
-            )
-        )
+        ways.append(_Way(scores, statistic, grouping, by_metric, use, drawn, seed))
     return ways
-
-
-def _mean(values: Floats) -> float | None:
-    return float(values.mean()) if len(values) else None
 
 
 def _ranked(found: list[Correlation], tests: Sequence[ComparisonResult]) -> list[Correlation]:

@@ -35,7 +35,6 @@ ROLES = ("video_id", "system", "rater", "score", "element_id", "label")
 
 _HUMAN = re.compile(r"human(_[0-9]+)?")
 _ASSESSED = {"video_id": "SID", "system": "SYS", "score": "RAW.SCR"}
-_STANDARDISED = "Z.SCR"
 _BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
 
 
@@ -196,7 +195,6 @@ def load_human(
     *,
     columns: Mapping[str, str] | None = None,
     missing: IfMissing = "error",
-    standardised: bool = False,
     others: bool = False,
 ) -> RatingTable | LabelTable:
     """Read a human file.
@@ -206,7 +204,6 @@ def load_human(
     metric_columns : columns with scores of metrics
     columns : the file's columns by capeval's names, where they differ
     missing : whether a row without a rating is an error, or left out with a warning
-    standardised : read the Z-scores of direct assessments instead of the raw scores
     others : whether a mapped column may be absent, because another file may have it
 
     Raises
@@ -226,13 +223,15 @@ def load_human(
             raise table.error(f"has no column {shown(name)}{near}; it has {names}")
     if table.find("element_id", mapped) and table.find("label", mapped):
         if metric_columns:
-            raise table.error("has labels of elements; --metric-columns needs ratings of captions")
+            raise table.error(
+                "has labels of elements; a metric can be a column of ratings of captions only"
+            )
         return _labels(table, mapped, missing)
     warnings: tuple[str, ...] = ()
     left: Table = table
     if table.columns.keys() >= {*_ASSESSED.values()} and not {*mapped} - {"score"}:
         left, warnings = _assessments(table)
-        mapped = _assessed_columns(table, mapped, standardised=standardised)
+        mapped = {**_ASSESSED, **mapped}
     if wide := _wide_columns(table, mapped):
         chosen = table.choose(["video_id", *wide], ["system"], {**mapped, **wide})
     else:
@@ -360,22 +359,6 @@ def _by_caption(
         message = f"{values[row]:g} differs from an earlier score of the same caption"
         raise table.error(message, row=row, column=name)
     return result
-
-
-def _assessed_columns(
-    table: Table, mapped: Mapping[str, str], *, standardised: bool
-) -> dict[str, str]:
-    """Return the columns of a direct assessment, by capeval's names."""
-    columns = {**_ASSESSED, **mapped}
-    if standardised and "score" not in mapped:
-        columns["score"] = _STANDARDISED
-    is_raw = columns["score"] != _STANDARDISED
-    if (standardised and is_raw) or columns["score"] not in table.columns:
-        raise table.error(
-            "has the mean of several raters, so --raters zmean cannot standardise each rater's "
-            f"ratings; it needs the column {_STANDARDISED}, or use --raters mean"
-        )
-    return columns
 
 
 def _assessments(table: Table) -> tuple[Table, tuple[str, ...]]:

@@ -13,9 +13,8 @@ from capeval.files.ratings import Keys
 from capeval.rating.merging import KeyedItem, Place, RatedFile
 from capeval.schema import ELEMENT_TYPES, RELATIONS, Annotation, ElementType
 from capeval.stats.agreement import (
-    Coefficient,
     Estimate,
-    coefficients,
+    cohen_kappa,
     confusion_by_video,
     krippendorff_alpha,
 )
@@ -31,7 +30,7 @@ class PairAgreement:
     first: str
     second: str
     n: int
-    coefficients: Mapping[Coefficient, Estimate]
+    kappa: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def _pair(one: RatedFile, two: RatedFile, key: Key) -> PairAgreement:
     both = [place for place in one.labels if place in two.labels]
     first, second = ([file.labels[place] for place in both] for file in (one, two))
     matrices = confusion_by_video(first, second, RELATIONS, _videos(both, key))
-    return PairAgreement(one.rater, two.rater, len(both), coefficients(matrices))
+    return PairAgreement(one.rater, two.rater, len(both), cohen_kappa(matrices))
 
 
 def _videos(places: Sequence[Place], key: Key) -> Ints:

@@ -34,9 +34,9 @@ def print_agreement(
         given.rows.append([file.rater, (number, whole), *(labels[one] for one in RELATIONS)])
     pairs = Table(
         "Agreement of each pair of raters",
-        columns("Raters", ("n", COUNT), *((f"{n} [95%]", BOUNDED) for n in _MEASURES)),
-        note="kappa: Cohen's; AC1: Gwet's; same: the share of equal labels; n: elements that both "
-        "labelled. Intervals leave out one video at a time.",
+        columns("Raters", ("n", COUNT), ("kappa [95%]", BOUNDED)),
+        note="kappa: Cohen's; n: elements that both labelled. Intervals leave out one video at a "
+        "time.",
     )
     for at, pair in enumerate(found.pairs):
         both = f"{one_line(pair.first, 30)} – {one_line(pair.second, 30)}"
@@ -44,7 +44,7 @@ def print_agreement(
             pairs.rows.append([both])
         for name, of in [("all" if by_type else both, found), *by_type.items()]:
             one = of.pairs[at]
-            pairs.rows.append([name, one.n, *map(_coefficient, one.coefficients.values())])
+            pairs.rows.append([name, one.n, _coefficient(one.kappa)])
     page = Page([given, pairs] if found.pairs else [given])
     print_pages([page], console, headline=agreement_line(found, by_type))
 
@@ -72,5 +72,4 @@ def _coefficient(found: Estimate) -> Coefficient:
     return Coefficient.of(found.value, found.interval)
 
 
-_MEASURES = ("same", "kappa", "AC1")
 _RATER = Kind(lambda name: one_line(name, 40))

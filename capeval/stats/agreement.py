@@ -1,8 +1,6 @@
 """How well two sets of labels agree, and how well several raters do: closed forms on counts.
 
-Kappa and AC1 belong together: where one label is far more common than the others, kappa can be
-near 0 for raters that agree on nearly everything (Feinstein and Cicchetti, 1990), and AC1 is not
-moved by that. Labels of one video resemble each other, so intervals leave out whole videos.
+Labels of one video resemble each other, so intervals leave out whole videos.
 """
 
 from __future__ import annotations
@@ -15,9 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.jackknife import Inference, jackknife
 from capeval.stats.values import Floats, Interval, Ints, Missing, Value
-
-Coefficient = Literal["accuracy", "kappa", "ac1"]
-COEFFICIENTS: tuple[Coefficient, ...] = ("accuracy", "kappa", "ac1")
 
 Level = Literal["nominal", "ordinal", "interval"]
 
@@ -66,50 +61,31 @@ def class_scores(matrix: ArrayLike) -> Floats:
         return np.array([hit / given, hit / true, 2 * hit / (true + given)])
 
 
-def coefficients(matrices: Floats) -> dict[Coefficient, Estimate]:
-    """Return how well two sets of labels agree.
-
-    The share of equal labels, and agreement beyond chance by Cohen's kappa (1960) and by Gwet's AC1
-    (2008), of which the number of classes is that of the matrices.
+def cohen_kappa(matrices: Floats) -> Estimate:
+    """Return Cohen's kappa (1960) of two sets of labels: agreement beyond chance.
 
     Parameters
     ----------
     matrices : (videos, labels, labels), as of `confusion_by_video`
 
     >>> matrices = np.array([[[3.0, 1], [0, 2]], [[1, 0], [1, 3]], [[2, 0], [0, 2]]] * 2)
-    >>> value, interval = coefficients(matrices)["accuracy"]
+    >>> value, interval = cohen_kappa(matrices)
     >>> round(value, 3), round(interval.low, 3), round(interval.high, 3)
-    (0.867, 0.75, 0.928)
+    (0.735, 0.478, 0.876)
     """
     total = matrices.sum(axis=0)
     if not total.any():
-        return dict.fromkeys(COEFFICIENTS, _none("there are no labels"))
-    values, left_out = _coefficients(total), _coefficients(total - matrices)
-    return {
-        name: _estimate(
-            values[name],
-            left_out[name],
-            "both sides give one class only",
-            lowest=0.0 if name == "accuracy" else -1.0,
-        )
-        for name in COEFFICIENTS
-    }
+        return _none("there are no labels")
+    return _estimate(_kappa(total), _kappa(total - matrices), "both sides give one class only")
 
 
-def _coefficients(counts: NDArray[Any]) -> dict[Coefficient, Floats]:
-    """Return every coefficient of (..., k, k) counts, each (...), NaN where there is none."""
+def _kappa(counts: NDArray[Any]) -> Floats:
+    """Return kappa of (..., k, k) counts, NaN where there is none."""
     total = counts.sum(axis=(-2, -1))
-    true, given = counts.sum(axis=-1), counts.sum(axis=-2)
     with np.errstate(invalid="ignore", divide="ignore"):
         agreed = np.trace(counts, axis1=-2, axis2=-1) / total
-        by_margins = (true * given).sum(axis=-1) / total**2
-        share = (true + given) / (2 * total[..., None])
-        by_rest = (share * (1 - share)).sum(axis=-1) / (counts.shape[-1] - 1)
-        kappa, ac1 = (
-            np.where(chance < 1, (agreed - chance) / (1 - chance), np.nan)
-            for chance in (by_margins, by_rest)
-        )
-    return {"accuracy": agreed, "kappa": kappa, "ac1": ac1}
+        chance = (counts.sum(axis=-1) * counts.sum(axis=-2)).sum(axis=-1) / total**2
+        return np.where(chance < 1, (agreed - chance) / (1 - chance), np.nan)
 
 
 def krippendorff_alpha(ratings: ArrayLike, video: Ints, level: Level = "nominal") -> Estimate:
@@ -177,10 +153,8 @@ def _none(reason: str) -> Estimate:
     return Estimate(Missing(reason), Missing(reason))
 
 
-def _estimate(
-    value: Floats, left_out: Floats, why_missing: str, *, lowest: float = -1.0
-) -> Estimate:
+def _estimate(value: Floats, left_out: Floats, why_missing: str) -> Estimate:
     """Return a value with the interval of its values without each of the videos."""
     if np.isnan(value):
         return _none(why_missing)
-    return Estimate(float(value), jackknife(float(value), left_out, lowest))
+    return Estimate(float(value), jackknife(float(value), left_out))

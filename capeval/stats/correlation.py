@@ -17,13 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.stats.design import Design, group_means, same_sized
-from capeval.stats.values import Floats, GroupingName, Ints, Mask, Missing, steady
+from capeval.stats.values import Floats, GroupingName, Ints, Mask, Missing
 
 LARGEST = 4_000
 """The most captions of one group that matrices of signs are made of: they take 500 MB."""
 
-# The most pairs that a threshold is fitted to: sorting their differences takes a second.
-_PAIRS = 10_000_000
 # Cells of the matrices of small groups that are worked on at once.
 _CELLS = 4_000_000
 # Of scores whose largest deviation is 1, a mean square below this is rounding error.
@@ -39,19 +37,15 @@ class Sums:
     Attributes
     ----------
     size : (samples,), the number of captions
-    stretch : (samples,), what tau-c multiplies the mean sign by, that of all without a video too
     score : (samples,), concordant minus discordant pairs
     untied_x, untied_y : (samples,), pairs that a side does not tie
-    agreeing : (samples,), pairs that both sides order alike, or both tie
     ranks, scores : (samples, 3), the sums of xy, xx and yy of centred ranks and scores
     """
 
     size: Floats
-    stretch: Floats
     score: Floats
     untied_x: Floats
     untied_y: Floats
-    agreeing: Floats
     ranks: Floats
     scores: Floats
 
@@ -76,29 +70,22 @@ class Statistic:
     words : in tables
     of : the function of the sums
     smallest : the fewest captions that it is taken of
-    lowest : the least possible value; the largest is 1
     """
 
     name: str
     words: str
     of: Callable[[Sums], Floats]
     smallest: int = 2
-    lowest: float = -1.0
 
     def values(self, sums: Sums) -> Floats:
         """Return the (samples,) values; NaN where there is none."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = np.clip(self.of(sums), self.lowest, 1.0)
+            found = np.clip(self.of(sums), -1.0, 1.0)
         return np.where(sums.size >= self.smallest, found, np.nan)
 
 
 def _tau_b(sums: Sums) -> Floats:
     return np.asarray(sums.score / np.sqrt(sums.untied_x * sums.untied_y))
-
-
-def _tau_c(sums: Sums) -> Floats:
-    constant = (sums.untied_x == 0) | (sums.untied_y == 0)
-    return np.where(constant, np.nan, sums.score / sums.pairs * sums.stretch)
 
 
 def _product_moment(sums: Floats) -> Floats:
@@ -110,14 +97,11 @@ STATISTICS: dict[str, Statistic] = {
     one.name: one
     for one in (
         Statistic("kendall_b", "Kendall tau-b", _tau_b),
-        Statistic("kendall_c", "Kendall tau-c", _tau_c),
         Statistic("spearman", "Spearman rho", lambda sums: _product_moment(sums.ranks), 3),
         Statistic("pearson", "Pearson r", lambda sums: _product_moment(sums.scores), 3),
-        Statistic("acc_eq", "acc_eq", lambda sums: sums.agreeing / sums.pairs, 2, 0.0),
     )
 }
-"""Kendall's tau-b (1945), Stuart's tau-c (1953), Spearman's rho (1904) and Pearson's r (1895), as
-scipy defines them, and pairwise accuracy with ties (Deutsch, Foster and Freitag, 2023)."""
+"""Kendall's tau-b (1945), Spearman's rho (1904) and Pearson's r (1895), as scipy defines them."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +154,6 @@ def correlated(
     design: Design,
     grouping: GroupingName,
     *,
-    threshold: float = 0.0,
     left_out: bool = False,
 ) -> Correlated:
     """Return what the statistics of every group are functions of.
@@ -178,7 +161,6 @@ def correlated(
     Parameters
     ----------
     x, y : (n,), finite, of the metric and of the human raters
-    threshold : the largest difference of the metric that is a tie
     left_out : whether to leave out each video too, by pooled, within_system and item
 
     >>> design = Design.of([0, 0, 1, 1], [0, 1, 0, 1])
@@ -190,7 +172,7 @@ def correlated(
     if grouping == "system":
         x, y = group_means(x, design.system), group_means(y, design.system)
     if grouping in ("item", "system") or not left_out:
-        return Correlated(_of_groups(x, y, group, threshold))
+        return Correlated(_of_groups(x, y, group))
     parts = []
     without = {name: np.empty((int(group.max()) + 1, design.videos)) for name in STATISTICS}
     for number in range(int(group.max()) + 1):
@@ -199,7 +181,7 @@ def correlated(
         rows = rows[np.argsort(design.video[rows], kind="stable")]
         there, video = np.unique(design.video[rows], return_inverse=True)
         make = _of_many if len(rows) > LARGEST else _without_each
-        sums = make(x[rows], y[rows], video, threshold)
+        sums = make(x[rows], y[rows], video)
         parts.append(Sums(*(getattr(sums, f.name)[:1] for f in fields(Sums))))
         for name, statistic in STATISTICS.items():
             whole, *rest = statistic.values(sums)
@@ -208,29 +190,29 @@ def correlated(
     return Correlated(Sums.joined(parts), without)
 
 
-def _of_groups(x: Floats, y: Floats, group: Ints, threshold: float) -> Sums:
+def _of_groups(x: Floats, y: Floats, group: Ints) -> Sums:
     """Return the sums of every group, (groups,) samples."""
     places, parts = [], []
     for groups, rows in same_sized(group):
         size = rows.shape[1]
         if size > LARGEST:
             none = np.zeros(size, dtype=np.int64)
-            some = [_of_many(x[row], y[row], none, threshold) for row in rows]
+            some = [_of_many(x[row], y[row], none) for row in rows]
             parts += [Sums(*(getattr(s, f.name)[:1] for f in fields(Sums))) for s in some]
         else:
             step = max(1, _CELLS // size**2)
             for start in range(0, len(rows), step):
                 those = rows[start : start + step]
-                parts.append(sums_of_rows(x[those], y[those], threshold))
+                parts.append(sums_of_rows(x[those], y[those]))
         places.append(groups)
     order = np.argsort(np.concatenate(places))
     whole = Sums.joined(parts)
     return Sums(*(getattr(whole, f.name)[order] for f in fields(Sums)))
 
 
-def sums_of_rows(x: Floats, y: Floats, threshold: float = 0.0) -> Sums:
+def sums_of_rows(x: Floats, y: Floats) -> Sums:
     """Return the sums of every row of (rows, n) scores."""
-    a, b = _signs(x, threshold), _signs(y)
+    a, b = _signs(x), _signs(y)
     size = x.shape[1]
 
     def count(cells: NDArray[np.generic]) -> Floats:
@@ -240,19 +222,17 @@ def sums_of_rows(x: Floats, y: Floats, threshold: float = 0.0) -> Sums:
     scores = [_centred(side) for side in (x, y)]
     return Sums(
         size=np.full(len(x), float(size)),
-        stretch=_stretch(x, y),
         score=count(a * b),
         untied_x=count(a != 0),
         untied_y=count(b != 0),
-        agreeing=count(a == b) - size / 2,
         ranks=_products(*ranks),
         scores=_products(*scores),
     )
 
 
-def _without_each(x: Floats, y: Floats, video: NDArray[np.intp], threshold: float) -> Sums:
+def _without_each(x: Floats, y: Floats, video: NDArray[np.intp]) -> Sums:
     """Return the sums of a group and, from the second on, those without each of its videos."""
-    a, b = _signs(x, threshold), _signs(y)
+    a, b = _signs(x), _signs(y)
     starts = np.flatnonzero(np.diff(video, prepend=-1))
     captions = np.bincount(video)
     alone = len(captions) == len(x)
@@ -266,8 +246,6 @@ def _without_each(x: Floats, y: Floats, video: NDArray[np.intp], threshold: floa
             moved = moved - np.bincount(video, of_videos[np.arange(len(x)), video]) / 2
         return _whole_first(rows.sum() / 2, moved)
 
-    alike = a == b
-    np.fill_diagonal(alike, False)
     sides = []
     for signs in (a, b):
         ranks = signs.sum(axis=1, dtype=np.int64) / 2
@@ -283,37 +261,30 @@ def _without_each(x: Floats, y: Floats, video: NDArray[np.intp], threshold: floa
     left = len(x) - captions
     return Sums(
         size=_whole_first(len(x), captions),
-        stretch=np.full(len(captions) + 1, _stretch(x, y)),
         score=count(a * b),
         untied_x=count(a != 0),
         untied_y=count(b != 0),
-        agreeing=count(alike),
         ranks=np.stack([ranks_of(0, 1), ranks_of(0, 0), ranks_of(1, 1)], axis=1),
         scores=_scores_without(x, y, video, left),
     )
 
 
-def _of_many(x: Floats, y: Floats, video: NDArray[np.intp], threshold: float) -> Sums:
+def _of_many(x: Floats, y: Floats, video: NDArray[np.intp]) -> Sums:
     """Return the same of more captions than matrices are made of, in O(n log n).
 
     Without a video there are no sums of pairs (NaN), and those of ranks are to first order.
     """
     from scipy.stats import kendalltau, rankdata
 
-    if threshold:
-        raise ValueError(f"a threshold needs all pairs of at most {LARGEST:,} captions")
     n, captions = len(x), np.bincount(video)
     codes = [np.unique(side, return_inverse=True)[1] for side in (x, y)]
-    both = np.unique(codes[0] * n + codes[1], return_inverse=True)[1]
     pairs = n * (n - 1) / 2
-    untied_x, untied_y, untied_both = (
-        pairs - (sizes * (sizes - 1.0)).sum() / 2
-        for sizes in (np.bincount(side) for side in (*codes, both))
+    untied_x, untied_y = (
+        pairs - (sizes * (sizes - 1.0)).sum() / 2 for sizes in map(np.bincount, codes)
     )
     score = 0.0
     if untied_x and untied_y:
         score = round(kendalltau(x, y).statistic * np.sqrt(untied_x) * np.sqrt(untied_y))
-    ordered = (score + untied_x + untied_y - untied_both) / 2
     p, q = (rankdata(side) - (n + 1) / 2 for side in (x, y))
     # A caption that is left out moves the ranks of all above it.
     moved = [
@@ -324,11 +295,9 @@ def _of_many(x: Floats, y: Floats, video: NDArray[np.intp], threshold: float) ->
     unknown = np.full(len(captions), np.nan)
     return Sums(
         size=_whole_first(n, captions),
-        stretch=np.full(len(captions) + 1, _stretch(x, y)),
         score=np.append(score, unknown),
         untied_x=np.append(untied_x, unknown),
         untied_y=np.append(untied_y, unknown),
-        agreeing=np.append(ordered + pairs - untied_both, unknown),
         ranks=np.stack(
             [
                 _whole_first(float(whole), np.bincount(video, each))
@@ -359,18 +328,10 @@ def _whole_first(whole: float, less: NDArray[Any]) -> Floats:
     return np.append(float(whole), whole - less)
 
 
-def _signs(values: Floats, threshold: float = 0.0) -> Signs:
+def _signs(values: Floats) -> Signs:
     """Return the signs of all differences: (..., n, n) of (..., n)."""
     one, other = values[..., :, None], values[..., None, :]
-    if threshold:
-        apart = _differences(one, other, values)
-        return np.subtract(apart > threshold, apart < -threshold, dtype=np.int8)
     return np.subtract(one > other, one < other, dtype=np.int8)
-
-
-def _differences(one: Floats, other: Floats, values: Floats) -> Floats:
-    """Return differences of some values, equal where they are equal of the numbers as typed."""
-    return steady(np.asarray(one - other), float(np.abs(values).max(initial=0.0)))
 
 
 def _centred(values: Floats) -> Floats:
@@ -393,65 +354,11 @@ def _products(x: Floats, y: Floats) -> Floats:
     return np.stack([np.einsum("ri,ri->r", *both) for both in ((x, y), (x, x), (y, y))], axis=1)
 
 
-def _stretch(x: Floats, y: Floats) -> Floats:
-    """Return n - 1 of n, times the smaller number of different scores of that number minus 1."""
-    size = x.shape[-1]
-    ordered = (np.sort(side, axis=-1) for side in (x, y))
-    counts = (1.0 + np.count_nonzero(np.diff(side, axis=-1), axis=-1) for side in ordered)
-    classes = np.minimum(*counts)
-    return np.asarray((size - 1) / size * classes / np.maximum(classes - 1, 1))
-
-
 def _above(codes: NDArray[np.intp], ranks: Floats) -> Floats:
     """Return for each caption the sum of `ranks` over larger codes, and half of it over equal."""
     sums = np.bincount(codes, weights=ranks)
     larger = sums.sum() - np.cumsum(sums)
     return np.asarray((larger + sums / 2)[codes])
-
-
-def has_threshold(design: Design, grouping: GroupingName) -> bool:
-    """Return whether a threshold is fitted: not by system, with few means, nor to many pairs."""
-    sizes = np.bincount(design.groups(grouping))
-    pairs = (sizes * (sizes - 1) // 2).sum()
-    return grouping != "system" and sizes.max() <= LARGEST and pairs <= _PAIRS
-
-
-def fitted_threshold(x: Floats, y: Floats, design: Design, grouping: GroupingName) -> float:
-    """Return the threshold that makes acc_eq highest: a difference of the metric up to it is a tie.
-
-    One threshold serves all groups; of several that are as good, the smallest. As in the WMT 2023
-    metrics task, it is fitted to the pairs that it is used for. It is 0 where none is fitted.
-
-    >>> x, y = np.array([1.0, 2, 9, 10]), np.array([1.0, 1, 2, 2])
-    >>> fitted_threshold(x, y, Design.of(range(4)), "pooled")
-    1.0
-    """
-    group = design.groups(grouping)
-    sizes = np.bincount(group)
-    each = sizes * (sizes - 1) // 2
-    if not each.any() or not has_threshold(design, grouping):
-        return 0.0
-    # Groups weigh alike; where they are of one size the weight is 1 and every sum exact.
-    weights = each[each > 0].min() / np.maximum(each, 1)
-    gaps, gains = [], []
-    for groups, rows in same_sized(group):
-        first, second = np.triu_indices(rows.shape[1], 1)
-        apart = _differences(x[rows][:, first], x[rows][:, second], x).ravel()
-        human = np.sign(y[rows][:, first] - y[rows][:, second]).ravel()
-        weight = np.repeat(weights[groups], len(first))
-        tied = human == 0
-        # A threshold above the gap wins a pair that raters tie, and loses one ordered as by them.
-        lost = (apart > 0) & (human > 0) | (apart < 0) & (human < 0)
-        turns = (apart != 0) & (tied | lost)
-        gaps.append(np.abs(apart[turns]))
-        gains.append(np.where(tied[turns], weight[turns], -weight[turns]))
-    gap = np.concatenate(gaps)
-    order = np.argsort(gap)
-    gap, gained = gap[order], np.cumsum(np.concatenate(gains)[order])
-    # Pairs of one gap are taken in together.
-    gained[:-1][gap[1:] == gap[:-1]] = -np.inf
-    best = int(np.argmax(gained)) if len(gained) else 0
-    return float(gap[best]) if len(gained) and gained[best] > 0 else 0.0
 
 
 def why_missing(sums: Sums, statistic: Statistic, unit: str = "captions") -> Missing:

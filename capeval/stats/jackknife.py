@@ -41,7 +41,7 @@ def too_few(videos: int) -> Missing:
     return Missing(f"{subject} too few for an interval: at least {FEWEST}")
 
 
-def jackknife(value: float, without: Floats, lowest: float = -1.0) -> Inference | Missing:
+def jackknife(value: float, without: Floats) -> Inference | Missing:
     """Return the interval of a value over other videos, and its p.
 
     Its middle is the value minus the jackknife's estimate of its bias.
@@ -50,7 +50,6 @@ def jackknife(value: float, without: Floats, lowest: float = -1.0) -> Inference 
     ----------
     value : of all videos
     without : (videos,), without each in turn; NaN where it has no value
-    lowest : the least possible value; the largest is 1
 
     >>> from capeval.stats.correlation import STATISTICS, correlated
     >>> from capeval.stats.design import Design
@@ -61,7 +60,7 @@ def jackknife(value: float, without: Floats, lowest: float = -1.0) -> Inference 
     >>> round(low, 2), round(high, 2), round(p, 3)
     (-0.44, 0.98, 0.17)
     """
-    scaled, n = _fisher(np.append(value, without), lowest), len(without)
+    scaled, n = _fisher(np.append(value, without)), len(without)
     if reason := _unusable(scaled):
         return reason
     error, _ = _error(scaled[1:])
@@ -69,13 +68,11 @@ def jackknife(value: float, without: Floats, lowest: float = -1.0) -> Inference 
         return Missing("no video changes the value")
     middle = float(n * scaled[0] - (n - 1) * scaled[1:].mean())
     half, p = _student(middle, error, n - 1)
-    low, high = _from_fisher(middle + np.array([-half, half]), lowest)
+    low, high = _from_fisher(middle + np.array([-half, half]))
     return Inference(min(float(low), value), max(float(high), value), p)
 
 
-def difference(
-    values: tuple[float, float], without: tuple[Floats, Floats], lowest: float = -1.0
-) -> Inference | Missing:
+def difference(values: tuple[float, float], without: tuple[Floats, Floats]) -> Inference | Missing:
     """Return the interval and p of the difference of two metrics, first − second.
 
     The difference is taken on Fisher's scale, with Satterthwaite's degrees of freedom: a few videos
@@ -88,7 +85,7 @@ def difference(
     without : (videos,) each, without each video in turn
     """
     first, second = (
-        _fisher(np.append(value, rest), lowest) for value, rest in zip(values, without, strict=True)
+        _fisher(np.append(value, rest)) for value, rest in zip(values, without, strict=True)
     )
     if reason := _unusable(first) or _unusable(second):
         return reason
@@ -101,19 +98,19 @@ def difference(
     half, p = _student(float(apart[0]), error, freedom)
     middle = (first[0] + second[0]) / 2
     ends = apart[0] + np.array([-half, half])
-    ends = _from_fisher(middle + ends / 2, lowest) - _from_fisher(middle - ends / 2, lowest)
+    ends = _from_fisher(middle + ends / 2) - _from_fisher(middle - ends / 2)
     observed = values[0] - values[1]
     return Inference(min(float(ends[0]), observed), max(float(ends[1]), observed), p)
 
 
-def _fisher(values: Floats, lowest: float) -> Floats:
+def _fisher(values: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         # Rounding can make a perfect value the next number after 1.
-        return np.asarray(np.arctanh(np.minimum((2 * values - 1 - lowest) / (1 - lowest), 1.0)))
+        return np.asarray(np.arctanh(np.minimum(values, 1.0)))
 
 
-def _from_fisher(values: Floats, lowest: float) -> Floats:
-    return np.asarray((np.tanh(values) * (1 - lowest) + 1 + lowest) / 2)
+def _from_fisher(values: Floats) -> Floats:
+    return np.asarray(np.tanh(values))
 
 
 def _unusable(scaled: Floats) -> Missing | None:

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capeval.stats.values import Floats, Mask, steady
+from capeval.stats.values import Floats, steady
 
-How = Literal["mean", "median", "zmean"]
+How = Literal["mean", "median"]
 
 
 def _ratings(ratings: ArrayLike) -> Floats:
@@ -19,26 +19,8 @@ def _ratings(ratings: ArrayLike) -> Floats:
     return values
 
 
-def constant_raters(ratings: ArrayLike) -> Mask:
-    """Return which raters gave one number to all that they rated: (raters,).
-
-    >>> constant_raters([[3, 3, 3], [1, 2, float("nan")]]).tolist()
-    [True, False]
-    """
-    values = _ratings(ratings)
-    there = ~np.isnan(values)
-    low = np.where(there, values, np.inf).min(axis=1, initial=np.inf)
-    high = np.where(there, values, -np.inf).max(axis=1, initial=-np.inf)
-    return np.asarray(low >= high)
-
-
 def combine(ratings: ArrayLike, how: How = "mean") -> Floats:
     """Return one score for each item: (items,), NaN where nobody rated it.
-
-    "zmean" standardises each rater's numbers by that rater's own mean and standard deviation
-    (n - 1) first, as is done for direct assessment (Graham et al., 2013), so that a severe and a
-    lenient rater can be averaged. A rater who always gave the same number says nothing then and
-    is left out: see `constant_raters`.
 
     Scores that are equal of the numbers as typed come out equal: those of several raters are
     rounded to 12 significant digits of the largest rating. Else the order in which floats are added
@@ -53,15 +35,12 @@ def combine(ratings: ArrayLike, how: How = "mean") -> Floats:
     ValueError
         `ratings` has not two dimensions or holds an infinity.
 
-    >>> combine([[1, 2, 3], [10, 20, 30]], "zmean").tolist()
-    [-1.0, 0.0, 1.0]
     >>> combine([[0.1, 0.3], [0.2, 0.1], [0.3, 0.2]]).tolist()
     [0.2, 0.2]
     """
     values = _ratings(ratings)
-    if how != "zmean" and len(values) == 1:
+    if len(values) == 1:
         return np.array(values[0])
-    values = _standardised(values) if how == "zmean" else values
     rated = ~np.isnan(values).all(axis=0)
     result = np.full(values.shape[1], np.nan)
     if how == "median":
@@ -89,18 +68,6 @@ def combine_others(ratings: ArrayLike, how: How = "mean") -> Floats:
     """
     given = _ratings(ratings)
     return np.stack([combine(np.delete(given, n, axis=0), how) for n in range(len(given))])
-
-
-def _standardised(values: Floats) -> Floats:
-    """Return each rater's numbers with mean 0 and deviation 1, without raters who have none."""
-    values = values[~constant_raters(values)]
-    there = ~np.isnan(values)
-    count = there.sum(axis=1, keepdims=True)
-    centred = values - np.where(there, values, 0.0).sum(axis=1, keepdims=True) / count
-    # Scaled, lest squares of very small deviations vanish.
-    centred /= np.where(there, np.abs(centred), 0.0).max(axis=1, keepdims=True, initial=0.0)
-    squares = np.where(there, centred**2, 0.0).sum(axis=1, keepdims=True)
-    return np.asarray(centred / np.sqrt(squares / (count - 1)))
 
 
 def _sums(values: Floats) -> tuple[Floats, Floats]:

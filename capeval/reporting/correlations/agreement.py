@@ -23,7 +23,6 @@ from capeval.reporting.table import BOUNDED, COEFFICIENT, COUNT, Column, Table, 
 from capeval.text import one_line
 
 _JACKKNIFED = "Intervals leave out one video at a time."
-_WORDS = {"accuracy": "accuracy", "kappa": "kappa", "ac1": "AC1"}
 # Beside the mean, so many raters have a column each.
 _MOST_NAMED = 6
 _CEILING_NOTE = (
@@ -59,7 +58,7 @@ def _coefficients(those: Sequence[ElementTable], unjudged: int) -> Table:
         notes.append("Leaving these out favours the judge; see --raters each.")
     if unjudged:
         notes.append(f"{unjudged} labelled elements have no verdict and are left out.")
-    found = [one for t in those for one in t.coefficients.values()]
+    found = [t.kappa for t in those]
     reasons = {e.reason for e in found if e.value is not None and e.reason}
     notes += [f"No interval: {reason}." for reason in sorted(reasons)]
     ends = any(e.low is not None for e in found)
@@ -67,11 +66,11 @@ def _coefficients(those: Sequence[ElementTable], unjudged: int) -> Table:
     shown = [
         Column("Elements", words=True),
         Column("n", kind=COUNT),
-        *(Column(with_interval(w, ends), kind=BOUNDED, key=name) for name, w in _WORDS.items()),
+        Column(with_interval("kappa", ends), kind=BOUNDED, key="kappa"),
     ]
     table = Table(title, shown, note=" ".join(notes))
     for t in those:
-        table.rows.append([t.by, t.n, *(t.coefficients[name] for name in _WORDS)])
+        table.rows.append([t.by, t.n, t.kappa])
     return table
 
 
@@ -109,10 +108,7 @@ def ceiling_tables(found: Correlations) -> tuple[list[Table], list[str]]:
         table = _ceilings(raters, human, [c for c in raters.ceiling if c.human == human])
         tables += [table] if table.rows else []
     if tables:
-        notes = [_CEILING_NOTE]
-        if any(c.statistic == "acc_eq" for c in raters.ceiling):
-            notes.append("acc_eq is without threshold.")
-        tables[-1].note = " ".join(notes)
+        tables[-1].note = _CEILING_NOTE
     named = [
         (c.reason, f"{STATISTIC_WORDS[c.statistic]}, {c.grouping}, {of_human(c.human, None)}")
         for c in raters.ceiling

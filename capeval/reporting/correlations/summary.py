@@ -9,7 +9,7 @@ from capeval.reporting.correlations.labels import (
     STATISTIC_WORDS,
     of_human,
 )
-from capeval.reporting.numbers import bounded, coefficient, p_value, thousands
+from capeval.reporting.numbers import bounded, p_value, thousands
 from capeval.stats.design import GROUPINGS
 from capeval.text import counted, one_line
 
@@ -38,11 +38,6 @@ def summary_lines(found: Correlations) -> list[str]:
             *_left_out(table),
         ]
     lines = [_headline(best, leading)]
-    others = [r for r in leading if r.statistic != "acc_eq"]
-    if best.statistic == "acc_eq" and others:
-        # Pairs of equal ratings and equal scores agree, even where everything is equal.
-        human = of_human(best.human, best.rater)
-        lines = [f"No metric is correlated with the {human}: {others[0].reason}."]
     if table:
         lines += [f"  elements of {one_line(table.given)}: {agreement}", *_left_out(table)]
     for grouping, what in _WHAT.items():
@@ -107,12 +102,11 @@ def elements_of_best(found: Correlations) -> ElementTable | None:
         return None
     judge = best.metric.rpartition(":")[0] if best else None
     own = [t for t in those if t.given == judge]
-    return max(own or those, key=lambda t: t.coefficients["kappa"].value or 0.0)
+    return max(own or those, key=lambda t: t.kappa.value or 0.0)
 
 
 def _agreement(table: ElementTable) -> str:
-    named = (("kappa", table.coefficients["kappa"]), ("AC1", table.coefficients["ac1"]))
-    return ", ".join(f"{name} {bounded(one)}" for name, one in named)
+    return f"kappa {bounded(table.kappa)}"
 
 
 def _left_out(table: ElementTable) -> list[str]:
@@ -126,8 +120,6 @@ def _ranked(result: Correlation) -> str:
     if result.value is None:
         return f"no {name} ({result.reason})"
     text = f"{name} {bounded(result)}"
-    if result.statistic == "acc_eq":
-        return f"{text}; a constant gets {coefficient(result.constant)}"
     means = result.grouping == "system"
     if result.low is not None and result.high is not None:
         about = " (over videos)" if means else ""

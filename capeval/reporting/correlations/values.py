@@ -18,10 +18,9 @@ from capeval.reporting.correlations.labels import (
     title_of,
     with_interval,
 )
-from capeval.reporting.numbers import coefficient, significant, whole_percent
+from capeval.reporting.numbers import whole_percent
 from capeval.reporting.table import (
     BOUNDED,
-    COEFFICIENT,
     COUNT,
     LINE,
     P_VALUE,
@@ -52,13 +51,10 @@ def _groups(r: Correlation) -> tuple[int, int] | None:
 
 
 LEGEND = {
-    "kappa": "kappa: Cohen's; AC1: Gwet's.",
+    "kappa": "kappa: Cohen's.",
     "ties": "n: captions, by system the systems. ties: the share of the compared pairs that the "
     "metric ties.",
     "groups": f"groups: used/all. {_DROPPED}",
-    "in-sample": "in-sample: differences of the metric up to the threshold (thr.), which is fitted "
-    "to these pairs, count as ties; untied: no threshold. a constant: a metric with one score for "
-    "all captions; acc_eq has a value even if all values of a metric tie.",
     "rank": f"rank: {_LOWER}",
 }
 """What columns mean, by their keys."""
@@ -69,9 +65,6 @@ _FIELDS: dict[str, tuple[Kind, Callable[[Correlation], Any]]] = {
     "Grouping": (TEXT, attrgetter("grouping")),
     "Statistic": (Kind(STATISTIC_WORDS.__getitem__), attrgetter("statistic")),
     "Value": (BOUNDED, lambda r: r),
-    "in-sample": (BOUNDED, lambda r: r),
-    "thr.": (Kind(significant), attrgetter("threshold")),
-    "untied": (COEFFICIENT, attrgetter("untied")),
     "p": (P_VALUE, attrgetter("p")),
     "n": (COUNT, attrgetter("n")),
     "systems": (COUNT, attrgetter("n")),
@@ -84,7 +77,7 @@ _FIELDS: dict[str, tuple[Kind, Callable[[Correlation], Any]]] = {
 def overview(results: Sequence[Correlation], statistic: str) -> list[Table]:
     """Return one table of a statistic by all groupings: with p of one metric, else with ranks."""
     those = [r for r in results if r.statistic == statistic and shown_briefly(r)]
-    if not those or statistic == "acc_eq":
+    if not those:
         return value_tables(those)
     ways = by_grouping(those)
     humans = by_human(those)
@@ -160,7 +153,7 @@ def tables_of_protocol(results: Sequence[Correlation]) -> list[Table]:
         if any(r.statistic == name for r in results)
     }
     several = len({r.metric for r in results}) > 1 and len(statistics) > 1
-    if not several or "acc_eq" in statistics or len({r.grouping for r in results}) > 1:
+    if not several or len({r.grouping for r in results}) > 1:
         return value_tables(results)
     # Where only some metrics have a value, n of the others is 0.
     most = max(results, key=lambda r: r.n)
@@ -189,20 +182,18 @@ def shown_briefly(r: Correlation) -> bool:
 
 
 def value_tables(results: Sequence[Correlation]) -> list[Table]:
-    """Return a table for each human score and grouping, then those of acc_eq."""
+    """Return a table for each human score and grouping."""
     tables: list[Table] = []
-    accuracies: list[Table] = []
     for who, those in by_human(results).items():
         rank = ["rank"] if len({r.metric for r in those}) > 1 else []
-        for grouping, same in by_grouping(r for r in those if r.statistic != "acc_eq").items():
+        for grouping, same in by_grouping(those).items():
             if any(r.value is not None for r in same):
                 title = f"{title_of(who)}, {grouping} ({GROUPING_WORDS[grouping]}"
                 count = "systems" if grouping == "system" else "n"
                 groups = ["groups"] if grouping in _GROUPED else []
                 names = ("Metric", "Statistic", "Value", "p", count, "ties", *groups, *rank)
                 tables.append(_table(f"{title}{_human_ties(same)})", names, same, footnote(same)))
-        accuracies += _accuracies(who, [r for r in those if r.statistic == "acc_eq"], rank)
-    return tables + accuracies
+    return tables
 
 
 def _table(
@@ -211,7 +202,7 @@ def _table(
     ends = any(r.low is not None for r in results)
     columns = [
         Column(
-            with_interval(name, ends and name in ("Value", "in-sample")),
+            with_interval(name, ends and name == "Value"),
             words=name in ("Metric", "Grouping", "Statistic"),
             kind=_FIELDS[name][0],
             key=name,
@@ -225,19 +216,3 @@ def _table(
 def _human_ties(results: Sequence[Correlation]) -> str:
     share = next((r.ties.human for r in results if r.ties.human is not None), None)
     return "" if share is None else f"; human ties {whole_percent(share)}"
-
-
-def _accuracies(who: str, results: Sequence[Correlation], rank: Sequence[str]) -> list[Table]:
-    """Return a table of acc_eq, which means nothing without the accuracy of a constant metric."""
-    names = ("Metric", "in-sample", "thr.", "untied", "n", "ties", *rank)
-    whole = _table(f"Pairwise accuracy with ties (acc_eq), {who}", names, results)
-    whole.rows = []
-    for grouping, those in by_grouping(results).items():
-        constant = next((r.constant for r in those if r.constant is not None), None)
-        if constant is None:
-            continue
-        used = next((r.groups for r in those if r.groups.used), None)
-        groups = f", {counted(used.used, 'group')}" if used and grouping in _GROUPED else ""
-        heading = f"{grouping}{groups}{_human_ties(those)}; a constant gets {coefficient(constant)}"
-        whole.rows += [[heading], *_table("", names, those).rows]
-    return [whole] if whole.rows else []
