@@ -85,8 +85,8 @@ def _command(load: _Load) -> float:
             print("video_id", "system", *scores, sep=",", file=file)
             for key, values in rows:
                 print(*key, *(f"{value:.6f}" for value in values), sep=",", file=file)
-        names = ",".join(name for name in scores if name != "score")
-        typed = ["correlate", "--human", str(path), "--metric-columns", names]
+        typed = ["correlate", "--human", str(path)]
+        typed += [f"--metric={name}={path}" for name in scores if name != "score"]
         typed += [f"--grouping={name}" for name in load.grouping]
         began = time.perf_counter()
         subprocess.run([sys.executable, "-m", "capeval", *typed], check=True, capture_output=True)

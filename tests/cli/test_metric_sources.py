@@ -58,9 +58,7 @@ def test_what_is_no_metric_is_told_for_what_it_is(folder: Path, source: str) -> 
     ("more", "told"),
     [
         (("--metric", "a\x1b[2Jb=human.csv"), "has control characters"),
-        (("--metric-columns", ","), "--metric-columns is empty"),
-        (("--metric-columns", "x,y"), 'has no column "x"'),
-        (("--metric-columns", "x\x1b,x\x1b"), "is named twice"),
+        (("--metric", "x=human.csv"), 'has no column "x"'),
     ],
 )
 def test_names_of_metrics_are_checked(folder: Path, more: tuple[str, ...], told: str) -> None:

@@ -43,7 +43,7 @@ JUDGMENTS = "runs/one/judge/judgments.jsonl"
 @pytest.mark.parametrize(
     ("command", "out"),
     [
-        ((*CORRELATE, "--metric-columns", "m"), "hard.csv"),
+        ((*CORRELATE, "--metric", "m=human.csv"), "hard.csv"),
         ((*CORRELATE, "--metric", "x=metric.csv"), "metric.csv"),
         ((*CORRELATE, "--metric", "x=runs/one"), JUDGMENTS),
         (CORRELATE, "annotations.json"),
@@ -78,7 +78,7 @@ def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, mess
 @pytest.mark.parametrize(
     ("command", "both"),
     [
-        ((*CORRELATE, "--metric-columns", "m", "--json", "--out", "c.json"), False),
+        ((*CORRELATE, "--metric", "m=human.csv", "--json", "--out", "c.json"), False),
         (("--help",), True),
     ],
 )

@@ -93,7 +93,7 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
 )
 def test_mistakes_in_columns_are_one_line(tmp_path: Path, mapped: str, message: str) -> None:
     csv(tmp_path / "h.csv", "video_id,mos,m", "v,1,2")
-    done = correlate(tmp_path, "--human", "h.csv", "--metric-columns", "m", f"--columns={mapped}")
+    done = correlate(tmp_path, "--human", "h.csv", "--metric", "m=h.csv", f"--columns={mapped}")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"capeval: {message}")
     assert done.err.count("\n") == 1
@@ -111,7 +111,7 @@ def test_columns_need_a_human_file(tmp_path: Path) -> None:
 def test_unrated_rows_are_dropped_where_missing_scores_are(tmp_path: Path) -> None:
     rows = [f"v{n},{n},{n % 4}" for n in range(8)]
     csv(tmp_path / "h.csv", "video_id,score,m", *rows, "v8,,1", "v9,NA,2", ",,", "v10,3,")
-    typed_files = ("--human", "h.csv", "--metric-columns", "m", *FAST)
+    typed_files = ("--human", "h.csv", "--metric", "m=h.csv", *FAST)
     done = correlate(tmp_path, *typed_files)
     assert done.code == 2
     assert "line 10: score: is empty; leave unrated rows out with --missing drop" in done.err
@@ -167,14 +167,23 @@ def test_ids_of_systems_runs_and_annotations_get_hints_too(tmp_path: Path) -> No
 def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
     if not TRECVID.is_file() or not THUMB.is_file():
         pytest.skip(f"{TRECVID} or {THUMB} is not here")
-    published = ("--human", str(TRECVID), "--metric-columns", "N")
-    raw, standardised, again = (
+    published = ("--human", str(TRECVID), "--metric", f"N={TRECVID}")
+    raw, standardised = (
         values(correlate(tmp_path, *published, *FAST, "--json", *more))
-        for more in ([], ["--raters", "zmean"], ["--columns", "score=Z.SCR"])
+        for more in ([], ["--columns", "score=Z.SCR"])
     )
-    assert standardised == again != raw
+    assert standardised != raw
     mapped = "video_id=seg_id,system=SYS,score=human_score"
-    thumb = ("--human", str(THUMB), "--metric-columns", "P,R", "--columns", mapped)
+    thumb = (
+        "--human",
+        str(THUMB),
+        "--metric",
+        f"P={THUMB}",
+        "--metric",
+        f"R={THUMB}",
+        "--columns",
+        mapped,
+    )
     done = correlate(tmp_path, *thumb, *FAST, "--json")
     assert values(done).keys() == {"P", "R"}
     assert done.json["results"][0]["n"] == 2500
@@ -186,7 +195,10 @@ def test_a_column_that_is_read_for_another_metric_is_not_called_ignored(tmp_path
     csv(tmp_path / "h.csv", header, *rows)
     csv(tmp_path / "m.csv", header, *rows)
     for given, ignored in (
-        (("--metric-columns", "bleu,clair"), ['h.csv: ignores the column "note"']),
+        (
+            ("--metric", "bleu=h.csv", "--metric", "clair=h.csv"),
+            ['h.csv: ignores the column "note"'],
+        ),
         (
             ("--metric", "bleu=m.csv", "--metric", "clair=m.csv"),
             [

@@ -32,7 +32,9 @@ def test_thumb_is_a_complete_grid(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     rated = [(r["seg_id"], r["SYS"], r["human_score"], r["P"], r["R"]) for r in rows]
     write_csv(tmp_path / "human.csv", [("video_id", "system", "score", "P", "R"), *rated])
-    done = correlate(tmp_path, "--human", "human.csv", "--metric-columns", "P,R", "--json")
+    done = correlate(
+        tmp_path, "--human", "human.csv", "--metric=P=human.csv", "--metric=R=human.csv", "--json"
+    )
     assert done.code == 0, done.err
     result = json.loads(done.out)
     of = {(r["metric"], r["statistic"], r["grouping"]): r for r in result["results"]}

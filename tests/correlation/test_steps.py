@@ -33,9 +33,10 @@ def test_long_work_shows_each_metric_by_each_grouping(
 ) -> None:
     monkeypatch.setattr(steps, "_SECONDS", 0.0)
     shown = Shown()
-    found = capeval.correlate(human_file(tmp_path), metric_columns=["a", "b"], progress=shown)
-    # Two metrics by four groupings, of five statistics each.
-    assert len(found.results) == 40
+    human = human_file(tmp_path)
+    found = capeval.correlate(human, {"a": human, "b": human}, progress=shown)
+    # Two metrics by four groupings, of three statistics each.
+    assert len(found.results) == 24
     assert [one.done for one in shown.statuses] == list(range(9))
     assert {one.total for one in shown.statuses} == {8}
 
@@ -43,5 +44,6 @@ def test_long_work_shows_each_metric_by_each_grouping(
 def test_short_work_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "_SECONDS", 1e9)
     shown = Shown()
-    capeval.correlate(human_file(tmp_path), metric_columns=["a", "b"], progress=shown)
+    human = human_file(tmp_path)
+    capeval.correlate(human, {"a": human, "b": human}, progress=shown)
     assert shown.statuses == []

@@ -166,30 +166,18 @@ ASSESSED = "SYS,SID,RAW.SCR,Z.SCR,N\nUPC,07,17.5,-0.49,17\nCCNY,0,31.4,-0.2,16\n
 
 
 @pytest.mark.parametrize(
-    ("mapped", "zmean", "scores"),
-    [
-        ({}, False, [17.5, 9]),
-        ({}, True, [-0.49, 0.25]),
-        ({"score": "Z.SCR"}, False, [-0.49, 0.25]),
-        ({"score": "Z.SCR"}, True, [-0.49, 0.25]),
-    ],
+    ("mapped", "scores"), [({}, [17.5, 9]), ({"score": "Z.SCR"}, [-0.49, 0.25])]
 )
 def test_direct_assessments_are_read_as_published(
-    tmp_path: Path, mapped: dict[str, str], zmean: bool, scores: list[float]
+    tmp_path: Path, mapped: dict[str, str], scores: list[float]
 ) -> None:
     path = written(tmp_path, ASSESSED)
-    found = ratings(path, "N", columns=mapped, standardised=zmean)
+    found = ratings(path, "N", columns=mapped)
     assert list(found.keys) == [("7", "UPC"), ("3", "DCU")]
     assert found.ratings.tolist() == [scores]
     assert found.metrics["N"].tolist() == [17, 15]
     (warning,) = found.warnings
     assert warning.startswith(f"{path}: line 3: SID is 0 and lines count from 1, so this row of CC")
-
-
-def test_zmean_never_leaves_scores_raw(tmp_path: Path) -> None:
-    for text, mapped in (("SYS,SID,RAW.SCR\nUPC,7,1\n", {}), (ASSESSED, {"score": "RAW.SCR"})):
-        with pytest.raises(InputError, match=r"it needs the column Z\.SCR, or use --raters mean"):
-            load_human(written(tmp_path, text), columns=mapped, standardised=True)
 
 
 def test_the_published_assessments_have_one_row_without_a_caption() -> None:

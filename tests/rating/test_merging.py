@@ -201,10 +201,10 @@ def test_agreement_is_its_definition() -> None:
             for x, y in zip(texts[pair.first], texts[pair.second], strict=True)
             if "-" not in (x, y)
         ]
-        kappa, accuracy = (pair.coefficients[name].value for name in ("kappa", "accuracy"))
+        kappa = pair.kappa.value
         first, second = zip(*both, strict=True)
         chance = sum(first.count(c) * second.count(c) for c in "elc") / len(both) ** 2
-        assert accuracy == sum(x == y for x, y in both) / len(both)
+        accuracy = sum(x == y for x, y in both) / len(both)
         assert kappa == pytest.approx((accuracy - chance) / (1 - chance), abs=1e-12)
 
 
@@ -212,7 +212,7 @@ def test_agreement_that_does_not_exist_is_null() -> None:
     assert isinstance(agreement([made("a", "elc")], ONE).alpha.value, Missing)
     apart = agreement([made("a", "el--"), made("b", "--ec")], ONE)
     assert isinstance(apart.alpha.value, Missing)
-    assert isinstance(apart.pairs[0].coefficients["kappa"].value, Missing)
+    assert isinstance(apart.pairs[0].kappa.value, Missing)
     assert apart.pairs[0].n == apart.n == 0
 
 
@@ -227,8 +227,8 @@ def test_agreement_by_type_is_that_of_the_labels_of_that_type() -> None:
     assert list(found) == ["camera", "action"]
     camera, action = found["camera"], found["action"]
     assert (camera.n, camera.pairs[0].n) == (3, 3)
-    assert camera.pairs[0].coefficients["accuracy"].value == pytest.approx(2 / 3)
-    assert (action.n, action.pairs[0].coefficients["accuracy"].value) == (2, 0.0)
+    assert camera.pairs[0].kappa.value == 0.0
+    assert (action.n, action.pairs[0].kappa.value) == (2, 0.0)
     assert (
         camera.alpha.value == agreement([made("a", "e-e-e"), made("b", "e-e-l")], ONE).alpha.value
     )

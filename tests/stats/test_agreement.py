@@ -11,12 +11,12 @@ from capeval.stats.agreement import (
     Estimate,
     Level,
     class_scores,
-    coefficients,
+    cohen_kappa,
     confusion_by_video,
     krippendorff_alpha,
 )
 from capeval.stats.jackknife import Inference
-from capeval.stats.raters import combine, constant_raters
+from capeval.stats.raters import combine
 from capeval.stats.values import Floats, Missing
 
 LABELS = ("entailment", "lack", "contradiction")
@@ -47,7 +47,7 @@ def test_kappa_and_class_scores_are_their_definitions(pairs: list[tuple[str, str
     agreed = np.mean([a == b for a, b in pairs])
     chance = sum(truth.count(name) * given_.count(name) for name in LABELS) / len(pairs) ** 2
     if chance < 1:
-        kappa = coefficients(found)["kappa"].value
+        kappa = cohen_kappa(found).value
         assert kappa == pytest.approx((agreed - chance) / (1 - chance), abs=1e-10)
     precision, recall, f1 = class_scores(found.sum(axis=0))
     for n, name in enumerate(LABELS):
@@ -61,22 +61,10 @@ def test_kappa_and_class_scores_are_their_definitions(pairs: list[tuple[str, str
         assert [precision[n], recall[n], f1[n]] == pytest.approx(expected, nan_ok=True)
 
 
-@given(pairs=PAIRS)
-@settings(deadline=None)
-def test_ac1_is_its_definition(pairs: list[tuple[str, str]]) -> None:
-    truth, given_ = zip(*pairs, strict=True)
-    agreed = np.mean([a == b for a, b in pairs])
-    shares = [(truth.count(name) + given_.count(name)) / (2 * len(pairs)) for name in LABELS]
-    chance = sum(share * (1 - share) for share in shares) / 2
-    found = coefficients(matrices(pairs))["ac1"].value
-    assert found == pytest.approx((agreed - chance) / (1 - chance))
-
-
-def test_prevalence_moves_kappa_and_not_ac1() -> None:
-    # Gwet (2008, table 2): 118, 5, 2 and 0 of 125; kappa -.0234, AC1 .9408.
-    found = coefficients(np.array([[[118.0, 5], [2, 0]]]))
-    assert found["kappa"].value == pytest.approx(-0.0234, abs=5e-5)
-    assert found["ac1"].value == pytest.approx(0.9408, abs=5e-5)
+def test_kappa_is_the_published_one() -> None:
+    # Gwet (2008, table 2): 118, 5, 2 and 0 of 125.
+    found = cohen_kappa(np.array([[[118.0, 5], [2, 0]]]))
+    assert found.value == pytest.approx(-0.0234, abs=5e-5)
 
 
 @pytest.mark.parametrize(("level", "published"), [("nominal", 0.691), ("interval", 0.811)])
@@ -109,15 +97,10 @@ def test_alpha_is_krippendorffs(level: Level, ratings: list[list[float]]) -> Non
 
 
 def test_no_agreement_is_missing_and_not_zero() -> None:
-    none = coefficients(np.zeros((2, 2, 2)))["kappa"]
+    none = cohen_kappa(np.zeros((2, 2, 2)))
     assert none.value == none.interval == Missing("there are no labels")
-    one = coefficients(np.array([[[5.0, 0], [0, 0]]] * 6))
-    assert isinstance(one["kappa"].value, Missing)
-    assert (one["accuracy"].value, one["ac1"].value) == (1.0, 1.0)
-    # Videos that do not vary say nothing of how others would.
-    assert isinstance(one["accuracy"].interval, Missing)
-    assert one["ac1"].interval == one["accuracy"].interval
-    few = coefficients(np.array([[[5.0, 1], [2, 3]]] * 4))["kappa"]
+    assert isinstance(cohen_kappa(np.array([[[5.0, 0], [0, 0]]] * 6)).value, Missing)
+    few = cohen_kappa(np.array([[[5.0, 1], [2, 3]]] * 4))
     assert few.interval == Missing("4 videos are too few for an interval: at least 5")
 
 
@@ -131,7 +114,7 @@ def simulated(rng: np.random.Generator, videos: int, kappa: float) -> dict[str, 
     labels = np.stack([truth, np.where(rng.random(len(video)) < same, truth, other)])
     table = confusion_by_video(labels[0].tolist(), labels[1].tolist(), range(3), video)
     alpha = krippendorff_alpha(labels, video)
-    return {"alpha": alpha, **{str(name): found for name, found in coefficients(table).items()}}
+    return {"alpha": alpha, "kappa": cohen_kappa(table)}
 
 
 @pytest.mark.parametrize("kappa", [0.3, 0.9])
@@ -154,12 +137,3 @@ def test_raters_are_combined_over_what_they_rated() -> None:
     assert combine(ratings)[:3].tolist() == [4, 3, 6]
     assert combine(ratings, "median")[:3].tolist() == [3, 3, 6]
     assert np.isnan(combine(ratings)[3])
-
-
-def test_zmean_takes_away_severity_and_leaves_out_who_says_nothing() -> None:
-    severe, lenient = np.array([1.0, 2.0, 4.0]), np.array([60.0, 70.0, 90.0])
-    silent = np.full(3, 5.0)
-    assert constant_raters([severe, silent]).tolist() == [False, True]
-    z = (severe - severe.mean()) / severe.std(ddof=1)
-    assert combine([severe, lenient, silent], "zmean") == pytest.approx(z)
-    assert np.isnan(combine([silent], "zmean")).all()

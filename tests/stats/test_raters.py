@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from capeval.stats.raters import How, combine, combine_others
 
-HOW: tuple[How, ...] = ("mean", "median", "zmean")
+HOW: tuple[How, ...] = ("mean", "median")
 GAP = float("nan")
 
 
@@ -19,7 +19,6 @@ GAP = float("nan")
 @given(scale=st.sampled_from([1e-300, 1e-3, 1.0, 1e6, 1e307]), data=st.data())
 def test_equal_as_typed_is_equal_in_any_order(how: How, scale: float, data: st.DataObject) -> None:
     orders = list(permutations([0.1 * scale, 0.2 * scale, 0.3 * scale]))
-    # Each rater gives each number as often, so that standardised they are permutations too.
     captions = data.draw(st.permutations(orders))
     assert len(set(combine(np.array(captions).T, how).tolist())) == 1
 
@@ -27,7 +26,6 @@ def test_equal_as_typed_is_equal_in_any_order(how: How, scale: float, data: st.D
 def test_large_and_tiny_ratings_have_finite_means() -> None:
     assert combine([[1.5e100, 1e100], [1.7e100, 1e100]]).tolist() == pytest.approx([1.6e100, 1e100])
     assert combine([[1e-310, 0], [1e-310, 0]]).tolist() == [1e-310, 0]
-    assert np.isfinite(combine([[1e100, -1e100], [9e99, -8e99]], "zmean")).all()
 
 
 def test_one_rater_is_taken_as_typed() -> None:

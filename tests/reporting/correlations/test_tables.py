@@ -30,12 +30,11 @@ from capeval.correlation.result import (
 )
 from capeval.reporting.correlations.tables import correlations_page, print_correlations
 from capeval.reporting.formats import Format
-from capeval.stats.agreement import COEFFICIENTS
 from capeval.stats.values import GroupingName
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ONE = Groups(used=1, dropped=0)
-STATISTICS: tuple[str, ...] = ("kendall_b", "pearson", "acc_eq")
+STATISTICS: tuple[str, ...] = ("kendall_b", "pearson")
 BOTH: tuple[GroupingName, ...] = ("pooled", "item")
 # Value and rank by metric, out of order; a constant metric has neither.
 SIX = {
@@ -90,7 +89,7 @@ def _element_tables() -> Iterator[ElementTable]:
             n=414,
             videos=10,
             confusion=((105.0, 47.0), (18.0, 244.0)),
-            coefficients={n: Coefficient(value=0.5, low=0.25, high=0.75) for n in COEFFICIENTS},
+            kappa=Coefficient(value=0.5, low=0.25, high=0.75),
             classes={
                 "covered": ClassResult(precision=0.854, recall=0.691, f1=0.764, support=152),
                 "not covered": ClassResult(precision=None, recall=0.0, f1=None, support=262),
@@ -114,15 +113,12 @@ def _results(metrics: dict[str, tuple[float | None, int | None]]) -> Iterator[Co
                     value=value,
                     low=value - 0.1 if value is not None else None,
                     high=value + 0.1 if value is not None else None,
-                    p=p if there and statistic != "acc_eq" else None,
+                    p=p if there else None,
                     n=40,
                     groups=ONE,
                     reason=None if there else "the metric is constant",
                     ties=Ties(metric=0.02, human=0.1),
                     cluster=rank,
-                    constant=0.1 if statistic == "acc_eq" else None,
-                    threshold=0.0123 if statistic == "acc_eq" and there else None,
-                    untied=value if statistic == "acc_eq" else None,
                 )
 
 
@@ -180,7 +176,7 @@ def test_tables_are_the_golden_ones(metrics: dict[str, tuple[float | None, int |
 
 
 def one_judge(systems: int) -> Correlations:
-    """Return what a judge gives: tau-b, r and acc_eq of two human scores, and some systems."""
+    """Return what a judge gives: tau-b and r of two human scores, and some systems."""
     found = correlations({"lexical-1:f1": (0.616, None)})
     results = [
         r.model_copy(
@@ -225,14 +221,6 @@ def test_the_rest_is_behind_full_and_in_other_formats() -> None:
     assert shown(found, "csv", full=False) == shown(found, "csv")
 
 
-def test_acc_eq_alone_stands_beside_what_a_constant_gets() -> None:
-    found = one_judge(5)
-    only = tuple(r for r in found.results if r.statistic == "acc_eq")
-    lines = shown(found.model_copy(update={"results": only}), "table", full=False).splitlines()
-    assert sum("; a constant gets 0.100" in line for line in lines) == 4
-    assert not any(line.startswith("acc_eq by grouping") for line in lines)
-
-
 @pytest.mark.parametrize("metrics", [SIX, TWO, {"lexical-1:f1": (0.616, None)}])
 def test_each_legend_is_printed_once(metrics: dict[str, tuple[float | None, int | None]]) -> None:
     one = correlations(metrics)
@@ -245,7 +233,7 @@ def test_each_legend_is_printed_once(metrics: dict[str, tuple[float | None, int 
         }
     )
     text = " ".join(shown(both, "table").split())
-    for words in ("n: captions", "ties: the share", "in-sample: ", "groups: used", "kappa: Cohen"):
+    for words in ("n: captions", "ties: the share", "groups: used", "kappa: Cohen"):
         assert text.count(words) == 1
     assert text.count("rank: ") == (len(metrics) > 1)
 
@@ -282,7 +270,7 @@ def test_what_comes_first_is_of_the_best_metric_and_says_where_its_interval_lies
             "clair has the highest Kendall tau-b of 3 metrics with the human score: 0.731 [0.631, "
             "0.831] over 40 captions (pooled)."
         ),
-        "  elements of lexical-1: kappa 0.500 [0.250, 0.750], AC1 0.500 [0.250, 0.750]",
+        "  elements of lexical-1: kappa 0.500 [0.250, 0.750]",
         "    52 elements with evenly divided raters are left out, which favours it",
         "  captions of one video: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
         "  all captions: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
@@ -295,19 +283,16 @@ def test_what_comes_first_does_without_metrics_elements_and_tau() -> None:
     whole = correlations({"[b]m": (0.7, None)})
     bare = whole.model_copy(update={"results": (), "comparisons": ()})
     assert summary(bare) == [
-        (
-            "lexical-1 compared with human labels: kappa 0.500 [0.250, 0.750], AC1 0.500 [0.250, "
-            "0.750] over 414 elements."
-        ),
+        ("lexical-1 compared with human labels: kappa 0.500 [0.250, 0.750] over 414 elements."),
         "    52 elements with evenly divided raters are left out, which favours it",
     ]
     neither = bare.model_copy(update={"elements": Elements()})
     assert shown(neither, "table").lstrip().startswith("Published")
-    only = [r for r in whole.results if r.statistic == "acc_eq" and r.grouping == "item"]
+    only = [r for r in whole.results if r.statistic == "pearson" and r.grouping == "item"]
     narrow = whole.model_copy(update={"results": tuple(only), "elements": Elements()})
     assert summary(narrow) == [
-        "[b]m has acc_eq 0.700 [0.600, 0.800] with the human score over 40 captions (item).",
-        "  captions of one video: acc_eq 0.700 [0.600, 0.800]; a constant gets 0.100",
+        "[b]m has Pearson r 0.700 [0.600, 0.800] with the human score over 40 captions (item).",
+        "  captions of one video: Pearson r 0.700 [0.600, 0.800]; interval above 0",
     ]
 
 
@@ -340,7 +325,7 @@ def test_a_protocol_of_one_grouping_has_a_row_for_each_of_many_metrics() -> None
     results = [
         r.model_copy(update={"p": 0.2 if r.metric == "judge-11:f1" else r.p})
         for r in found.results
-        if r.grouping == "pooled" and r.statistic != "acc_eq"
+        if r.grouping == "pooled"
     ]
     named = {"inputs": {"settings": {"protocol": "tuna"}}, "results": tuple(results)}
     text = shown(found.model_copy(update=named), "table", full=False)
@@ -379,7 +364,7 @@ def test_differences_have_their_intervals_and_why_there_is_no_p() -> None:
     bare = [c.model_copy(update=none) for c in two.comparisons]
     text = " ".join(shown(two.model_copy(update={"comparisons": tuple(bare)}), "table").split())
     assert (
-        "6 of 6 comparisons have no p: 4 videos are too few (such as clair − meteor, Kendall tau-b"
+        "4 of 4 comparisons have no p: 4 videos are too few (such as clair − meteor, Kendall tau-b"
     ) in text
     compared = next(
         table
@@ -397,5 +382,5 @@ def test_differences_have_their_intervals_and_why_there_is_no_p() -> None:
 
 def test_each_table_of_values_has_its_legend_in_latex() -> None:
     found = correlations(SIX)
-    assert shown(found, "latex").count("the share of the compared pairs") == 3
+    assert shown(found, "latex").count("the share of the compared pairs") == 2
     assert shown(found, "markdown").count("the share of the compared pairs") == 1
