@@ -17,7 +17,7 @@ from capeval.cli.progress import ProgressLine
 from capeval.errors import CapevalError, RequestsWritten, UsageError
 from capeval.reporting.numbers import money, thousands
 from capeval.scoring.gates import CountOrShare
-from capeval.text import Loss, counted
+from capeval.text import Loss, counted, listed
 
 T = TypeVar("T")
 
@@ -136,7 +136,9 @@ def _cost(work: LongWork[Any], expected: Estimate) -> str:
     """Return the expected cost in words, and whether the cap allows it."""
     cost, cap = expected.cost, work.meter.cap
     if cost is None:
-        return f"no price is known for {work.model} ({_add_price(work.model)})"
+        models = expected.unpriced or [work.model]
+        rest = f"; the rest costs about {money(expected.least)}" if expected.least else ""
+        return f"no price is known for {listed(models)} ({_add_price(models[0])}){rest}"
     over = ""
     if cap is not None and cost > cap:
         over = f", more than --max-cost {money(cap)} allows: it would stop before the end"
@@ -155,7 +157,9 @@ def _ask(output: Output, work: LongWork[Any], expected: Estimate) -> None:
     """Ask before spending more than a dollar."""
     cost, cap = expected.cost, work.meter.cap
     if cap is not None and cost is None:
-        raise UsageError(f"--max-cost needs the price of {work.model}; {_add_price(work.model)}")
+        model = (expected.unpriced or [work.model])[0]
+        raise UsageError(f"--max-cost needs the price of {model}; {_add_price(model)}")
+    cost = expected.least if cost is None else cost
     if output.yes or cap is not None or not cost or cost <= _ASK_ABOVE:
         return
     about = f"about {money(cost)} for {counted(expected.calls, 'call')}"

@@ -203,15 +203,18 @@ async def test_an_endpoint_gets_the_temperature_and_the_prompt_that_are_typed(
 
 
 async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
-    (tmp_path / "capeval.toml").write_text('[prices."m"]\ninput = 100\noutput = 100\n')
     async with LoopbackServer(describe) as server:
         base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
+        unpriced = json.loads((await here(tmp_path, *base, "--dry-run", "--json")).out)
+        (tmp_path / "capeval.toml").write_text('[prices."m"]\ninput = 100\noutput = 100\n')
         dry = await here(tmp_path, *base, "--dry-run")
         refused = await here(tmp_path, *base)
         assert server.calls == 0
         capped = await here(tmp_path, *base, "--max-cost", "0.9", "--max-concurrency", "1")
         whole = await here(tmp_path, *base, "--yes")
     # 10 videos of 4 frames at 1,000 tokens each, the prompt's 430 characters, 300 tokens of answer.
+    assert (unpriced["input_tokens"], unpriced["output_tokens"]) == (41_077, 3_000)
+    assert unpriced["cost"] is None
     assert "about 4 frames each, 41,077 tokens in, 3,000 out" in dry.out
     assert "about $4.41; nothing was called" in dry.out
     assert (dry.code, refused.code, capped.code, whole.code) == (0, 2, 3, 0)
