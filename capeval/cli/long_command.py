@@ -66,7 +66,7 @@ def run_long(
             left = [one for result in results for one in work.left(result)]
             if results or not failure:
                 show(work, results)
-                _show_left(output, left)
+                _show_left(output, left, work.meter.too_long)
                 _show_spent(output, work)
                 files = [line for result in results for line in work.written(result)]
                 for line in dict.fromkeys(files):
@@ -169,8 +169,11 @@ def _ask(output: Output, work: LongWork[Any], expected: Estimate) -> None:
         raise UsageError("nothing was called")
 
 
-def _show_left(output: Output, left: Sequence[Left]) -> None:
-    """Print why items have no result, at most five of each run, and what to do about it."""
+def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:
+    """Print why items have no result, at most five of each run, and what to do about it.
+
+    Requests that are `too_long` fail again; their reasons say what helps.
+    """
     for one in left:
         name, labels = one.name, one.labels
         for index, reason in list(one.reasons.items())[:5]:
@@ -185,7 +188,7 @@ def _show_left(output: Output, left: Sequence[Left]) -> None:
     elif stopped:
         output.error(f"capeval: {stopped}")
     missing = next((one for one in left if one.count), None)
-    if missing:
+    if missing and (stopped or sum(one.count for one in left) > too_long):
         again = f"Run the same command again to retry those that are {missing.labels.failed}."
         output.line(stopped.next_step if stopped else again)
 
