@@ -238,7 +238,7 @@ async def test_what_is_too_long_is_not_advised_to_be_tried_again(tmp_path: Path)
         )
     assert made.code == 3
     for said in ("take fewer frames", "--max-new-tokens", "--max-model-len", too_long):
-        assert said in made.err
+        assert said in made.out
     assert "same command again" not in made.out + made.err
 
 
