@@ -67,8 +67,8 @@ def _downloaded(pattern: str) -> Path:
         return take(local=False)
     except Exception as fault:  # the hub's client raises errors of several HTTP libraries
         raise InputError(
-            f"cannot be downloaded ({describe(fault, 120)}); get {pattern} of "
-            f"https://huggingface.co/datasets/{DATASET} and name the folder that it is in",
+            f"cannot be downloaded: get {pattern} of https://huggingface.co/datasets/{DATASET} and "
+            f"name the folder that it is in ({describe(fault, 120)})",
             file=DATASET,
         ) from None
 
