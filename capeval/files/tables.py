@@ -256,7 +256,7 @@ def _of_workbook(path: Path, data: bytes) -> Table:
             every = [[_text(cell) for cell in row] for row in values]
     except Exception as fault:  # a damaged file makes openpyxl raise almost anything
         raise InputError(
-            f"cannot be read as an XLSX workbook ({describe(fault)}); save it as CSV", file=path
+            f"cannot be read as an XLSX workbook: save it as CSV ({describe(fault)})", file=path
         ) from None
     numbered = [(n, cells) for n, cells in enumerate(every, start=1) if any(cells)]
     places = [f"sheet {shown(sheet.title)}, row {n}" for n, _ in numbered]

@@ -159,7 +159,7 @@ def videos_of(folder: Path) -> Path:
             (unpacked / VIDEOS if (unpacked / VIDEOS).is_dir() else unpacked).rename(videos)
         # A RuntimeError says that the archive is encrypted, or compressed in an unknown way.
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as fault:
-            message = f"is damaged ({describe(fault)}); download it again"
+            message = f"is damaged: download it again ({describe(fault)})"
             raise InputError(message, file=archive) from None
         finally:
             shutil.rmtree(unpacked, ignore_errors=True)
