@@ -67,7 +67,7 @@ def test_what_was_written_has_the_same_scores(folder: Path, suffix: str) -> None
     assert (written.code, read.code) == (0, 0)
     if suffix != ".json":
         assert read.json["settings"]["baseline"] == written.json["settings"]["baseline"]
-    for key in ("overall", "by", "videos"):
+    for key in ("overall", "by", "videos", "counts", "unmatched_events"):
         assert read.json[key] == written.json[key]
 
 
