@@ -82,8 +82,7 @@ def table_bytes(rows: Iterable[dict[str, str | int]], suffix: str) -> bytes:
     if is_csv:
         out = io.StringIO()
         # Without quotes, a carriage return in a cell would end its line.
-        quoting = csv.QUOTE_NONNUMERIC
-        writer = csv.DictWriter(out, [*found[0]], lineterminator="\n", quoting=quoting)
+        writer = csv.DictWriter(out, [*found[0]], lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writeheader()
         writer.writerows(found)
         return out.getvalue().encode("utf-8")

@@ -61,7 +61,7 @@ def stored_judgments(
     else:
         folder = JudgeFolder(path.parent)
         known = {annotation.index: annotation for annotation in annotations}
-        stored = load_judgments(path)
+        stored = load_judgments(path, in_run=folder.run is not None)
         captioned = len(stored.keys() & known.keys())
         captions: dict[str, Caption] = {}
         if folder.run:
