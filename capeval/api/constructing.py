@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager as Opening
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +17,7 @@ from capeval.captioners.run import default_run
 from capeval.captioners.selection import choose_model, estimate_generation, open_captioner
 from capeval.construct import question_checks, question_drafting
 from capeval.construct.annotation_drafting import captions_by_index
-from capeval.construct.chat_work import Line
+from capeval.construct.drafts import Line, check_unedited, stored_lines, write_sealed
 from capeval.construct.options import (
     QuestionCheckOptions,
     QuestionDraftOptions,
@@ -28,7 +28,7 @@ from capeval.construct.question_checks import QuestionChecks
 from capeval.construct.question_filter import CONDITIONS, Filtered, QuestionFilter
 from capeval.construct.review import ReviewFiles, ReviewPages, check_names, question_item
 from capeval.files.annotations import split_format
-from capeval.files.jsonl import write_jsonl
+from capeval.files.jsonl import dumps, write_jsonl
 from capeval.files.videos import VideoFolder
 from capeval.llm.questions import Chat
 from capeval.mcq.questions import LAYOUTS, load_questions, question_file, question_line
@@ -60,6 +60,7 @@ def open_construct_draft(
     """Read the annotations and errors, and open the chat model."""
     out, annotations = Path(o.out), annotations_of(o.annotations)
     check_output(out, [annotations_file(o.annotations), *([o.errors] if o.errors else [])])
+    check_unedited(out, force=o.force)
     points: Mapping[str, question_drafting.Points] = {}
     if o.errors is not None:
         replies, notices = captions_by_index(o.errors, annotations, Path(o.runs))
@@ -72,16 +73,18 @@ def open_construct_draft(
             o.on_notice(notice)
 
     file, source = quote(str(out)), quote(str(o.annotations))
+    drafts = out.with_suffix(".drafts.jsonl")
 
-    def make(lines: Mapping[str, Line], _: Chat) -> tuple[Question, ...]:
-        questions = question_drafting.lettered(annotations, lines, o.seed)
+    def make(_: object, __: Chat) -> tuple[Question, ...]:
+        found = {i: line for i, line in stored_lines(drafts).items() if "reason" not in line}
+        questions = question_drafting.lettered(annotations, found, o.seed)
         if questions:
-            write_jsonl(out, map(question_line, questions))
+            _write_questions(out, map(question_line, questions))
         return questions
 
     return open_construct(
         o,
-        out.with_suffix(".drafts.jsonl"),
+        drafts,
         lambda chat: question_drafting.question_items(annotations, points, chat.model),
         question_drafting.LABELS,
         make,
@@ -112,10 +115,12 @@ def open_construct_check(
     questions = load_questions(o.questions, o.on_notice)
     items = question_checks.check_items(questions, annotations_of(o.annotations), file)
     out = file.with_suffix(".checked.jsonl")
+    check_unedited(out)
 
     def make(lines: Mapping[str, Line], chat: Chat) -> QuestionChecks:
         found = question_checks.checked(questions, lines, str(file), chat.model)
-        write_jsonl(out, question_checks.with_findings(questions, found))
+        if lines:
+            _write_questions(out, question_checks.with_findings(questions, lines, found))
         return found
 
     return open_construct(
@@ -177,7 +182,7 @@ class FilterSession(LongWork[Filtered]):
         model = self.opened.captioner.name
         write_jsonl(self.decisions, (one.json() for one in found.items))
         if not found.stopped:
-            write_jsonl(self.out, (_filtered_by(one, model) for one in found.kept))
+            _write_questions(self.out, (_filtered_by(one, model) for one in found.kept))
         yield found
 
     @property
@@ -223,6 +228,7 @@ async def open_filtering(
     VideoFolder(videos)
     out = Path(o.out) if o.out else file.with_name(f"{file.stem}.kept.jsonl")
     check_output(out, [file])
+    check_unedited(out)
     # Of all files here: a file that was reviewed asks only what was mended.
     folder = file.with_name("filter")
     run = RunFolder(folder / default_run(entry.name)) if entry and dry_run else None
@@ -256,6 +262,11 @@ def construct_review(o: QuestionReviewOptions) -> ReviewFiles:
     pages = ReviewPages(file.parent, videos)
     items = [question_item(one, pages.url) for one in load_questions(o.questions)]
     return pages.shared_out("questions", items, o.reviewers, prefix=f"{file.stem}-")
+
+
+def _write_questions(file: Path, lines: Iterable[Mapping[str, object]]) -> None:
+    """Write questions, which a person may edit."""
+    write_sealed(file, "".join(dumps(line) + "\n" for line in lines))
 
 
 def _file(o: QuestionCheckOptions | QuestionFilterOptions | QuestionReviewOptions) -> Path:

@@ -77,7 +77,7 @@ async def test_findings_name_questions_and_options(tmp_path: Path) -> None:
         n: of for n, (_, of) in FAULTY.items()
     }
     assert (done.json["checked"], done.json["model"]) == (8, "m")
-    assert "questions.jsonl: 5/8 questions have findings (8/8 checked by m)" in shown.out
+    assert "questions.jsonl: 8 of 8 questions checked by m, 5 with findings. " in shown.out
     rows = [line.split(maxsplit=2) for line in shown.out.splitlines()]
     assert ["two", "B", "wrong option entailed by the annotation"] in rows
     text = (tmp_path / "questions.checked.jsonl").read_text("utf-8")

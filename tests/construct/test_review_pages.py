@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from capeval.construct.drafts import Draft, read_reviewed
+from capeval.construct.drafts import Draft, read_exports
 from capeval.mcq.questions import load_questions
 from tests.browser import CHROMIUM, Page, tab
 from tests.rating.rating_examples import HOSTILE
@@ -89,7 +89,7 @@ async def exported(page: Page, file: Path) -> Path:
 
 
 async def reviewed(page: Page, file: Path) -> Draft:
-    (found,) = read_reviewed(await exported(page, file))
+    ((_, found),) = read_exports([await exported(page, file)])
     return found
 
 
