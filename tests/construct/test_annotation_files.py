@@ -286,7 +286,7 @@ def test_merged_annotations_name_their_sources_and_are_read_as_any() -> None:
         ('{"index": "v0"}', "x.json: must be the JSON that a review page exports"),
         (
             '[{"index": "v0", "video": "v"}]',
-            'x.json: index "v0": has no annotator or time; export it',
+            'x.json: index "v0": has no annotator or time',
         ),
         ('[{"index": "v0", "rating": 3}]', "x.json: video 1: "),
         ("[]", "no video can be merged"),
@@ -321,9 +321,7 @@ def test_a_merge_drops_confirmed_videos_and_edits_only_by_force() -> None:
     assert merge("all.json", "--force").code == 0
 
 
-@pytest.mark.parametrize(
-    "step", [("merge", "nowhere", "a.json"), ("draft", "nowhere", "--captions", "c")]
-)
-def test_a_folder_that_does_not_exist_is_named(step: tuple[str, ...]) -> None:
-    said = here("annotate", *step)
+@pytest.mark.parametrize("step", ["merge nowhere a.json", "draft nowhere --captions c.jsonl"])
+def test_a_folder_that_does_not_exist_is_named(step: str) -> None:
+    said = here("annotate", *step.split())
     assert said.lines == ["capeval: nowhere: does not exist; name the folder of the videos"]

@@ -77,11 +77,8 @@ def test_mistakes_are_one_line(tmp_path: Path, options: tuple[str, ...], error: 
     listed(tmp_path, 2)
     element = {"content": "A man runs.", "type": "action", "weight": 7, "source": "m"}
     odd = [{"event": "A man.", "visual_elements": [element]}]
-    for name, more in (
-        ("ann", {"annotator": "ann", "exported": "2026-10-05"}),
-        ("draft", {}),
-        ("odd", {"events": odd}),
-    ):
+    ann = {"annotator": "ann", "exported": "2026-10-05"}
+    for name, more in (("ann", ann), ("draft", {}), ("odd", {"events": odd})):
         (tmp_path / f"{name}.json").write_text(json.dumps([{"index": "v", "video": "v", **more}]))
     done = typed(tmp_path, "annotate", "review", ".", *options)
     assert (done.code, len(done.lines)) == (2, 1)
