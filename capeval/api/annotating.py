@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager as Opening
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
@@ -14,14 +13,7 @@ from capeval.api.sync_async import blocking
 from capeval.construct.annotation_agreement import AnnotatorAgreement, annotation_agreement
 from capeval.construct.annotation_drafting import LABELS, captions_by_index, draft_items
 from capeval.construct.annotation_merging import MergedAnnotations, merge_drafts
-from capeval.construct.drafts import (
-    DRAFTS,
-    Draft,
-    check_unedited,
-    read_drafts,
-    read_exports,
-    write_sealed,
-)
+from capeval.construct.drafts import DRAFTS, Draft, check_unedited, read_drafts, read_exports, seal
 from capeval.construct.options import (
     AgreeOptions,
     DraftOptions,
@@ -40,7 +32,7 @@ from capeval.construct.review import (
 from capeval.construct.video_filter import FilterWork, VideoRow
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VIDEO_LIST, load_annotations, load_video_list
-from capeval.files.jsonl import dumps
+from capeval.files.jsonl import dumps, write_atomic
 from capeval.options import takes
 from capeval.runs.engine import execute
 from capeval.runs.outputs import check_output
@@ -95,13 +87,11 @@ def open_annotate_draft(
     """Read the videos and captions, and open the chat model."""
     folder = Path(o.folder)
     file, videos = folder / DRAFTS, load_video_list(folder)
-    captions, notices = captions_by_index(o.captions, videos, Path(o.runs))
+    captions = captions_by_index(o.captions, videos, Path(o.runs), o.on_notice)
     given = {index for index, one in captions.items() if not one.is_empty}
     if lacking := [one.index for one in videos if one.index not in given]:
         what = f"{counted(len(lacking), 'video')} without a caption or with an empty one"
-        notices = (*notices, Loss(f"{what}, not drafted: {listed(lacking)}"))
-    for notice in notices:
-        o.on_notice(notice)
+        o.on_notice(Loss(f"{what}, not drafted: {listed(lacking)}"))
     return open_construct(
         o,
         file,
@@ -172,16 +162,13 @@ def annotate_agree(o: AgreeOptions) -> list[AnnotatorAgreement]:
 
 @takes(MergeAnnotationsOptions)
 def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
-    """Merge what annotators confirmed into the folder's `annotations.json`.
-
-    The newest export of each annotator counts.
+    """Merge the newest exports of all annotators into the folder's `annotations.json`.
 
     Raises
     ------
     InputError, UsageError
         A file is not an export of a review page or is about other videos, or no video is finished.
-        Without `force` also: annotations.json has videos that the files do not confirm, or it was
-        not written by this function.
+        Without `force` also: annotations.json was edited, or would lose confirmed videos.
     """
     folder, files = Path(o.folder), [Path(file) for file in o.files]
     target = folder / "annotations.json"
@@ -193,20 +180,17 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
         if draft.index not in known:
             message = f"is not a video of {folder / VIDEO_LIST}"
             raise InputError(message, file=file, where=f"index {shown(draft.index)}")
-    merged = merge_drafts((draft for _, draft in drafts if draft.index in kept), kept)
-    dropped = {draft.index: "keep is false" for _, draft in drafts if draft.index not in kept}
-    merged = replace(merged, open={**merged.open, **dropped})
+    merged = merge_drafts((draft for _, draft in drafts), kept)
     if not merged.annotations:
-        index, reason = next(iter(merged.open.items()), ("", "the files have no videos"))
+        index, reason = next(iter(merged.open.items()))
         raise UsageError(f"no video can be merged: {index}: {reason}")
     check_unedited(target, force=o.force)
     if target.exists() and not o.force:
-        confirmed = {one.index for one in load_annotations(target)}
-        lost = sorted(confirmed.difference(one["index"] for one in merged.annotations))
-        if lost:
-            reasons = [f"{one} ({merged.open.get(one, 'not in videos.jsonl')})" for one in lost]
-            what = f"{counted(len(lost), 'confirmed video')} of {target} would be dropped"
-            how = "add the files that confirm them, or --force to drop them"
-            raise UsageError(f"{what}: {listed(reasons)}; {how}")
-    write_sealed(target, dumps(merged.annotations, indent=1) + "\n")
+        done = {one["index"] for one in merged.annotations}
+        if lost := [one.index for one in load_annotations(target) if one.index not in done]:
+            which = listed(f"{one} ({merged.open.get(one, 'not in videos.jsonl')})" for one in lost)
+            what = f"{target} would lose {counted(len(lost), 'confirmed video')}: {which}"
+            raise UsageError(f"{what}; add the files that confirm them, or --force")
+    write_atomic(target, dumps(merged.annotations, indent=1) + "\n")
+    seal(target)
     return merged

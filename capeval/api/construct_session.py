@@ -85,15 +85,8 @@ async def open_construct(
     async with open_chat(o, offline=offline, on_notice=o.on_notice) as opened:
         work = ChatWork(file, items(opened.chat), opened.chat, labels, o.limit, o.redo)
         wanted = {one.index for one in work.wanted}.difference(o.redo)
-        replaced, kept = (
-            [one for one in work.outdated(edited=edited) if one in wanted]
-            for edited in (False, True)
-        )
-        if replaced:
-            what = f"{counted(len(replaced), labels.item)} {labels.done} from other inputs"
-            o.on_notice(Loss(f"{file}: {what} or by another model, which this command replaces"))
-        if kept:
-            what = f"{counted(len(kept), labels.item)} with other inputs or another model"
-            how = f"kept because a person edited them: {listed(kept)}; to replace one: --redo INDEX"
-            o.on_notice(Loss(f"{file}: {what}, {how}"))
+        for edited, then in ((False, "to be replaced"), (True, "kept: edited by hand, see --redo")):
+            if found := [one for one in work.outdated(edited=edited) if one in wanted]:
+                what = f"{counted(len(found), labels.item)} from other inputs or another model"
+                o.on_notice(Loss(f"{file}: {what} ({listed(found)}) {then}"))
         yield ConstructSession(work, opened, make, files)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager as Opening
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +17,7 @@ from capeval.captioners.run import default_run
 from capeval.captioners.selection import choose_model, estimate_generation, open_captioner
 from capeval.construct import question_checks, question_drafting
 from capeval.construct.annotation_drafting import captions_by_index
-from capeval.construct.drafts import Line, check_unedited, stored_lines, write_sealed
+from capeval.construct.drafts import Line, check_unedited, seal, stored_lines
 from capeval.construct.options import (
     QuestionCheckOptions,
     QuestionDraftOptions,
@@ -28,7 +28,7 @@ from capeval.construct.question_checks import QuestionChecks
 from capeval.construct.question_filter import CONDITIONS, Filtered, QuestionFilter
 from capeval.construct.review import ReviewFiles, ReviewPages, check_names, question_item
 from capeval.files.annotations import split_format
-from capeval.files.jsonl import dumps, write_jsonl
+from capeval.files.jsonl import write_jsonl
 from capeval.files.videos import VideoFolder
 from capeval.llm.questions import Chat
 from capeval.mcq.questions import LAYOUTS, load_questions, question_file, question_line
@@ -63,14 +63,12 @@ def open_construct_draft(
     check_unedited(out, force=o.force)
     points: Mapping[str, question_drafting.Points] = {}
     if o.errors is not None:
-        replies, notices = captions_by_index(o.errors, annotations, Path(o.runs))
+        replies = captions_by_index(o.errors, annotations, Path(o.runs), o.on_notice)
         points, unusable = question_drafting.read_points(annotations, replies)
         if unusable:
             what = f"{counted(len(unusable), 'video')} without usable errors, drafted without them"
             reasons = (f"{index} ({reason})" for index, reason in unusable.items())
-            notices = (*notices, Loss(f"{what}: {listed(reasons, 3)}"))
-        for notice in notices:
-            o.on_notice(notice)
+            o.on_notice(Loss(f"{what}: {listed(reasons, 3)}"))
 
     file, source = quote(str(out)), quote(str(o.annotations))
     drafts = out.with_suffix(".drafts.jsonl")
@@ -79,7 +77,8 @@ def open_construct_draft(
         found = {i: line for i, line in stored_lines(drafts).items() if "reason" not in line}
         questions = question_drafting.lettered(annotations, found, o.seed)
         if questions:
-            _write_questions(out, map(question_line, questions))
+            write_jsonl(out, map(question_line, questions))
+            seal(out)
         return questions
 
     return open_construct(
@@ -120,7 +119,8 @@ def open_construct_check(
     def make(lines: Mapping[str, Line], chat: Chat) -> QuestionChecks:
         found = question_checks.checked(questions, lines, str(file), chat.model)
         if lines:
-            _write_questions(out, question_checks.with_findings(questions, lines, found))
+            write_jsonl(out, question_checks.with_findings(questions, lines, found))
+            seal(out)
         return found
 
     return open_construct(
@@ -182,7 +182,8 @@ class FilterSession(LongWork[Filtered]):
         model = self.opened.captioner.name
         write_jsonl(self.decisions, (one.json() for one in found.items))
         if not found.stopped:
-            _write_questions(self.out, (_filtered_by(one, model) for one in found.kept))
+            write_jsonl(self.out, (_filtered_by(one, model) for one in found.kept))
+            seal(self.out)
         yield found
 
     @property
@@ -262,11 +263,6 @@ def construct_review(o: QuestionReviewOptions) -> ReviewFiles:
     pages = ReviewPages(file.parent, videos)
     items = [question_item(one, pages.url) for one in load_questions(o.questions)]
     return pages.shared_out("questions", items, o.reviewers, prefix=f"{file.stem}-")
-
-
-def _write_questions(file: Path, lines: Iterable[Mapping[str, object]]) -> None:
-    """Write questions, which a person may edit."""
-    write_sealed(file, "".join(dumps(line) + "\n" for line in lines))
 
 
 def _file(o: QuestionCheckOptions | QuestionFilterOptions | QuestionReviewOptions) -> Path:

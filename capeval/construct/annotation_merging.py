@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +25,11 @@ class MergedAnnotations:
     comments: tuple[str, ...]
 
 
-def merge_drafts(drafts: Iterable[Draft], videos: Iterable[str]) -> MergedAnnotations:
+def merge_drafts(drafts: Iterable[Draft], videos: Collection[str]) -> MergedAnnotations:
     """Merge the annotations of each video, in the order of the indexes.
 
     All annotators of a video must state the same. Where they do not, one who decided between them
-    counts. `drafts` has one version of each annotator; `videos` without one are open.
+    counts. `drafts` has one version of each annotator; `videos` are those that are kept.
     """
     versions: dict[str, list[Draft]] = {}
     for draft in sorted(drafts, key=lambda one: (one.index, str(one.annotator))):
@@ -37,7 +37,7 @@ def merge_drafts(drafts: Iterable[Draft], videos: Iterable[str]) -> MergedAnnota
     annotations, left = [], dict[str, str]()
     for index, given in versions.items():
         chosen = [one for one in given if one.adjudicates] or given
-        if reason := _why_open(chosen):
+        if reason := _why_open(chosen) if index in videos else "keep is false":
             left[index] = reason
         else:
             annotations.append(_annotation(chosen))
@@ -59,9 +59,9 @@ def _why_open(versions: Sequence[Draft]) -> str:
     if len(differing) > 1:
         names = sorted(differing.values())
         return f"{' and '.join(names)} differ: capeval annotate review --differences"
-    names = {str(one.annotator) for one in versions if not one.adjudicates}
-    missing = {name for one in versions if not one.adjudicates for name in one.reviewers} - names
-    return f"no file of {' and '.join(sorted(missing))} has it" if missing else ""
+    needed = {name for one in versions if not one.adjudicates for name in one.reviewers}
+    missing = sorted(needed.difference(one.annotator for one in versions))
+    return f"no file of {' and '.join(missing)} has it" if missing else ""
 
 
 def _claims(draft: Draft) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capeval.construct.drafts import Line, is_edited, sealed, stored_lines
+from capeval.construct.drafts import Line, is_edited, stored_lines
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
@@ -41,9 +41,9 @@ class ChatWork:
     """One question about each of the first `limit` items and of those in `redo`; a `ResumableTask`.
 
     A line has the index, the fields of the item's `read`, a hash of the question and its model
-    (`inputs`), what the replies took (`call`), and the hash of `sealed`; or else the `reason` of
-    the failure. A line from other inputs is replaced when its item is asked about and the reply is
-    usable. One that a person edited is replaced only if `redo` names it.
+    (`inputs`), what the replies took (`call`), and the `hash` of it all; or else the `reason` of
+    the failure. A usable reply replaces a line from other inputs, but one that a person edited only
+    if `redo` names it.
     """
 
     file: Path
@@ -127,7 +127,7 @@ class ChatWork:
             found = {"reason": (reason := str(failure))}
         call = {"usage": asked.usage.model_dump(), **asked.details}
         line = {"index": item.index, **found, "inputs": self._inputs[item.index], "call": call}
-        return Stored(item.index, sealed(line), reason)
+        return Stored(item.index, {**line, "hash": short_hash(line)}, reason)
 
     def line(self, plan: Plan[Stored[Line]], outcome: Stored[Line]) -> tuple[Path, Line]:
         """Return where an outcome is appended."""

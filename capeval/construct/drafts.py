@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.errors import InputError, UsageError
-from capeval.files.jsonl import numbered_lines, write_atomic
+from capeval.files.jsonl import whole_lines, write_atomic
 from capeval.files.judgments import short_hash
 from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
@@ -123,47 +123,35 @@ class Draft(_Part):
 def read_drafts(folder: Path) -> dict[str, Draft]:
     """Return the drafts of a folder of videos by index; lines that failed are left out."""
     file = folder / DRAFTS
-    return {
-        index: validated(Draft, line, file=file, where=f"index {shown(index)}")
+    drafts = [
+        validated(Draft, line, file=file, where=f"index {shown(index)}")
         for index, line in stored_lines(file).items()
         if "reason" not in line
-    }
+    ]
+    return {draft.index: draft for draft in drafts}
 
 
 def read_exports(files: Iterable[Path]) -> list[tuple[Path, Draft]]:
-    """Return the newest export of each annotator for each video, with its file.
-
-    Raises
-    ------
-    InputError
-        A file is not an export, or two exports of one time differ.
-    """
-    newest: dict[tuple[str, str | None, bool], tuple[Path, Draft]] = {}
+    """Return each annotator's newest export of each video, with its file; raises `InputError`."""
+    newest: dict[tuple[str, str, bool], tuple[Path, Draft]] = {}
     for file in files:
-        for draft in _read_export(file):
+        value = parse_json(read_text(file), file=file)
+        if not isinstance(value, list):
+            raise InputError("must be the JSON that a review page exports", file=file)
+        for number, one in enumerate(value, start=1):
+            draft = validated(Draft, one, file=file, where=f"video {number}")
+            where = f"index {shown(draft.index)}"
+            if draft.annotator is None or not draft.exported:
+                message = "has no annotator or time; export it again"
+                raise InputError(message, file=file, where=where)
             key = (draft.index, draft.annotator, bool(draft.adjudicates))
             _, other = newest.setdefault(key, (file, draft))
+            if draft.exported == other.exported and draft != other:
+                message = f"another file has a different version of {draft.annotator}"
+                raise InputError(message, file=file, where=where)
             if draft.exported > other.exported:
                 newest[key] = file, draft
-            elif draft.exported == other.exported and draft != other:
-                message = f"another file has a different version of {draft.annotator}"
-                raise InputError(message, file=file, where=f"index {shown(draft.index)}")
     return [*newest.values()]
-
-
-def _read_export(file: Path) -> tuple[Draft, ...]:
-    value = parse_json(read_text(file), file=file)
-    if not isinstance(value, list):
-        raise InputError("must be the JSON that a review page exports", file=file)
-    found = tuple(
-        validated(Draft, one, file=file, where=f"video {number}")
-        for number, one in enumerate(value, start=1)
-    )
-    for draft in found:
-        if draft.annotator is None or not draft.exported:
-            where = f"index {shown(draft.index)}"
-            raise InputError("has no annotator or time; export it again", file=file, where=where)
-    return found
 
 
 # ---- Which existing work may be replaced -------------------------------------------------------
@@ -172,41 +160,37 @@ def _read_export(file: Path) -> tuple[Draft, ...]:
 def stored_lines(file: Path) -> dict[str, Line]:
     """Return the lines of a file by index; a failure does not replace an earlier success."""
     found: dict[str, Line] = {}
-    for number, line in numbered_lines(file):
-        if not isinstance(index := line.get("index"), str):
-            raise InputError("must be a text", file=file, where=f"line {number}", field="index")
-        if "reason" not in line or "reason" in found.get(index, line):
-            found[index] = line
+    for line in whole_lines(file):
+        if "reason" not in line or "reason" in found.get(line.get("index"), line):
+            found[line.get("index")] = line
     return found
 
 
-def sealed(line: Line) -> Line:
-    """Return a line with a hash of its values, which shows later whether a person edited it."""
-    return {**line, "hash": short_hash(line)}
-
-
 def is_edited(line: Line) -> bool:
-    """Return whether a person wrote or edited a line."""
+    """Return whether a person wrote or edited a line: its `hash` is of other values, or absent."""
     return line.get("hash") != short_hash({k: v for k, v in line.items() if k != "hash"})
 
 
 def check_unedited(file: Path, *, force: bool | None = None) -> None:
-    """Raise `UsageError` if a person edited what `write_sealed` wrote, or wrote it.
+    """Raise `UsageError` if a person edited a file since `seal`; None is a command without --force.
 
-    With `force` it may be replaced; None if the command has no such option.
+    A file without a seal counts as edited.
     """
     if file.exists() and not force:
-        seal = _seal(file)
-        if not seal.exists() or read_text(seal) != short_hash(read_text(file)):
+        sealed = _seal_of(file)
+        if not sealed.exists() or sealed.read_text("utf-8") != _hash(file):
             how = "rename it" if force is None else "rename it, or replace it with --force"
             raise UsageError(f"{file} was edited, or not written by this command; {how}")
 
 
-def write_sealed(file: Path, text: str) -> None:
-    """Write a file, and beside it the hash that `check_unedited` reads."""
-    write_atomic(file, text)
-    write_atomic(_seal(file), short_hash(text))
+def seal(file: Path) -> None:
+    """Write the hash of a finished file beside it."""
+    write_atomic(_seal_of(file), _hash(file))
 
 
-def _seal(file: Path) -> Path:
+def _seal_of(file: Path) -> Path:
     return file.with_name(f".{file.name}.hash")
+
+
+def _hash(file: Path) -> str:
+    return short_hash(file.read_bytes().hex())

@@ -312,7 +312,7 @@ def test_a_merge_drops_confirmed_videos_and_edits_only_by_force() -> None:
     fewer = export("fewer.json", draft("v0", "ann"))
     said = merge(fewer)
     assert (said.code, made.read_bytes()) == (2, before)
-    assert "clips/annotations.json would be dropped: v1 (no file has it); add" in said.err
+    assert "clips/annotations.json would lose 1 confirmed video: v1 (no file has it)" in said.err
     assert merge(fewer, "--force").out.startswith("1 of 8 videos merged, 7 open")
     made.write_text(edited := made.read_text().replace("Film", "Cooking"))
     said = merge("all.json")

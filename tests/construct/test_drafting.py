@@ -226,11 +226,11 @@ async def test_only_a_new_draft_replaces_one_and_an_edited_one_only_by_redo(tmp_
         file.write_text("".join(lines), "utf-8")
         done = await draft(tmp_path, server.url, *other, "--limit", "1")
         assert (done.code, file.read_text("utf-8")) == (0, "".join(lines))
-        assert "kept because a person edited them: a; to replace one: --redo INDEX" in done.err
+        assert "1 video from other inputs or another model (a) kept: edited by hand" in done.err
 
         done = await draft(tmp_path, server.url, *other, "--limit", "4")
         assert done.code == 3
-        assert "2 videos drafted from other inputs or by another model" in done.err
+        assert "2 videos from other inputs or another model (c, d) to be replaced" in done.err
         assert "drafts: c is undrafted" in done.out
         assert models() == dict.fromkeys(names, MODEL) | {"d": "other-model"}
         assert [one.domain for one in read_drafts(tmp_path / "clips").values()][:3] == [

@@ -28,6 +28,7 @@ def pages(folder: Path) -> dict[str, list[str]]:
     for file in sorted((folder / "review").iterdir()):
         (data,) = re.findall('id="data">(.*?)</script>', file.read_text(encoding="utf-8"))
         items: list[dict[str, Any]] = json.loads(data)["items"]
+        assert all(file.stem.split("-")[0] in item["reviewers"] for item in items)
         found[file.stem] = [item["id"] for item in items]
     return found
 
