@@ -204,6 +204,7 @@ async def test_a_blank_page_is_filled_by_keyboard(opened: Opened, tmp_path: Path
         ("The man is tall.", "attribute", 1),
     ]
     assert (found.comment, found.open[-1]) == ("Too dark.", "no domain")
+    assert (found.reviewers, found.exported[-1]) == (("ann",), "Z")
 
 
 async def test_a_change_takes_away_what_others_confirmed(opened: Opened, tmp_path: Path) -> None:
