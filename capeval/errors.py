@@ -16,6 +16,7 @@ Each becomes one line on stderr and an exit code.
     │   │   ├── BatchCancelled  somebody cancelled a batch of requests                    exit 3
     │   │   └── RequestsWritten requests are in a file, for another program to answer         exit 3
     │   ├── RequestRefused      this one request is refused (filter, firewall)   unscored
+    │   │   └── RequestTooLong  it does not fit the model's context                  unscored
     │   └── RetriesExhausted    every attempt failed                             unscored
     ├── ReplyError              a reply does not follow the requested format     asked again
     ├── JudgeError              a user's judge failed, or its verdict is wrong   unscored
@@ -137,6 +138,10 @@ class RequestsWritten(EndpointDown):
 
 class RequestRefused(EndpointError):
     """The endpoint refuses this one request (content filter, input too long, firewall)."""
+
+
+class RequestTooLong(RequestRefused):
+    """The request does not fit the model's context: it would be refused again."""
 
 
 class RetriesExhausted(EndpointError):

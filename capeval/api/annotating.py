@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager as Opening
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
@@ -14,7 +13,7 @@ from capeval.api.sync_async import blocking
 from capeval.construct.annotation_agreement import AnnotatorAgreement, annotation_agreement
 from capeval.construct.annotation_drafting import LABELS, captions_by_index, draft_items
 from capeval.construct.annotation_merging import MergedAnnotations, merge_drafts
-from capeval.construct.drafts import DRAFTS, Draft, read_drafts, read_reviewed
+from capeval.construct.drafts import DRAFTS, Draft, check_unedited, read_drafts, read_exports, seal
 from capeval.construct.options import (
     AgreeOptions,
     DraftOptions,
@@ -32,9 +31,8 @@ from capeval.construct.review import (
 )
 from capeval.construct.video_filter import FilterWork, VideoRow
 from capeval.errors import InputError, UsageError
-from capeval.files.annotations import VIDEO_LIST, load_video_list
+from capeval.files.annotations import VIDEO_LIST, load_annotations, load_video_list
 from capeval.files.jsonl import dumps, write_atomic
-from capeval.files.reading import read_text
 from capeval.options import takes
 from capeval.runs.engine import execute
 from capeval.runs.outputs import check_output
@@ -89,13 +87,11 @@ def open_annotate_draft(
     """Read the videos and captions, and open the chat model."""
     folder = Path(o.folder)
     file, videos = folder / DRAFTS, load_video_list(folder)
-    captions, notices = captions_by_index(o.captions, videos, Path(o.runs))
+    captions = captions_by_index(o.captions, videos, Path(o.runs), o.on_notice)
     given = {index for index, one in captions.items() if not one.is_empty}
     if lacking := [one.index for one in videos if one.index not in given]:
         what = f"{counted(len(lacking), 'video')} without a caption or with an empty one"
-        notices = (*notices, Loss(f"{what}, not drafted: {listed(lacking)}"))
-    for notice in notices:
-        o.on_notice(notice)
+        o.on_notice(Loss(f"{what}, not drafted: {listed(lacking)}"))
     return open_construct(
         o,
         file,
@@ -129,7 +125,7 @@ def annotate_review(o: ReviewOptions) -> ReviewFiles:
         items = [draft_item(one, pages.url) for one in drafts]
         return pages.shared_out("drafts", items, o.annotators, overlap=overlap, seed=o.seed)
     by_annotator: dict[str, dict[str, Draft]] = {}
-    for draft in (draft for file in o.differences for draft in read_reviewed(Path(file))):
+    for _, draft in read_exports(map(Path, o.differences)):
         by_annotator.setdefault(str(draft.annotator), {})[draft.index] = draft
     if len(by_annotator) != 2:
         raise UsageError(f"--differences: needs two annotators, not {listed(by_annotator)}")
@@ -156,14 +152,9 @@ def annotate_agree(o: AgreeOptions) -> list[AnnotatorAgreement]:
     InputError, UsageError
         A file is not an export of a review page, or no video was finished by two annotators.
     """
-    drafts: dict[tuple[str, str | None], Draft] = {}
-    for file in map(Path, o.files):
-        for draft in read_reviewed(file):
-            if drafts.setdefault((draft.index, draft.annotator), draft) != draft:
-                message = f"another file has a different version of {draft.annotator}"
-                raise InputError(message, file=file, where=f"index {shown(draft.index)}")
+    drafts = (draft for _, draft in read_exports(map(Path, o.files)))
     # One who decides between two annotators has seen both.
-    found = annotation_agreement(one for one in drafts.values() if not one.adjudicates)
+    found = annotation_agreement(one for one in drafts if not one.adjudicates)
     if not found:
         raise UsageError("no video was finished by two annotators; finish it, and export again")
     return found
@@ -171,32 +162,35 @@ def annotate_agree(o: AgreeOptions) -> list[AnnotatorAgreement]:
 
 @takes(MergeAnnotationsOptions)
 def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
-    """Merge what annotators confirmed into the folder's `annotations.json`.
+    """Merge the newest exports of all annotators into the folder's `annotations.json`.
 
     Raises
     ------
     InputError, UsageError
-        A file is not an export of a review page or is about other videos, no video is finished, or
-        annotations.json was not written by this function.
+        A file is not an export of a review page or is about other videos, or no video is finished.
+        Without `force` also: annotations.json was edited, or would lose confirmed videos.
     """
     folder, files = Path(o.folder), [Path(file) for file in o.files]
     target = folder / "annotations.json"
     check_output(target, files, option="FOLDER")
     known = {video.index for video in load_video_list(folder, kept=False)}
-    kept = {video.index for video in load_video_list(folder)}
-    drafts = [(file, draft) for file in files for draft in read_reviewed(file)]
+    kept = [video.index for video in load_video_list(folder)]
+    drafts = read_exports(files)
     for file, draft in drafts:
         if draft.index not in known:
             message = f"is not a video of {folder / VIDEO_LIST}"
             raise InputError(message, file=file, where=f"index {shown(draft.index)}")
-    merged = merge_drafts(draft for _, draft in drafts if draft.index in kept)
-    dropped = {draft.index: "keep is false" for _, draft in drafts if draft.index not in kept}
-    merged = replace(merged, open={**merged.open, **dropped})
+    merged = merge_drafts((draft for _, draft in drafts), kept)
     if not merged.annotations:
-        index, reason = next(iter(merged.open.items()), ("", "the files have no videos"))
+        index, reason = next(iter(merged.open.items()))
         raise UsageError(f"no video can be merged: {index}: {reason}")
-    text = dumps(merged.annotations, indent=1) + "\n"
-    if target.exists() and '"annotators"' not in read_text(target):
-        raise UsageError(f"{target} was not written by this command; rename it")
-    write_atomic(target, text)
+    check_unedited(target, force=o.force)
+    if target.exists() and not o.force:
+        done = {one["index"] for one in merged.annotations}
+        if lost := [one.index for one in load_annotations(target) if one.index not in done]:
+            which = listed(f"{one} ({merged.open.get(one, 'not in videos.jsonl')})" for one in lost)
+            what = f"{target} would lose {counted(len(lost), 'confirmed video')}: {which}"
+            raise UsageError(f"{what}; add the files that confirm them, or --force")
+    write_atomic(target, dumps(merged.annotations, indent=1) + "\n")
+    seal(target)
     return merged

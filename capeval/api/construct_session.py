@@ -9,11 +9,12 @@ from typing import TypeVar
 
 from capeval.api.chat_model import OpenChat, open_chat
 from capeval.api.long_work import Estimate, Left, LongWork
-from capeval.construct.chat_work import ChatWork, Item, Line
+from capeval.construct.chat_work import ChatWork, Item
+from capeval.construct.drafts import Line
 from capeval.construct.options import ConstructChatOptions
 from capeval.llm.questions import Chat
 from capeval.runs.engine import Finished, Labels, Plan, Progress, Stored, execute
-from capeval.text import Loss, counted
+from capeval.text import Loss, counted, listed
 
 T = TypeVar("T")
 Make = Callable[[Mapping[str, Line], Chat], T]
@@ -82,8 +83,10 @@ async def open_construct(
 ) -> AsyncIterator[ConstructSession[T]]:
     """Open the chat model that the options name, and ask it about items."""
     async with open_chat(o, offline=offline, on_notice=o.on_notice) as opened:
-        work = ChatWork(file, items(opened.chat), opened.chat, labels, o.limit)
-        if work.replaced:
-            what = f"{counted(work.replaced, labels.item)} {labels.done} from other inputs"
-            o.on_notice(Loss(f"{file}: {what} or by another model, which this command replaces"))
+        work = ChatWork(file, items(opened.chat), opened.chat, labels, o.limit, o.redo)
+        wanted = {one.index for one in work.wanted}.difference(o.redo)
+        for edited, then in ((False, "to be replaced"), (True, "kept: edited by hand, see --redo")):
+            if found := [one for one in work.outdated(edited=edited) if one in wanted]:
+                what = f"{counted(len(found), labels.item)} from other inputs or another model"
+                o.on_notice(Loss(f"{file}: {what} ({listed(found)}) {then}"))
         yield ConstructSession(work, opened, make, files)

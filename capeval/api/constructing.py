@@ -17,7 +17,7 @@ from capeval.captioners.run import default_run
 from capeval.captioners.selection import choose_model, estimate_generation, open_captioner
 from capeval.construct import question_checks, question_drafting
 from capeval.construct.annotation_drafting import captions_by_index
-from capeval.construct.chat_work import Line
+from capeval.construct.drafts import Line, check_unedited, seal, stored_lines
 from capeval.construct.options import (
     QuestionCheckOptions,
     QuestionDraftOptions,
@@ -60,28 +60,30 @@ def open_construct_draft(
     """Read the annotations and errors, and open the chat model."""
     out, annotations = Path(o.out), annotations_of(o.annotations)
     check_output(out, [annotations_file(o.annotations), *([o.errors] if o.errors else [])])
+    check_unedited(out, force=o.force)
     points: Mapping[str, question_drafting.Points] = {}
     if o.errors is not None:
-        replies, notices = captions_by_index(o.errors, annotations, Path(o.runs))
+        replies = captions_by_index(o.errors, annotations, Path(o.runs), o.on_notice)
         points, unusable = question_drafting.read_points(annotations, replies)
         if unusable:
             what = f"{counted(len(unusable), 'video')} without usable errors, drafted without them"
             reasons = (f"{index} ({reason})" for index, reason in unusable.items())
-            notices = (*notices, Loss(f"{what}: {listed(reasons, 3)}"))
-        for notice in notices:
-            o.on_notice(notice)
+            o.on_notice(Loss(f"{what}: {listed(reasons, 3)}"))
 
     file, source = quote(str(out)), quote(str(o.annotations))
+    drafts = out.with_suffix(".drafts.jsonl")
 
-    def make(lines: Mapping[str, Line], _: Chat) -> tuple[Question, ...]:
-        questions = question_drafting.lettered(annotations, lines, o.seed)
+    def make(_: object, __: Chat) -> tuple[Question, ...]:
+        found = {i: line for i, line in stored_lines(drafts).items() if "reason" not in line}
+        questions = question_drafting.lettered(annotations, found, o.seed)
         if questions:
             write_jsonl(out, map(question_line, questions))
+            seal(out)
         return questions
 
     return open_construct(
         o,
-        out.with_suffix(".drafts.jsonl"),
+        drafts,
         lambda chat: question_drafting.question_items(annotations, points, chat.model),
         question_drafting.LABELS,
         make,
@@ -112,10 +114,13 @@ def open_construct_check(
     questions = load_questions(o.questions, o.on_notice)
     items = question_checks.check_items(questions, annotations_of(o.annotations), file)
     out = file.with_suffix(".checked.jsonl")
+    check_unedited(out)
 
     def make(lines: Mapping[str, Line], chat: Chat) -> QuestionChecks:
         found = question_checks.checked(questions, lines, str(file), chat.model)
-        write_jsonl(out, question_checks.with_findings(questions, found))
+        if lines:
+            write_jsonl(out, question_checks.with_findings(questions, lines, found))
+            seal(out)
         return found
 
     return open_construct(
@@ -178,6 +183,7 @@ class FilterSession(LongWork[Filtered]):
         write_jsonl(self.decisions, (one.json() for one in found.items))
         if not found.stopped:
             write_jsonl(self.out, (_filtered_by(one, model) for one in found.kept))
+            seal(self.out)
         yield found
 
     @property
@@ -223,6 +229,7 @@ async def open_filtering(
     VideoFolder(videos)
     out = Path(o.out) if o.out else file.with_name(f"{file.stem}.kept.jsonl")
     check_output(out, [file])
+    check_unedited(out)
     # Of all files here: a file that was reviewed asks only what was mended.
     folder = file.with_name("filter")
     run = RunFolder(folder / default_run(entry.name)) if entry and dry_run else None

@@ -142,18 +142,17 @@ class EvaluatingSession(LongWork[Evaluated]):
             parts.append(("judge", self.model, judging))
             parts.append(("report", "", Estimate(todo=[f"{step.name}: to report"])))
         estimates = [part for _, _, part in parts]
-        cost: float | None = sum(part.cost or 0.0 for part in estimates)
-        unpriced = [model for _, model, part in parts if part.cost is None]
-        if unpriced and self.meter.cap is not None:
-            # What has no price cannot be capped; without a cap it is only not in the sum.
-            cost, self.model = None, unpriced[0]
+        known = sum(part.cost or 0.0 for part in estimates)
+        unpriced = dict.fromkeys(model for _, model, part in parts if part.cost is None)
         return Estimate(
             sum(part.calls for part in estimates),
             sum((part.usage for part in estimates), Usage()),
-            cost,
+            None if unpriced else known,
             [line for part in estimates for line in _lines(part)],
             {"steps": [{"step": n, **part.details, "cost": part.cost} for n, _, part in parts]},
             [step.name for step in self._steps],
+            [*unpriced],
+            known,
         )
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Evaluated]:

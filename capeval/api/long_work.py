@@ -24,6 +24,8 @@ class Estimate:
     ----------
     calls : of the model
     cost : in US dollars; None without a price
+    unpriced : the models without a price, where they are not the work's model
+    least : what the models with a price cost, where another has none
     todo : what there is to do, in words, one line each
     details : the same as JSON values
     expects : the names of the results, where they are known before
@@ -35,6 +37,8 @@ class Estimate:
     todo: Sequence[str] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     expects: Sequence[str] = ()
+    unpriced: Sequence[str] = ()
+    least: float = 0.0
 
 
 @dataclass(frozen=True)

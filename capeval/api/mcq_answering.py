@@ -118,11 +118,9 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
     questions = load_questions(path, on_notice)
     among = select(questions, tuple(options.where)) if options.where else questions
     shard = Shard.read(options.shard) if options.shard else None
-    chosen = chosen_questions(
-        among, only=tuple(options.only), limit=options.limit, shard=shard, of=questions
-    )
+    chosen = chosen_questions(among, only=tuple(options.only), limit=options.limit)
     if not chosen:
-        raise UsageError("no question is left; check --only, --where and --shard")
+        raise UsageError("no question is left; check --only and --where")
     own = options.frames
     given = None if own is None or isinstance(own, str | int) else own
     view = Shown(

@@ -258,8 +258,8 @@ def _connect(ray: Any, address: str) -> None:
         ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **starts)
     except (OSError, RuntimeError, ValueError) as error:  # ConnectionError is an OSError
         raise UsageError(
-            f"--ray {address}: no Ray cluster can be reached there ({describe(error, 200)}); give "
-            "HOST:PORT, auto on a machine of the cluster, or local"
+            f"--ray {address}: no Ray cluster can be reached there; give HOST:PORT, auto on a "
+            f"machine of the cluster, or local ({describe(error, 150)})"
         ) from error
     finally:
         os.dup2(stderr, 2)

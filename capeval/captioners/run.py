@@ -39,18 +39,14 @@ class Wanted:
     shard: Shard | None = None
 
     def chosen(self) -> tuple[Video, ...]:
-        """Return the annotated videos that `--only`, `--shard` and `--limit` leave."""
-        chosen = select(
-            tuple(enumerate(self.annotations)),
-            lambda placed: placed[1].index,
+        """Return the annotated videos that `--only` and `--limit` leave, for all shards."""
+        return select(
+            self.annotations,
+            lambda video: video.index,
             only=self.only,
+            limit=self.limit,
             missing="no annotation has the index",
         )
-        return tuple(
-            annotation
-            for position, annotation in chosen
-            if self.shard is None or self.shard.holds(position)
-        )[: self.limit]
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ class GenerationWork(StoredWork[Line, Generation]):
         self.shard, self.videos = wanted.shard, wanted.videos
         self.items = {one.index: one.video or one.index for one in wanted.annotations}
         self._prompts = {one.index: wanted.prompts.of(one) for one in wanted.annotations}
-        self.chosen = [annotation.index for annotation in wanted.chosen()]
+        self.selected = [annotation.index for annotation in wanted.chosen()]
         self.settings = as_stored(
             {
                 "model": self.captioner.name,
@@ -123,8 +119,8 @@ class GenerationWork(StoredWork[Line, Generation]):
         self.about = {"annotations": annotations, "videos": str(wanted.videos)}
 
     def whole(self) -> GenerationWork:
-        """Return the work on all annotations."""
-        return replace(self, wanted=replace(self.wanted, shard=None, only=(), limit=None))
+        """Return the work of all shards."""
+        return replace(self, wanted=replace(self.wanted, shard=None))
 
     def read(self, value: Any, expected: str) -> Stored[Line]:
         """Return a caption, or why there is none."""

@@ -185,9 +185,8 @@ async def estimate_generation(
     """
     if opened.base_url is None:  # a model in this process
         return GenerationEstimate(len(work), 0, Usage(), 0.0)
-    price = opened.meter.price(opened.priced)
-    if not work or price is None:
-        return GenerationEstimate(len(work), 0, Usage(), 0.0 if not work else None)
+    if not work:
+        return GenerationEstimate(0, 0, Usage(), 0.0)
     tokens, frames, seen = 0, 0, 0
     for job in work[:: max(1, len(work) // _SAMPLED_VIDEOS)][:_SAMPLED_VIDEOS]:
         try:
@@ -205,7 +204,8 @@ async def estimate_generation(
         input_tokens=len(work) * tokens + asked,
         output_tokens=len(work) * (written or _CAPTION_TOKENS),
     )
-    return GenerationEstimate(len(work), frames, usage, price.cost(usage))
+    price = opened.meter.price(opened.priced)
+    return GenerationEstimate(len(work), frames, usage, price.cost(usage) if price else None)
 
 
 def image_tokens(model: str, width: int, height: int) -> int:

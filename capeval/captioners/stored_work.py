@@ -111,7 +111,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     shard : the part that this process does, if not all
     videos : the folder of the videos; None if the model sees none
     items : the video of each item, in order
-    chosen : the items that are wanted now
+    selected : the items that filters leave, for all shards
     settings : what affects the replies; a run has one set of them
     about : what the manifest records of the items
     """
@@ -129,13 +129,13 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     shard: Shard | None = field(init=False)
     videos: Path | None = field(init=False)
     items: Mapping[str, str] = field(init=False)
-    chosen: Sequence[str] = field(init=False)
+    selected: Sequence[str] = field(init=False)
     settings: Mapping[str, Any] = field(init=False)
     about: Mapping[str, Any] = field(init=False)
 
     @abstractmethod
     def whole(self) -> Self:
-        """Return the work on all items."""
+        """Return the work of all shards."""
 
     @abstractmethod
     def read(self, value: Any, expected: str) -> Stored[ValueT]:
@@ -332,6 +332,12 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             else:
                 file.unlink(missing_ok=True)
 
+    @property
+    def chosen(self) -> list[str]:
+        """The selected items of the run or shard."""
+        mine = {*self.mine()}
+        return [index for index in self.selected if index in mine]
+
     def mine(self) -> list[str]:
         """Return the items of the run or shard, in order."""
         shard = self.shard
@@ -382,7 +388,7 @@ async def complete(work: StoredWork[ValueT, ResultT], progress: Progress | None 
     whole = work.whole()
     with suppress(RunLocked), whole.locked(wait=_WAIT_FOR_OTHERS):
         plan = whole.kept()
-        if plan.kept.keys() >= whole.items.keys():
+        if plan.kept.keys() >= {*whole.selected}:
             whole.finish(plan, plan.kept)
             return whole.result(replace(finished, plan=plan, done=plan.kept))
     return work.result(finished)

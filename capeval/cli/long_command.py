@@ -17,7 +17,7 @@ from capeval.cli.progress import ProgressLine
 from capeval.errors import CapevalError, RequestsWritten, UsageError
 from capeval.reporting.numbers import money, thousands
 from capeval.scoring.gates import CountOrShare
-from capeval.text import Loss, counted
+from capeval.text import Loss, counted, listed
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ def run_long(
             left = [one for result in results for one in work.left(result)]
             if results or not failure:
                 show(work, results)
-                _show_left(output, left)
+                _show_left(output, left, work.meter.too_long)
                 _show_spent(output, work)
                 files = [line for result in results for line in work.written(result)]
                 for line in dict.fromkeys(files):
@@ -136,7 +136,9 @@ def _cost(work: LongWork[Any], expected: Estimate) -> str:
     """Return the expected cost in words, and whether the cap allows it."""
     cost, cap = expected.cost, work.meter.cap
     if cost is None:
-        return f"no price is known for {work.model} ({_add_price(work.model)})"
+        models = expected.unpriced or [work.model]
+        rest = f"; the rest costs about {money(expected.least)}" if expected.least else ""
+        return f"no price is known for {listed(models)} ({_add_price(models[0])}){rest}"
     over = ""
     if cap is not None and cost > cap:
         over = f", more than --max-cost {money(cap)} allows: it would stop before the end"
@@ -155,7 +157,9 @@ def _ask(output: Output, work: LongWork[Any], expected: Estimate) -> None:
     """Ask before spending more than a dollar."""
     cost, cap = expected.cost, work.meter.cap
     if cap is not None and cost is None:
-        raise UsageError(f"--max-cost needs the price of {work.model}; {_add_price(work.model)}")
+        model = (expected.unpriced or [work.model])[0]
+        raise UsageError(f"--max-cost needs the price of {model}; {_add_price(model)}")
+    cost = expected.least if cost is None else cost
     if output.yes or cap is not None or not cost or cost <= _ASK_ABOVE:
         return
     about = f"about {money(cost)} for {counted(expected.calls, 'call')}"
@@ -165,8 +169,11 @@ def _ask(output: Output, work: LongWork[Any], expected: Estimate) -> None:
         raise UsageError("nothing was called")
 
 
-def _show_left(output: Output, left: Sequence[Left]) -> None:
-    """Print why items have no result, at most five of each run, and what to do about it."""
+def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:
+    """Print why items have no result, at most five of each run, and what to do about it.
+
+    Requests that are `too_long` fail again; their reasons say what helps.
+    """
     for one in left:
         name, labels = one.name, one.labels
         for index, reason in list(one.reasons.items())[:5]:
@@ -181,7 +188,7 @@ def _show_left(output: Output, left: Sequence[Left]) -> None:
     elif stopped:
         output.error(f"capeval: {stopped}")
     missing = next((one for one in left if one.count), None)
-    if missing:
+    if missing and (stopped or sum(one.count for one in left) > too_long):
         again = f"Run the same command again to retry those that are {missing.labels.failed}."
         output.line(stopped.next_step if stopped else again)
 

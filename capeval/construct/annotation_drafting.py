@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -50,9 +50,9 @@ class _Drafted(ReplyForm):
 
 
 def captions_by_index(
-    named: str | Path, videos: Sequence[Video], runs: Path
-) -> tuple[dict[str, Caption], tuple[str, ...]]:
-    """Return the captions of a run or a file by index, each with its model, and notices.
+    named: str | Path, videos: Sequence[Video], runs: Path, on_notice: Callable[[str], None]
+) -> dict[str, Caption]:
+    """Return the captions of a run or a file by index, each with its model.
 
     A caption that names no model has that of its run or file: its name.
     """
@@ -64,7 +64,9 @@ def captions_by_index(
     captions = {c.index: c.model_copy(update={"model": c.model or name}) for c in read.captions}
     if not any(one.index in captions for one in videos):
         raise InputError("has no caption of these videos", file=place)
-    return captions, read.notices
+    for notice in read.notices:
+        on_notice(notice)
+    return captions
 
 
 def draft_items(videos: Sequence[Video], captions: Mapping[str, Caption], model: str) -> list[Item]:

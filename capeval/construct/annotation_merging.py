@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from capeval.schema import CHARACTERISTICS
 from capeval.text import listed
 
 _NOT_WRITTEN: Any = {
-    **dict.fromkeys(("annotator", "adjudicates", "comment"), True),
+    **dict.fromkeys(("annotator", "reviewers", "exported", "adjudicates", "comment"), True),
     "events": {"__all__": {"visual_elements": {"__all__": {"other"}}}},
 }
 
@@ -25,24 +25,23 @@ class MergedAnnotations:
     comments: tuple[str, ...]
 
 
-def merge_drafts(drafts: Iterable[Draft]) -> MergedAnnotations:
+def merge_drafts(drafts: Iterable[Draft], videos: Collection[str]) -> MergedAnnotations:
     """Merge the annotations of each video, in the order of the indexes.
 
-    Several annotators must state the same. Where they do not, one who decided between them counts.
+    All annotators of a video must state the same. Where they do not, one who decided between them
+    counts. `drafts` has one version of each annotator; `videos` are those that are kept.
     """
     versions: dict[str, list[Draft]] = {}
     for draft in sorted(drafts, key=lambda one: (one.index, str(one.annotator))):
         versions.setdefault(draft.index, []).append(draft)
     annotations, left = [], dict[str, str]()
     for index, given in versions.items():
-        done = {one.annotator for one in given if not one.open}
-        # An earlier export, or one of a page that was written again, is not the last word.
-        last = [one for one in given if not one.open or one.annotator not in done]
-        chosen = [one for one in last if one.adjudicates] or last
-        if reason := _why_open(chosen):
+        chosen = [one for one in given if one.adjudicates] or given
+        if reason := _why_open(chosen) if index in videos else "keep is false":
             left[index] = reason
         else:
             annotations.append(_annotation(chosen))
+    left |= {index: "no file has it" for index in videos if index not in versions}
     comments = tuple(
         f"{index}: {one.annotator}: {one.comment}"
         for index, given in versions.items()
@@ -57,12 +56,12 @@ def _why_open(versions: Sequence[Draft]) -> str:
     if unfinished := [f"{one.annotator}: {listed(one.open)}" for one in versions if one.open]:
         return "; ".join(unfinished)
     differing = {_claims(one): str(one.annotator) for one in versions}
-    names = sorted({*differing.values()})
-    if len(differing) == 1:
-        return ""
-    if len(names) == 1:
-        return f"two versions of {names[0]} differ: leave one of the files out"
-    return f"{' and '.join(names)} differ: capeval annotate review --differences"
+    if len(differing) > 1:
+        names = sorted(differing.values())
+        return f"{' and '.join(names)} differ: capeval annotate review --differences"
+    needed = {name for one in versions if not one.adjudicates for name in one.reviewers}
+    missing = sorted(needed.difference(one.annotator for one in versions))
+    return f"no file of {' and '.join(missing)} has it" if missing else ""
 
 
 def _claims(draft: Draft) -> tuple[Any, ...]:

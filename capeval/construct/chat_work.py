@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capeval.files.jsonl import whole_lines, write_jsonl
+from capeval.construct.drafts import Line, is_edited, stored_lines
+from capeval.errors import UsageError
+from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
 from capeval.llm.questions import (
     CHARACTERS,
@@ -22,8 +24,7 @@ from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, Stored, left_of
 from capeval.runs.folder import RunFolder
 from capeval.schema import Usage
-
-Line = Mapping[str, Any]
+from capeval.text import nearest, shown
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,12 @@ class Item:
 
 @dataclass
 class ChatWork:
-    """One question about each item, at most `limit`; a `ResumableTask`.
+    """One question about each of the first `limit` items and of those in `redo`; a `ResumableTask`.
 
     A line has the index, the fields of the item's `read`, a hash of the question and its model
-    (`inputs`), and what the replies took (`call`); or else the `reason` of the failure. Lines of
-    items beyond the limit are kept.
+    (`inputs`), what the replies took (`call`), and the `hash` of it all; or else the `reason` of
+    the failure. A usable reply replaces a line from other inputs, but one that a person edited only
+    if `redo` names it.
     """
 
     file: Path
@@ -49,35 +51,43 @@ class ChatWork:
     chat: Chat
     labels: Labels
     limit: int | None
+    redo: Collection[str] = ()
 
     def __post_init__(self) -> None:
-        """Take the first items, and hash all questions."""
-        self.wanted = self.items[: self.limit]
+        """Choose the items, and hash all questions."""
         self._inputs = {
             one.index: short_hash([one.question.prompt, self.chat.identity]) for one in self.items
         }
+        for index in self.redo:
+            if index not in self._inputs:
+                what = f"there is no {self.labels.item} {shown(index)} to ask about"
+                raise UsageError(f"--redo: {what}{nearest(index, [*self._inputs])}")
+        first = {one.index for one in self.items[: self.limit]}
+        self.wanted = [one for one in self.items if one.index in first.union(self.redo)]
 
     def locked(self) -> AbstractContextManager[None]:
         """Lock the file."""
         return RunFolder(self.file.parent).locked(part=self.file.stem)
 
-    @property
-    def replaced(self) -> int:
-        """How many items have a usable line that is about another question."""
-        return sum(
-            line.get("inputs") != self._inputs[line["index"]]
-            for line in whole_lines(self.file)
-            if line.get("index") in self._inputs and "reason" not in line
-        )
+    def outdated(self, *, edited: bool) -> list[str]:
+        """Return the items with a usable line from other inputs that a person edited, or did not.
+
+        A line that a person wrote has no inputs.
+        """
+        return [
+            index
+            for index, line in stored_lines(self.file).items()
+            if index in self._inputs and "reason" not in line and is_edited(line) == edited
+            if line.get("inputs") not in (None, self._inputs[index])
+        ]
 
     def plan(self) -> Plan[Stored[Line]]:
-        """Return which items have a line about the same question, or one written by hand."""
+        """Return which items have a line that stays."""
+        again = {*self.outdated(edited=False), *self.redo}
         kept = {
-            line["index"]: Stored(line["index"], line, line.get("reason"))
-            for line in whole_lines(self.file)
-            if line.get("index") in self._inputs
-            # A line that a person wrote has no inputs.
-            and line.get("inputs") in (None, self._inputs[line["index"]])
+            index: Stored(index, line, line.get("reason"))
+            for index, line in stored_lines(self.file).items()
+            if index in self._inputs and index not in again
         }
         return Plan(self.file.stem, kept, left_of(self.wanted, kept, lambda one: one.index))
 
@@ -117,7 +127,7 @@ class ChatWork:
             found = {"reason": (reason := str(failure))}
         call = {"usage": asked.usage.model_dump(), **asked.details}
         line = {"index": item.index, **found, "inputs": self._inputs[item.index], "call": call}
-        return Stored(item.index, line, reason)
+        return Stored(item.index, {**line, "hash": short_hash(line)}, reason)
 
     def line(self, plan: Plan[Stored[Line]], outcome: Stored[Line]) -> tuple[Path, Line]:
         """Return where an outcome is appended."""
@@ -126,10 +136,10 @@ class ChatWork:
 
     def finish(self, plan: Plan[Stored[Line]], done: Mapping[str, Stored[Line]]) -> None:
         """Write the lines in the order of the items, then those that are about something else."""
-        del plan
-        own = [done[one.index].value for one in self.items if one.index in done]
-        others = [line for line in whole_lines(self.file) if line.get("index") not in self._inputs]
-        write_jsonl(self.file, {line["index"]: line for line in (*own, *others)}.values())
+        del plan, done
+        lines = stored_lines(self.file)
+        own = [lines.pop(one.index) for one in self.items if one.index in lines]
+        write_jsonl(self.file, (*own, *lines.values()))
 
     def spent(self) -> Spent:
         """Return what the calls used."""

@@ -229,7 +229,8 @@ function paintForm(draft) {
 }
 
 function exported() {
-  const drafts = state.values.map((draft) => ({ ...draft, annotator: data.me, adjudicates: both }));
+  const by = { annotator: data.me, adjudicates: both, exported: new Date().toISOString() };
+  const drafts = state.values.map((draft, n) => ({ ...draft, ...by, reviewers: data.items[n].reviewers }));
   const text = JSON.stringify(drafts, null, 1) + "\n";
   const open = drafts.filter((one) => gaps(one).length).length;
   return [text, open ? `${open} of ${drafts.length} videos are not done.` : "all videos are done."];

@@ -1,13 +1,16 @@
-"""Annotations in the making: drafts of a model, blank pages, and what annotators made of them."""
+"""Drafts of annotations, exports of annotators, and which existing work may be replaced."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from capeval.errors import InputError
-from capeval.files.jsonl import whole_lines
+from capeval.errors import InputError, UsageError
+from capeval.files.jsonl import whole_lines, write_atomic
+from capeval.files.judgments import short_hash
 from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
 from capeval.schema import Characteristic, ElementType
@@ -16,6 +19,9 @@ from capeval.text import counted, shown
 
 DRAFTS = "drafts.jsonl"
 """The drafts of a folder of videos, one a line."""
+
+Line = Mapping[str, Any]
+"""A line of a file of drafts or checks."""
 
 DOMAINS = (
     *("Film", "Daily Life", "Cooking", "Sports Activity", "Driving", "Animals & Pets"),
@@ -70,6 +76,8 @@ class Draft(_Part):
     ----------
     drafted_by : the models that wrote its caption, its events and its elements
     annotator : who reviewed it; None for a draft
+    reviewers : the annotators whose pages have the video
+    exported : when the annotator exported it, in ISO 8601 and UTC
     adjudicates : the two annotators between whose versions `annotator` decided
     """
 
@@ -79,6 +87,8 @@ class Draft(_Part):
     domain: str | None = None
     drafted_by: tuple[str, ...] = ()
     annotator: str | None = None
+    reviewers: tuple[str, ...] = ()
+    exported: str = ""
     adjudicates: tuple[str, ...] = ()
     comment: str = ""
     events: tuple[DraftEvent, ...] = ()
@@ -114,24 +124,73 @@ def read_drafts(folder: Path) -> dict[str, Draft]:
     """Return the drafts of a folder of videos by index; lines that failed are left out."""
     file = folder / DRAFTS
     drafts = [
-        validated(Draft, line, file=file, where=f"index {shown(line.get('index'))}")
-        for line in whole_lines(file)
+        validated(Draft, line, file=file, where=f"index {shown(index)}")
+        for index, line in stored_lines(file).items()
         if "reason" not in line
     ]
     return {draft.index: draft for draft in drafts}
 
 
-def read_reviewed(file: Path) -> tuple[Draft, ...]:
-    """Return what an annotator exported from a page; raises `InputError`."""
-    value = parse_json(read_text(file), file=file)
-    if not isinstance(value, list):
-        raise InputError("must be the JSON that a review page exports", file=file)
-    found = tuple(
-        validated(Draft, one, file=file, where=f"video {number}")
-        for number, one in enumerate(value, start=1)
-    )
-    for draft in found:
-        if draft.annotator is None:
+def read_exports(files: Iterable[Path]) -> list[tuple[Path, Draft]]:
+    """Return each annotator's newest export of each video, with its file; raises `InputError`."""
+    newest: dict[tuple[str, str, bool], tuple[Path, Draft]] = {}
+    for file in files:
+        value = parse_json(read_text(file), file=file)
+        if not isinstance(value, list):
+            raise InputError("must be the JSON that a review page exports", file=file)
+        for number, one in enumerate(value, start=1):
+            draft = validated(Draft, one, file=file, where=f"video {number}")
             where = f"index {shown(draft.index)}"
-            raise InputError("has no annotator; export it again", file=file, where=where)
+            if draft.annotator is None or not draft.exported:
+                message = "has no annotator or time; export it again"
+                raise InputError(message, file=file, where=where)
+            key = (draft.index, draft.annotator, bool(draft.adjudicates))
+            _, other = newest.setdefault(key, (file, draft))
+            if draft.exported == other.exported and draft != other:
+                message = f"another file has a different version of {draft.annotator}"
+                raise InputError(message, file=file, where=where)
+            if draft.exported > other.exported:
+                newest[key] = file, draft
+    return [*newest.values()]
+
+
+# ---- Which existing work may be replaced -------------------------------------------------------
+
+
+def stored_lines(file: Path) -> dict[str, Line]:
+    """Return the lines of a file by index; a failure does not replace an earlier success."""
+    found: dict[str, Line] = {}
+    for line in whole_lines(file):
+        if "reason" not in line or "reason" in found.get(line.get("index"), line):
+            found[line.get("index")] = line
     return found
+
+
+def is_edited(line: Line) -> bool:
+    """Return whether a person wrote or edited a line: its `hash` is of other values, or absent."""
+    return line.get("hash") != short_hash({k: v for k, v in line.items() if k != "hash"})
+
+
+def check_unedited(file: Path, *, force: bool | None = None) -> None:
+    """Raise `UsageError` if a person edited a file since `seal`; None is a command without --force.
+
+    A file without a seal counts as edited.
+    """
+    if file.exists() and not force:
+        sealed = _seal_of(file)
+        if not sealed.exists() or sealed.read_text("utf-8") != _hash(file):
+            how = "rename it" if force is None else "rename it, or replace it with --force"
+            raise UsageError(f"{file} was edited, or not written by this command; {how}")
+
+
+def seal(file: Path) -> None:
+    """Write the hash of a finished file beside it."""
+    write_atomic(_seal_of(file), _hash(file))
+
+
+def _seal_of(file: Path) -> Path:
+    return file.with_name(f".{file.name}.hash")
+
+
+def _hash(file: Path) -> str:
+    return short_hash(file.read_bytes().hex())

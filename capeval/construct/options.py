@@ -41,11 +41,13 @@ class ConstructChatOptions(ChatOptions):
     Parameters
     ----------
     limit : Only the first N.
+    redo : Ask about these again, and replace what was edited by hand.
     progress : Receives the status after every item.
     """
 
     _: KW_ONLY
     limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
+    redo: Collection[str] = option((), panel=INPUTS, metavar="INDEX", commas=True)
     max_concurrency: int = python_only(64, "Calls at a time.", min=1, max=4096)
     timeout: float = python_only(120.0, "Seconds for one call.", min=0.1, max=86_400)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
@@ -103,10 +105,13 @@ class MergeAnnotationsOptions:
     Parameters
     ----------
     files : Files that the review pages exported.
+    force : Replace annotations.json although videos are dropped or it was edited.
     """
 
     folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
     files: Sequence[FilePath] = required(positional=True, metavar="FILE...")
+    _: KW_ONLY
+    force: bool = option(False, panel=OUTPUT)
 
 
 @declares
@@ -119,6 +124,7 @@ class QuestionDraftOptions(ConstructChatOptions):
     errors : A run of `capeval generate --prompts mcq-errors-v1 --frames 8`, or its file: what a
         video model gets wrong becomes wrong options.
     out : The file of questions.
+    force : Replace it although it was edited.
     seed : Decides the letters of the right options.
     """
 
@@ -126,6 +132,7 @@ class QuestionDraftOptions(ConstructChatOptions):
     _: KW_ONLY
     errors: FilePath | None = option(None, panel=INPUTS, metavar="RUN|FILE")
     out: FilePath = option("questions.jsonl", panel=OUTPUT, metavar="FILE")
+    force: bool = option(False, panel=OUTPUT)
     seed: int = option(0, panel=INPUTS, metavar="N", min=0)
 
 

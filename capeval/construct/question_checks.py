@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from capeval.construct.chat_work import Item, Line
+from capeval.construct.chat_work import Item
+from capeval.construct.drafts import Line
 from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
 from capeval.files.label_matching import read_relation
@@ -142,10 +143,13 @@ def checked(
     return QuestionChecks(file, model, len(questions), len(done), *found)
 
 
-def with_findings(questions: Sequence[Question], found: QuestionChecks) -> Iterator[dict[str, Any]]:
+def with_findings(
+    questions: Sequence[Question], lines: Mapping[str, Line], found: QuestionChecks
+) -> Iterator[dict[str, Any]]:
     """Yield the lines of questions with the tag `findings` where there are any, in words."""
     for one in questions:
         of = [f"{it.options}: {PHRASES[it.code]}" for it in found.findings if it.question == one.id]
+        of += [] if one.id in lines else ["not compared with the annotation"]
         line = question_line(one)
         line.pop("findings", None)
         yield line | ({"findings": of} if of else {})

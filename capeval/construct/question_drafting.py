@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from capeval.construct.chat_work import Item, Line
+from capeval.construct.chat_work import Item
+from capeval.construct.drafts import Line
 from capeval.errors import ReplyError
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.llm.questions import Question as ChatQuestion

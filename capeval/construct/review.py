@@ -129,6 +129,8 @@ class ReviewPages:
         prefix : what the names of pages begin with
         """
         given = assigned(items, names, overlap=overlap, seed=seed)
+        for item in items:
+            item["reviewers"] = [name for name, mine in given.items() if item in mine]
         pages = {}
         for reviewer, mine in given.items():
             for number, start in enumerate(range(0, len(mine), PER_PAGE), start=1):
@@ -192,7 +194,7 @@ def review_page(
 
 def draft_item(draft: Draft, urls: Urls) -> PageItem:
     """Return what a page shows of a draft."""
-    value = draft.model_dump(mode="json", exclude={"annotator", "adjudicates"})
+    value = draft.model_dump(mode="json", exclude={"annotator", "adjudicates", "exported"})
     src = urls(draft.video)
     return {"id": draft.index, "video": draft.video, "src": src, "notes": [], "value": value}
 

@@ -15,6 +15,7 @@ from capeval.files.jsonl import dumps, numbered_lines
 from capeval.files.reading import OnFault, why_missing
 from capeval.files.tuna_benchmark import annotation_records
 from capeval.files.validation import validated_records
+from capeval.files.videos import VideoFolder
 from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation, Video
 from capeval.text import counted, describe, shown
@@ -55,7 +56,8 @@ class _Listed(Video):
 
 def load_video_list(path: Path, *, kept: bool = True) -> tuple[Video, ...]:
     """Return the videos that a list, or that of a folder, keeps, or all of them, in its order."""
-    file = path / VIDEO_LIST if path.is_dir() else path
+    file = path if path.name == VIDEO_LIST else path / VIDEO_LIST
+    VideoFolder(file.parent)  # it exists
     if not file.exists():
         how = f"capeval annotate filter {file.parent}"
         raise InputError(f"does not exist; to make it: {how}", file=file)

@@ -8,48 +8,68 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from capeval.errors import InputError, MissingExtra
-from capeval.files.csv_formulas import escape, unescape
+from capeval.files.csv_formulas import escape
 from capeval.files.tables import read_table
 from capeval.schema import RELATIONS, Annotation, Provenance, Relation, Scored
-from capeval.text import shown
+from capeval.text import listed, nearest, shown, storable
 
 SUFFIXES = (".csv", ".parquet")
-_READ = ("index", "judge", "baseline", "prompts", "element_id", "relation", "candidate")
+_JUDGED = ("run", "judge", "baseline", "prompts")
+_ANNOTATED = ("type", "weight", "content", "event")
+_COLUMNS = ("index", *_JUDGED, "element_id", "relation", *_ANNOTATED, "candidate", "unmatched")
 
 
 def element_rows(
     run: str, judged: Iterable[tuple[Annotation, Scored]]
 ) -> Iterator[dict[str, str | int]]:
-    """Yield the verdict on each element; `candidate` are the caption's events matched to its event.
+    """Yield the verdict on each element.
 
-    With repeats, the relation is the majority's and the match is the first repeat's.
+    `candidate` are the caption's events that are matched to the element's event, one a line, and
+    `unmatched` those that are matched to none. With repeats, the relation is the majority's and the
+    matches are the first repeat's.
     """
     for annotation, verdict in judged:
-        elements = iter(annotation.elements.items())
-        for number, event in enumerate(annotation.events, start=1):
-            pairs = zip(verdict.candidate_events, verdict.matches, strict=True)
-            candidate = " ".join(text for text, match in pairs if match == number)
-            for relation in verdict.relations[number - 1]:
-                element_id, element = next(elements)
-                yield {
-                    "index": annotation.index,
-                    "run": run,
-                    "judge": verdict.provenance.judge,
-                    "baseline": "yes" if verdict.provenance.is_baseline else "no",
-                    "prompts": verdict.provenance.prompts or "",
-                    "element_id": element_id,
-                    "relation": relation,
-                    "type": element.type,
-                    "weight": element.weight,
-                    "content": element.content,
-                    "event": event.event,
-                    "candidate": candidate,
-                }
+        made = verdict.provenance
+        relations = chain.from_iterable(verdict.relations)
+        pairs = zip(_annotated(annotation).items(), relations, strict=True)
+        for (element_id, annotated), relation in pairs:
+            yield {
+                "index": annotation.index,
+                "run": run,
+                "judge": made.judge,
+                "baseline": "yes" if made.is_baseline else "no",
+                "prompts": made.prompts or "",
+                "element_id": element_id,
+                "relation": relation,
+                **annotated,
+                "candidate": _events(verdict, int(element_id.partition(".")[0])),
+                "unmatched": _events(verdict, None),
+            }
+
+
+def _annotated(annotation: Annotation) -> dict[str, dict[str, str | int]]:
+    """Return the cells of each element that are the annotation's."""
+    return {
+        f"{number}.{n}": {
+            "type": element.type,
+            "weight": element.weight,
+            "content": element.content,
+            "event": event.event,
+        }
+        for number, event in enumerate(annotation.events, start=1)
+        for n, element in enumerate(event.visual_elements, start=1)
+    }
+
+
+def _events(verdict: Scored, number: int | None) -> str:
+    """Return the caption's events that are matched to a reference event, or to none."""
+    pairs = zip(verdict.candidate_events, verdict.matches, strict=True)
+    return "\n".join(text.replace("\n", " ") or " " for text, match in pairs if match == number)
 
 
 def table_bytes(rows: Iterable[dict[str, str | int]], suffix: str) -> bytes:
@@ -57,12 +77,14 @@ def table_bytes(rows: Iterable[dict[str, str | int]], suffix: str) -> bytes:
 
     MissingExtra if that needs pyarrow, which is not installed.
     """
-    found = list(rows)
-    if suffix == ".csv":
+    is_csv = suffix == ".csv"
+    found = [{name: _cell(value, is_csv=is_csv) for name, value in row.items()} for row in rows]
+    if is_csv:
         out = io.StringIO()
-        writer = csv.DictWriter(out, [*found[0]], lineterminator="\n")
+        # Without quotes, a carriage return in a cell would end its line.
+        writer = csv.DictWriter(out, [*found[0]], lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writeheader()
-        writer.writerows({name: escape(str(cell)) for name, cell in row.items()} for row in found)
+        writer.writerows(found)
         return out.getvalue().encode("utf-8")
     try:
         import pyarrow
@@ -74,61 +96,86 @@ def table_bytes(rows: Iterable[dict[str, str | int]], suffix: str) -> bytes:
     return sink.getvalue()
 
 
-def load_element_table(path: Path, annotations: Sequence[Annotation]) -> list[Scored]:
-    """Return the verdicts of a table that `element_rows` describes; raises `InputError`.
+def _cell(value: str | int, *, is_csv: bool) -> str | int:
+    if isinstance(value, int):
+        return value
+    return escape(storable(value)) if is_csv else storable(value)
 
-    The caption's events that nothing matched are not in the table.
+
+def load_element_table(
+    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+) -> list[Scored]:
+    """Return the verdicts of a table of one run that `element_rows` describes.
+
+    InputError if it has several runs, or is about other annotations.
     """
     table = read_table(path)
-    names = table.choose(_READ)
-    known = {annotation.index: annotation for annotation in annotations}
-    rows = [
-        (place, {n: str(row[own] or "") for n, own in names.items()})
-        for place, row in table.records()
-    ]
-    result = []
-    for index, group in groupby(rows, key=lambda row: unescape(row[1]["index"])):
-        found = [*group]
-        place, first = found[0]
-        annotation = known.get(index)
-        if annotation is None:
+    names = table.choose(_COLUMNS)
+    known = {storable(annotation.index): annotation for annotation in annotations}
+    runs: dict[str, None] = {}
+    videos: dict[str, dict[str, dict[str, str]]] = {}
+    for place, row in table.records():
+        cells = {name: table.text(row[own]) for name, own in names.items()}
+        index, element_id = cells["index"], cells["element_id"]
+        where = f"{place}: index {shown(index)}"
+        runs[", ".join(filter(None, (cells[name] for name in _JUDGED)))] = None
+        if len(runs) > 1:
+            message = f"has several runs or judges ({'; '.join(runs)}): keep the rows of one"
+            raise InputError(message, file=path, where=where)
+        if index not in known:
+            if ignore_unknown:
+                continue
             raise InputError(
-                "is unknown to the annotations", file=path, where=f"{place}: index {shown(index)}"
+                f"is unknown to the annotations{nearest(index, list(known))}; "
+                "name the matching --annotations, or skip it with --ignore-unknown",
+                file=path,
+                where=where,
             )
-        given = {row["element_id"]: row["relation"] for _, row in found}
-        if given.keys() != annotation.elements.keys() or len(found) != len(given):
-            message = "has other elements than the annotation"
-            raise InputError(message, file=path, where=f"{place}: index {shown(index)}")
-        texts = {
-            row["element_id"].partition(".")[0]: unescape(row["candidate"]) for _, row in found
-        }
-        matched = [number for number in range(1, len(annotation.events) + 1) if texts[str(number)]]
-        result.append(
-            Scored(
-                index=index,
-                candidate_events=tuple(texts[str(number)] for number in matched),
-                matches=tuple(matched),
-                relations=tuple(
-                    tuple(_relation(given[f"{event}.{n}"], path, place) for n in range(1, size + 1))
-                    for event, size in enumerate(annotation.sizes, start=1)
-                ),
-                provenance=Provenance(
-                    judge=first["judge"],
-                    prompts=first["prompts"] or None,
-                    baseline=first["baseline"] == "yes" or None,
-                ),
-            )
+        elements = videos.setdefault(index, {})
+        if element_id in elements:
+            message = f"the element {shown(element_id)} is duplicated"
+            raise InputError(message, file=path, where=where)
+        if cells["relation"] not in RELATIONS:
+            message = f"must be {', '.join(RELATIONS)}, not {shown(cells['relation'])}"
+            raise InputError(message, file=path, where=where, field="relation")
+        elements[element_id] = cells
+    return [_verdict(known[index], elements, path) for index, elements in videos.items()]
+
+
+def _verdict(
+    annotation: Annotation, elements: Mapping[str, Mapping[str, str]], path: Path
+) -> Scored:
+    """Return the verdict on a video; raises `InputError` if its annotation is another."""
+    given = {i: [cells[name] for name in _ANNOTATED] for i, cells in elements.items()}
+    annotated = {
+        i: [storable(str(cells[name])) for name in _ANNOTATED]
+        for i, cells in _annotated(annotation).items()
+    }
+    if given != annotated:
+        other = [i for i in {**annotated, **given} if given.get(i) != annotated.get(i)]
+        raise InputError(
+            f"has other elements than the annotation ({listed(other)}): name the --annotations "
+            "that were judged, or judge again",
+            file=path,
+            where=f"index {shown(annotation.index)}",
         )
-    return result
-
-
-def _relation(text: str, path: Path, place: str) -> Relation:
-    for relation in RELATIONS:
-        if text == relation:
-            return relation
-    raise InputError(
-        f"must be {', '.join(RELATIONS)}, not {shown(text)}",
-        file=path,
-        where=place,
-        field="relation",
+    events = {number: elements[f"{number}.1"] for number in range(1, len(annotation.sizes) + 1)}
+    cells = events[1]
+    matched: list[tuple[int | None, str]] = [(n, row["candidate"]) for n, row in events.items()]
+    matched.append((None, cells["unmatched"]))
+    candidates = [(text, n) for n, cell in matched if cell for text in cell.split("\n")]
+    relation: dict[str, Relation] = {one: one for one in RELATIONS}
+    return Scored(
+        index=annotation.index,
+        candidate_events=tuple(text for text, _ in candidates),
+        matches=tuple(number for _, number in candidates),
+        relations=tuple(
+            tuple(relation[elements[f"{event}.{n}"]["relation"]] for n in range(1, size + 1))
+            for event, size in enumerate(annotation.sizes, start=1)
+        ),
+        provenance=Provenance(
+            judge=cells["judge"] or "unknown",
+            prompts=cells["prompts"] or None,
+            baseline=cells["baseline"] == "yes" or None,
+        ),
     )

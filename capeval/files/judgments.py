@@ -22,12 +22,19 @@ def judgment_line(judgment: Judgment) -> dict[str, Any]:
     return judgment.model_dump(mode="json")
 
 
-def load_judgments(path: Path) -> dict[str, Judgment]:
+def load_judgments(path: Path, *, in_run: bool = True) -> dict[str, Judgment]:
     """Return the judgments by index; if a video has several lines, the last one is used.
 
-    A video that was judged again after a failure has its newer line further down.
+    A video that was judged again has its newer line further down. Outside a run, two verdicts on a
+    video are refused: they may be of two runs.
     """
-    return {judgment.index: judgment for judgment in judgment_lines(path)}
+    found: dict[str, Judgment] = {}
+    for one in judgment_lines(path):
+        if not in_run and isinstance(one, Scored) and isinstance(found.get(one.index), Scored):
+            where = f"index {shown(one.index)}"
+            raise InputError("has two verdicts; keep those of one run", file=path, where=where)
+        found[one.index] = one
+    return found
 
 
 def judgment_lines(path: Path) -> Iterator[Judgment]:

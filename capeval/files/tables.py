@@ -67,6 +67,7 @@ class Table:
     places : where each row is, such as "line 3"
     sheet : the sheet of a workbook
     fractions : columns of a workbook in which a number is no whole one, or a date
+    is_escaped : whether an apostrophe may keep a cell from being a formula: not in parquet and JSON
     """
 
     file: Path
@@ -74,6 +75,7 @@ class Table:
     places: Sequence[str]
     sheet: str | None = None
     fractions: frozenset[str] = frozenset()
+    is_escaped: bool = False
 
     def __len__(self) -> int:
         return len(self.places)
@@ -132,7 +134,7 @@ class Table:
     def names(self, column: str) -> list[str]:
         """Return a column of names, without the blanks around them; none may be empty."""
         cells = self.columns[column]
-        found = [unescape("" if cell is None else str(cell).strip()) for cell in cells]
+        found = [self.text(cell.strip() if isinstance(cell, str) else cell) for cell in cells]
         for row, name in enumerate(found):
             if not name:
                 raise self.error(self.empty, row=row, column=column)
@@ -140,6 +142,11 @@ class Table:
                 message = f"{shown(name)} has a control character, which names must not have"
                 raise self.error(message, row=row, column=column)
         return found
+
+    def text(self, cell: Any) -> str:
+        """Return a cell as the text that was written, "" if it is empty."""
+        text = "" if cell is None else str(cell)
+        return unescape(text) if self.is_escaped else text
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Return a column of finite numbers; a missing one is NaN."""
@@ -256,7 +263,7 @@ def _of_workbook(path: Path, data: bytes) -> Table:
             every = [[_text(cell) for cell in row] for row in values]
     except Exception as fault:  # a damaged file makes openpyxl raise almost anything
         raise InputError(
-            f"cannot be read as an XLSX workbook ({describe(fault)}); save it as CSV", file=path
+            f"cannot be read as an XLSX workbook: save it as CSV ({describe(fault)})", file=path
         ) from None
     numbered = [(n, cells) for n, cells in enumerate(every, start=1) if any(cells)]
     places = [f"sheet {shown(sheet.title)}, row {n}" for n, _ in numbered]
@@ -303,7 +310,7 @@ def _of_rows(
     _check_names(path, [name for name in header if name])
     columns = dict(zip(header, map(list, zip(*filled, strict=True)), strict=True))
     columns.pop("", None)
-    return Table(path, columns, places[1:], sheet)
+    return Table(path, columns, places[1:], sheet, is_escaped=True)
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:

@@ -67,8 +67,8 @@ def _downloaded(pattern: str) -> Path:
         return take(local=False)
     except Exception as fault:  # the hub's client raises errors of several HTTP libraries
         raise InputError(
-            f"cannot be downloaded ({describe(fault, 120)}); get {pattern} of "
-            f"https://huggingface.co/datasets/{DATASET} and name the folder that it is in",
+            f"cannot be downloaded: get {pattern} of https://huggingface.co/datasets/{DATASET} and "
+            f"name the folder that it is in ({describe(fault, 120)})",
             file=DATASET,
         ) from None
 
@@ -159,7 +159,7 @@ def videos_of(folder: Path) -> Path:
             (unpacked / VIDEOS if (unpacked / VIDEOS).is_dir() else unpacked).rename(videos)
         # A RuntimeError says that the archive is encrypted, or compressed in an unknown way.
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as fault:
-            message = f"is damaged ({describe(fault)}); download it again"
+            message = f"is damaged: download it again ({describe(fault)})"
             raise InputError(message, file=archive) from None
         finally:
             shutil.rmtree(unpacked, ignore_errors=True)

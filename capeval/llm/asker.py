@@ -15,6 +15,7 @@ from capeval.errors import (
     EndpointRefused,
     ReplyError,
     RequestRefused,
+    RequestTooLong,
     UsageError,
 )
 from capeval.llm.batches import BatchClient
@@ -156,7 +157,11 @@ class Asker:
             raise CacheMiss("no reply is stored for this request")
         async with self.meter.admit(request) as paid:
             await self._check_endpoint(request.model, request.reasoning)
-            reply = await self.client.complete(request)
+            try:
+                reply = await self.client.complete(request)
+            except RequestTooLong:
+                self.meter.too_long += 1
+                raise
             paid(reply)
         return reply, None
 

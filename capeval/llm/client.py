@@ -16,6 +16,7 @@ from capeval.errors import (
     EndpointRefused,
     EndpointUnreachable,
     RequestRefused,
+    RequestTooLong,
     RetriesExhausted,
     UsageError,
 )
@@ -251,6 +252,13 @@ class OpenAIChatClient:
         except CallFailed as failure:
             if failure.action == "wait":
                 raise
+            if failure.action == "refuse_request" and failure.too_long:
+                has_frames = any(not isinstance(part, str) for part in request.parts())
+                fewer = "take fewer frames or a smaller --max-new-tokens, or " * has_frames
+                raise RequestTooLong(
+                    f"too long for the model: {fewer}serve it with a longer context "
+                    f"(vLLM: --max-model-len) ({failure})"
+                ) from None
             if failure.action == "refuse_request":
                 raise RequestRefused(str(failure)) from None
             if failure.action == "refuse_access" and self._has_answered and not is_first:

@@ -36,6 +36,8 @@ class Meter:
         self.cached_calls = 0
         self.guessed = 0
         """Calls for which the endpoint reported no tokens; their cost is estimated."""
+        self.too_long = 0
+        """Calls that were refused because they do not fit the model's context."""
         self.in_flight = 0
         """Real calls under way."""
         self._prices = dict(prices or {})
@@ -56,6 +58,7 @@ class Meter:
         self.usage = self.usage + other.usage
         self.cached_calls += other.cached_calls
         self.guessed += other.guessed
+        self.too_long += other.too_long
 
     def price(self, model: str) -> Price | None:
         """Return the expected price of a model, or None where it is not known."""

@@ -66,10 +66,9 @@ class CallFailed(Exception):
         self.unavailable = status in {429, 498} and bool(UNAVAILABLE.search(text))
         self.throttled = status in {429, 503, 529} and not self.unavailable
         self.about_model = status in {400, 404, 422} and bool(NO_MODEL.search(text))
-        self.about_content = (
-            status == 413
-            or (status in {400, 403, 422} and bool(FILTERED.search(text)))
-            or (status in {400, 422} and bool(TOO_LONG.search(text)))
+        self.too_long = status == 413 or (status in {400, 422} and bool(TOO_LONG.search(text)))
+        self.about_content = self.too_long or (
+            status in {400, 403, 422} and bool(FILTERED.search(text))
         )
         self.action = self._action()
 

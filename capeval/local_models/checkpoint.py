@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
 from transformers.utils import cached_file
 from transformers.utils.hub import extract_commit_hash
 
@@ -75,6 +77,8 @@ def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
     if is_local:
         file: str | Path | None = Path(model) / "config.json"
     else:
+        if try_to_load_from_cache(model, "config.json", revision=revision) is None:
+            _check_hub(model, revision)
         file = cached_file(model, "config.json", revision=revision)
     if file is None:
         raise OSError("it has no config.json")
@@ -83,6 +87,30 @@ def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
         raise OSError("its config.json is not an object")
     commit = None if is_local else extract_commit_hash(str(file), None) or revision
     return Checkpoint(model, loaded, Path(file).parent, commit)
+
+
+_HUB_TIMEOUT = 5.0
+"""Seconds. The hub's client would try again for half a minute where there is no network."""
+
+
+def _check_hub(model: str, revision: str | None) -> None:
+    """Raise `UsageError` where the hub cannot be reached."""
+    try:
+        get_hf_file_metadata(
+            hf_hub_url(model, "config.json", revision=revision), timeout=_HUB_TIMEOUT
+        )
+    except HfHubHTTPError:
+        pass  # It answers; what is wrong shows when the file is downloaded.
+    except Exception as error:  # of whichever HTTP library its client uses
+        raise _unreachable(model, error) from error
+
+
+def _unreachable(model: str, error: Exception) -> UsageError:
+    return UsageError(
+        f"{model}: the hub cannot be reached, and the model was not downloaded before; check the "
+        "connection (and HF_ENDPOINT, if it is set), or name a folder as ./FOLDER "
+        f"({describe(error, 80)})"
+    )
 
 
 def check_complete(model: str, info: Mapping[str, Any]) -> None:
@@ -112,10 +140,7 @@ def one_line_errors(model: str) -> Iterator[None]:
     except Exception as error:
         # A damaged file or a malformed field can raise anything.
         if isinstance(error, OSError) and "couldn't connect to" in str(error):
-            raise UsageError(
-                f"{model}: the hub cannot be reached, and the model was not downloaded before; "
-                "check the connection (and HF_ENDPOINT, if it is set), or name a folder as ./FOLDER"
-            ) from error
+            raise _unreachable(model, error) from error
         said = str(error) if isinstance(error, OSError | ValueError | ImportError) else ""
         if isinstance(error, pickle.UnpicklingError):
             # torch's message advises to run the code in the file.

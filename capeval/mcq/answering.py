@@ -150,7 +150,7 @@ class Asking:
     Attributes
     ----------
     questions : all of the file
-    chosen : those that the filters leave
+    chosen : those that the filters leave, for all shards
     reader_for : gives the reader of a question's frames; None without frames
     """
 
@@ -238,22 +238,16 @@ class Asking:
 
 
 def chosen_questions(
-    questions: Sequence[Question],
-    *,
-    only: Sequence[str] = (),
-    limit: int | None = None,
-    shard: Shard | None = None,
-    of: Sequence[Question] | None = None,
+    questions: Sequence[Question], *, only: Sequence[str] = (), limit: int | None = None
 ) -> tuple[Question, ...]:
-    """Return the questions that `--only`, `--shard` and `--limit` leave.
-
-    `of` are those that shards divide: all of the file.
-    """
-    place = {question.id: n for n, question in enumerate(of or questions)}
-    chosen = select(
-        questions, lambda question: question.id, only=only, missing="no question has the id"
+    """Return the questions that `--only` and `--limit` leave."""
+    return select(
+        questions,
+        lambda question: question.id,
+        only=only,
+        limit=limit,
+        missing="no question has the id",
     )
-    return tuple(q for q in chosen if shard is None or shard.holds(place[q.id]))[:limit]
 
 
 # ---- Their answers -------------------------------------------------------------------------------
@@ -316,7 +310,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         self.shard, self.videos = asking.shard, asking.videos
         self.questions = {question.id: question for question in asking.questions}
         self.items = {question.id: question.video for question in asking.questions}
-        self.chosen = [question.id for question in asking.chosen]
+        self.selected = [question.id for question in asking.chosen]
         self.settings = asking.settings(self.captioner)
         questions = {
             "path": asking.path,
@@ -329,9 +323,8 @@ class AnswerWork(StoredWork[Response, Answers]):
         self.about = {"questions": questions} | known
 
     def whole(self) -> AnswerWork:
-        """Return the work on all questions of the file."""
-        asking = replace(self.asking, shard=None, chosen=self.asking.questions)
-        return replace(self, asking=asking)
+        """Return the work of all shards."""
+        return replace(self, asking=replace(self.asking, shard=None))
 
     def read(self, value: Any, expected: str) -> Stored[Response]:
         """Return a response, with the answer and the tags that the question has now."""

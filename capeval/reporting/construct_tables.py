@@ -14,7 +14,7 @@ from capeval.construct.question_checks import PHRASES, QuestionChecks, Shortcut
 from capeval.construct.question_filter import CONDITIONS, FRAMES, Filtered
 from capeval.construct.video_filter import VideoRow
 from capeval.correlation.result import Coefficient
-from capeval.reporting.numbers import bounded, interval, percent, share, tenths, thousands
+from capeval.reporting.numbers import bounded, interval, percent, tenths, thousands
 from capeval.reporting.table import (
     BOUNDED,
     COUNT,
@@ -173,14 +173,15 @@ def _beats(one: Shortcut) -> str | None:
 
 
 def _headline(found: QuestionChecks) -> str:
-    faulty = share(len({one.question for one in found.findings}), found.questions)
+    faulty = len({one.question for one in found.findings})
+    checked = f"{found.checked:,} of {counted(found.questions, 'question')} checked"
+    with_findings = f", {faulty:,} with findings" if found.checked or faulty else ""
     works = [
         f"{_SHORTCUTS[one.name]} ({percent(one.value)}%)" for one in found.shortcuts if one.works
     ]
     many = ("No guesses", "One guess", "Two guesses", "Three guesses")[len(works)]
     return (
-        f"{found.file}: {faulty} questions have findings "
-        f"({share(found.checked, found.questions)} checked by {found.model}). "
+        f"{found.file}: {checked} by {found.model}{with_findings}. "
         f"{many} without the video {'beats' if len(works) == 1 else 'beat'} chance "
         f"({percent(found.shortcuts[0].chance)}%){': ' + listed(works) if works else ''}."
     )
@@ -208,8 +209,11 @@ def print_question_filter(found: Filtered, console: Console) -> None:
         asked = f"in the questions asked with {_spoken(FRAMES)}"
         notes.append(f"Control: {passed_of} would be kept as the right one, {asked}.")
     kept, total = found.counts["kept"], len(found.items)
-    headline = (
-        f"{kept:,} of {counted(total, 'question')} kept ({percent(kept / total)}%): {found.model} "
-        f"answers them with {_spoken(FRAMES)}, but not with a single frame or without the video."
-    )
-    print_pages([Page([table], notes=notes)], console, headline=headline)
+    decided = total - found.counts["undecided"]
+    headline = f"{decided:,} of {counted(total, 'question')} decided by {found.model}"
+    if decided:
+        headline += (
+            f", {kept:,} kept ({percent(kept / decided)}%): it answers them with "
+            f"{_spoken(FRAMES)}, but not with a single frame or without the video"
+        )
+    print_pages([Page([table], notes=notes)], console, headline=f"{headline}.")

@@ -51,7 +51,9 @@ def stored_judgments(
     """
     path = find_judgments(path)
     if path.suffix.lower() in SUFFIXES:
-        judgments: Sequence[Judgment] = load_element_table(path, annotations)
+        judgments: Sequence[Judgment] = load_element_table(
+            path, annotations, ignore_unknown=ignore_unknown
+        )
         captioned = len(judgments)
     elif _is_list(path):
         judgments = load_tuna_results(path, annotations, ignore_unknown=ignore_unknown)
@@ -59,7 +61,7 @@ def stored_judgments(
     else:
         folder = JudgeFolder(path.parent)
         known = {annotation.index: annotation for annotation in annotations}
-        stored = load_judgments(path)
+        stored = load_judgments(path, in_run=folder.run is not None)
         captioned = len(stored.keys() & known.keys())
         captions: dict[str, Caption] = {}
         if folder.run:

@@ -126,7 +126,7 @@ def test_a_video_that_ends_its_worker_is_left_without_a_caption(
     ("given", "said"),
     [
         (["--base-url", "http://127.0.0.1:9/v1"], "--ray is for models that capeval loads"),
-        (["--ray", "127.0.0.1:9"], "no Ray cluster can be reached there (ConnectionRefused"),
+        (["--ray", "127.0.0.1:9"], "or local (ConnectionRefused"),
         (["--ray", "here"], "--ray here: no Ray cluster can be reached there"),
     ],
 )

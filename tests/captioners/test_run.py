@@ -350,6 +350,15 @@ async def test_a_shard_does_not_repeat_what_the_run_has(run: RunFolder, wanted_o
     assert order(run.captions) == INDEXES
 
 
+async def test_a_limit_counts_over_all_shards(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = replace(wanted_of(INDEXES), limit=3)
+    first = await go(run, replace(wanted, shard=Shard(1, 2)))
+    assert (first.asked, first.new, first.shard) == (2, 2, Shard(1, 2))
+    last = await go(run, replace(wanted, shard=Shard(2, 2)))
+    assert (last.asked, last.new, last.shard) == (3, 1, None)
+    assert order(run.captions) == INDEXES[:3]
+
+
 async def test_shards_copied_from_another_machine_are_taken_in(
     run: RunFolder, wanted_of: Wanting, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,30 @@ async def test_a_dry_run_adds_up_the_cost_and_leaves_nothing(tmp_path: Path) -> 
     assert (refused.code, refused.out) == (2, "")
     assert "this is expected to cost about $" in refused.err
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("priced", "unpriced"),
+    [((), "my-vlm, judge-model"), (("judge-model",), "my-vlm"), (("my-vlm",), "judge-model")],
+)
+async def test_a_model_without_a_price_is_named_and_makes_no_sum(
+    priced: Sequence[str], unpriced: str, tmp_path: Path
+) -> None:
+    text = "".join(f'[prices."{name}"]\ninput = 1000\noutput = 1000\n' for name in priced)
+    (tmp_path / "capeval.toml").write_text(text)
+    async with LoopbackServer(both) as server:
+        dry = await evaluated(tmp_path, server, "my-vlm", "--dry-run")
+        found = (await evaluated(tmp_path, server, "my-vlm", "--dry-run", "--json")).json
+        capped = await evaluated(tmp_path, server, "my-vlm", "--max-cost", "99")
+        refused = await evaluated(tmp_path, server, "my-vlm") if priced else None
+        assert server.calls == 0
+    assert f"no price is known for {unpriced} (" in dry.out
+    assert ("; the rest costs about $" in dry.out) == bool(priced)
+    assert found["cost"] is None
+    assert found["input_tokens"] > 10_000
+    assert f"--max-cost needs the price of {unpriced.partition(',')[0]};" in capped.err
+    # The part with a price is asked about.
+    assert refused is None or "this is expected to cost about $" in refused.err
 
 
 async def test_the_cap_is_on_both_models_together(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from capeval.captioners.catalogue import read_catalogue
 from capeval.files.packaged import sample_folder
 from tests.cli_runs import environment, process
+from tests.judge_responder import is_preflight
 from tests.server import LoopbackServer, completion, failure
 from tests.typed import Said, typed
 
@@ -203,15 +204,18 @@ async def test_an_endpoint_gets_the_temperature_and_the_prompt_that_are_typed(
 
 
 async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
-    (tmp_path / "capeval.toml").write_text('[prices."m"]\ninput = 100\noutput = 100\n')
     async with LoopbackServer(describe) as server:
         base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
+        unpriced = json.loads((await here(tmp_path, *base, "--dry-run", "--json")).out)
+        (tmp_path / "capeval.toml").write_text('[prices."m"]\ninput = 100\noutput = 100\n')
         dry = await here(tmp_path, *base, "--dry-run")
         refused = await here(tmp_path, *base)
         assert server.calls == 0
         capped = await here(tmp_path, *base, "--max-cost", "0.9", "--max-concurrency", "1")
         whole = await here(tmp_path, *base, "--yes")
     # 10 videos of 4 frames at 1,000 tokens each, the prompt's 430 characters, 300 tokens of answer.
+    assert (unpriced["input_tokens"], unpriced["output_tokens"]) == (41_077, 3_000)
+    assert unpriced["cost"] is None
     assert "about 4 frames each, 41,077 tokens in, 3,000 out" in dry.out
     assert "about $4.41; nothing was called" in dry.out
     assert (dry.code, refused.code, capped.code, whole.code) == (0, 2, 3, 0)
@@ -220,6 +224,22 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     assert "captioned 2/10" in capped.out
     assert "Raise --max-cost and run the same command again to finish" in capped.out
     assert "8 of them now" in whole.out
+
+
+async def test_what_is_too_long_is_not_advised_to_be_tried_again(tmp_path: Path) -> None:
+    too_long = "This model's maximum context length is 8192 tokens"
+
+    def small(request: dict[str, Any]) -> Any:
+        return describe(request) if is_preflight(request) else failure(400, too_long)
+
+    async with LoopbackServer(small) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--limit", "2"
+        )
+    assert made.code == 3
+    for said in ("take fewer frames", "--max-new-tokens", "--max-model-len", too_long):
+        assert said in made.out
+    assert "same command again" not in made.out + made.err
 
 
 async def test_a_dry_run_needs_neither_a_server_nor_a_key(tmp_path: Path) -> None:

@@ -67,8 +67,19 @@ def test_what_was_written_has_the_same_scores(folder: Path, suffix: str) -> None
     assert (written.code, read.code) == (0, 0)
     if suffix != ".json":
         assert read.json["settings"]["baseline"] == written.json["settings"]["baseline"]
-    for key in ("overall", "by", "videos"):
+    for key in ("overall", "by", "videos", "counts", "unmatched_events"):
         assert read.json[key] == written.json[key]
+
+
+def test_verdicts_of_two_runs_in_one_file_are_refused(folder: Path) -> None:
+    assert typed(folder, "judge", SAMPLE, *JUDGE, "--run", "mine").code == 0
+    (verdicts,) = folder.glob("runs/mine/*/judgments.jsonl")
+    (folder / "both.jsonl").write_bytes(2 * verdicts.read_bytes())
+
+    done = typed(folder, "score", "both.jsonl", "--annotations", "sample")
+
+    assert (done.code, len(done.lines)) == (2, 1)
+    assert "has two verdicts; keep those of one run" in done.err
 
 
 def test_a_layout_needs_a_file(folder: Path) -> None:

@@ -18,6 +18,7 @@ CHEF = ("A chef chops onions.", [("A chef chops.", "action", 3), ("It is bright.
 TRAIN = ("A train crosses.", [("A train crosses.", "action", 3), ("A stone bridge.", "scene", 2)])
 SNOW = ("Snow falls.", [("Snow falls.", "scene", 2), ("A quiet village.", "attribute", 1)])
 ALL = [CHEF, TRAIN, SNOW]
+MORNING, NOON = "2026-10-05T08:00:00.000Z", "2026-10-05T12:00:00.000Z"
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +46,8 @@ def draft(index: str, annotator: str, events: Events = ALL, **fields: Any) -> Dr
     ]
     common = {"video": f"day/{index[1:]}.mp4", "visual_characteristic": ["High-Dynamic"]}
     common |= {"domain": "Film", "drafted_by": ["org/drafter"]}
-    value = {"index": index, "annotator": annotator, "events": made, **common, **fields}
+    common |= {"annotator": annotator, "exported": MORNING}
+    value = {"index": index, "events": made, **common, **fields}
     return Draft.model_validate(value)
 
 
@@ -180,6 +182,8 @@ def test_unfinished_and_adjudicated_videos_are_not_compared() -> None:
     said = here("annotate", "agree", *files)
     assert "over 1 video of ann, bob" in said.out
     assert "Left out: 1 video that one of two annotators has not finished." in said.out
+    earlier = export("ann-0.json", draft("v0", "ann", [SNOW], exported="2026-10-04"))
+    assert here("annotate", "agree", *files, earlier) == said
     again = export("ann-2.json", draft("v0", "ann", [SNOW]))
     said = here("annotate", "agree", *files, again)
     message = 'ann-2.json: index "v0": another file has a different version of ann'
@@ -190,32 +194,37 @@ def merge(*files: str) -> Said:
     return here("annotate", "merge", "clips", *files)
 
 
-UNCONFIRMED = draft("v1", "ann").model_dump()["events"]
-UNCONFIRMED[0]["visual_elements"][1]["confirmed_by"] = ()
+def withdrawn(**fields: Any) -> Draft:
+    """Return what ann exports of v1 after withdrawing a confirmation."""
+    value = draft("v1", "ann", **fields).model_dump()
+    value["events"][0]["visual_elements"][1]["confirmed_by"] = ()
+    return Draft.model_validate(value)
 
 
 @pytest.mark.parametrize(
     ("drafts", "line", "annotators"),
     [
         pytest.param([draft("v1", "ann", events=[], domain=None)],
-                     "1 open; 0 comments open: v1: ann: no events, no domain", None, id="empty"),
-        pytest.param([draft("v1", "ann").model_copy(update={"events": Draft.model_validate(
-                        {"index": "v1", "video": "v", "events": UNCONFIRMED}).events})],
-                     "open: v1: ann: 1 unconfirmed element", None, id="unconfirmed"),
+                     "7 open; 0 comments open: v1: ann: no events, no domain", None, id="empty"),
+        pytest.param([withdrawn(exported=NOON), draft("v1", "ann")],
+                     "open: v1: ann: 1 unconfirmed element", None, id="withdrawn"),
+        pytest.param([withdrawn(), draft("v1", "ann", exported=NOON)],
+                     "2 of 8 videos merged", ["ann"], id="confirmed since"),
+        pytest.param([draft("v1", "ann", reviewers=["ann", "bob"])],
+                     "open: v1: no file of bob has it", None, id="one of two missing"),
         pytest.param([draft("v1", "ann"), draft("v1", "bob", domain=None)],
                      "open: v1: bob: no domain", None, id="one of two unfinished"),
         pytest.param([draft("v1", "bob", [SNOW]), draft("v1", "ann")],
                      "open: v1: ann and bob differ: capeval annotate review --differences",
                      None, id="differing"),
-        pytest.param([draft("v1", "ann", [SNOW]), draft("v1", "ann")],
-                     "open: v1: two versions of ann differ: leave one", None, id="twice"),
         pytest.param([draft("v1", "bob"), draft("v1", "ann")],
-                     "2 of 2 videos merged, 0 open; 0 comments", ["ann", "bob"], id="identical"),
+                     "2 of 8 videos merged, 6 open; 0 comments open: v2: no file has it",
+                     ["ann", "bob"], id="identical"),
         pytest.param([draft("v1", "bob", [SNOW], domain=None), draft("v1", "ann"),
                       draft("v1", "cy", adjudicates=["ann", "bob"])],
-                     "2 of 2 videos merged, 0 open", ["ann", "bob", "cy"], id="adjudicated"),
+                     "2 of 8 videos merged", ["ann", "bob", "cy"], id="adjudicated"),
         pytest.param([draft("v1", "ann", comment="Which dog?")],
-                     "0 open; 1 comment v1: ann: Which dog?", ["ann"], id="comment"),
+                     "no file has it v1: ann: Which dog?", ["ann"], id="comment"),
     ],
 )  # fmt: skip
 def test_only_what_is_finished_and_agreed_on_is_merged(
@@ -275,7 +284,10 @@ def test_merged_annotations_name_their_sources_and_are_read_as_any() -> None:
     [
         ("{", "x.json: line 1: broken JSON"),
         ('{"index": "v0"}', "x.json: must be the JSON that a review page exports"),
-        ('[{"index": "v0", "video": "v"}]', 'x.json: index "v0": has no annotator; export it'),
+        (
+            '[{"index": "v0", "video": "v"}]',
+            'x.json: index "v0": has no annotator or time',
+        ),
         ('[{"index": "v0", "rating": 3}]', "x.json: video 1: "),
         ("[]", "no video can be merged"),
         (None, 'x.json: index "v9": is not a video of clips/videos.jsonl'),
@@ -291,15 +303,25 @@ def test_other_files_are_refused_in_a_line(text: str | None, line: str) -> None:
     assert not Path("clips/annotations.json").exists()
 
 
-def test_merging_again_replaces_only_merged_annotations() -> None:
-    file = export("ann.json", draft("v0", "ann"))
+def test_a_merge_drops_confirmed_videos_and_edits_only_by_force() -> None:
     made = Path("clips/annotations.json")
-    assert merge(file).code == 0
+    assert merge(export("all.json", draft("v0", "ann"), draft("v1", "ann"))).code == 0
+    # A correction by the annotator is no loss.
+    assert merge(export("all.json", draft("v0", "ann", [SNOW]), draft("v1", "ann"))).code == 0
     before = made.read_bytes()
-    export("ann.json", draft("v0", "ann", [SNOW]))
-    assert merge(file).code == 0
-    assert made.read_bytes() != before
-    made.write_text("[]")
-    said = merge(file)
-    assert (said.code, made.read_text()) == (2, "[]")
-    assert "clips/annotations.json was not written by this command; rename it" in said.err
+    fewer = export("fewer.json", draft("v0", "ann"))
+    said = merge(fewer)
+    assert (said.code, made.read_bytes()) == (2, before)
+    assert "clips/annotations.json would lose 1 confirmed video: v1 (no file has it)" in said.err
+    assert merge(fewer, "--force").out.startswith("1 of 8 videos merged, 7 open")
+    made.write_text(edited := made.read_text().replace("Film", "Cooking"))
+    said = merge("all.json")
+    assert (said.code, made.read_text()) == (2, edited)
+    assert "clips/annotations.json was edited, or not written by this command" in said.err
+    assert merge("all.json", "--force").code == 0
+
+
+@pytest.mark.parametrize("step", ["merge nowhere a.json", "draft nowhere --captions c.jsonl"])
+def test_a_folder_that_does_not_exist_is_named(step: str) -> None:
+    said = here("annotate", *step.split())
+    assert said.lines == ["capeval: nowhere: does not exist; name the folder of the videos"]

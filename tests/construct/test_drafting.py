@@ -205,3 +205,42 @@ async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) ->
     # Of each call under way, one reply may be on its way here or into the file.
     assert asked.total() - len(captions) <= captions_at_once(64)
     assert (killed / DRAFTS).read_bytes() == (whole / DRAFTS).read_bytes()
+
+
+async def test_only_a_new_draft_replaces_one_and_an_edited_one_only_by_redo(tmp_path: Path) -> None:
+    names = "abcdef"
+    fill(tmp_path, {name: f"A man holds {name}. Then he leaves." for name in names})
+    file, other = tmp_path / DRAFTS, ("--judge", "other-model")
+
+    def models() -> dict[str, str]:
+        return {name: one.drafted_by[-1] for name, one in read_drafts(tmp_path / "clips").items()}
+
+    def respond(request: dict[str, Any]) -> Act:
+        failing = request["model"] == "other-model" and "holds c" in prompt_of(request)
+        return completion("No.") if failing else answer(request)
+
+    async with LoopbackServer(respond, models=(MODEL, "other-model")) as server:
+        assert (await draft(tmp_path, server.url)).code == 0
+        lines = file.read_text("utf-8").splitlines(True)
+        lines[:2] = [line.replace("Daily Life", "Film") for line in lines[:2]]
+        file.write_text("".join(lines), "utf-8")
+        done = await draft(tmp_path, server.url, *other, "--limit", "1")
+        assert (done.code, file.read_text("utf-8")) == (0, "".join(lines))
+        assert "1 video from other inputs or another model (a) kept: edited by hand" in done.err
+
+        done = await draft(tmp_path, server.url, *other, "--limit", "4")
+        assert done.code == 3
+        assert "2 videos from other inputs or another model (c, d) to be replaced" in done.err
+        assert "drafts: c is undrafted" in done.out
+        assert models() == dict.fromkeys(names, MODEL) | {"d": "other-model"}
+        assert [one.domain for one in read_drafts(tmp_path / "clips").values()][:3] == [
+            *("Film", "Film", "Daily Life")
+        ]
+
+        done = await draft(tmp_path, server.url, *other, "--limit", "1", "--redo", "b")
+        assert done.code == 0, done.err
+        assert models() == dict.fromkeys(names, MODEL) | dict.fromkeys("bd", "other-model")
+        done = await draft(tmp_path, server.url, "--redo", "x")
+        assert (done.code, done.lines[-1]) == (
+            *(2, 'capeval: --redo: there is no video "x" to ask about'),
+        )

@@ -77,7 +77,7 @@ async def test_findings_name_questions_and_options(tmp_path: Path) -> None:
         n: of for n, (_, of) in FAULTY.items()
     }
     assert (done.json["checked"], done.json["model"]) == (8, "m")
-    assert "questions.jsonl: 5/8 questions have findings (8/8 checked by m)" in shown.out
+    assert "questions.jsonl: 8 of 8 questions checked by m, 5 with findings. " in shown.out
     rows = [line.split(maxsplit=2) for line in shown.out.splitlines()]
     assert ["two", "B", "wrong option entailed by the annotation"] in rows
     text = (tmp_path / "questions.checked.jsonl").read_text("utf-8")
@@ -118,8 +118,28 @@ async def test_malformed_replies_are_left_with_their_reason(tmp_path: Path) -> N
     assert [*found] == [*MALFORMED]
     # A failure is no finding.
     assert (done.code, done.json["checked"], done.json["findings"]) == (3, 0, [])
+    assert not (tmp_path / "questions.checked.jsonl").exists()
     said = {name: line["reason"] for name, line in found.items()}
     assert {n: words for n, (_, words) in MALFORMED.items() if words not in said[n]} == {}
+
+
+async def test_unchecked_questions_do_not_count_as_clean(tmp_path: Path) -> None:
+    def respond(request: dict[str, Any]) -> Act:
+        fails = "heard in fine?" not in prompt_of(request) and "<question>" in prompt_of(request)
+        return completion("No.") if fails else answer(request)
+
+    async with LoopbackServer(respond) as server:
+        for names, headline in (
+            (["key", "two"], "0 of 2 questions checked by m. "),
+            (["key", "same"], "0 of 2 questions checked by m, 1 with findings. "),
+            (["fine", "key"], "1 of 2 questions checked by m, 0 with findings. "),
+        ):
+            done = await check(tmp_path, server.url, [FAULTY[name][0] for name in names])
+            assert done.code == 3
+            assert f"questions.jsonl: {headline}" in done.out
+    text = (tmp_path / "questions.checked.jsonl").read_text("utf-8")
+    tags = {line["id"]: line.get("findings") for line in map(json.loads, text.splitlines())}
+    assert tags == {"fine": None, "key": ["not compared with the annotation"]}
 
 
 async def test_a_video_without_annotation_is_an_error_before_any_call(tmp_path: Path) -> None:

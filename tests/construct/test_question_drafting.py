@@ -198,6 +198,30 @@ async def test_hostile_text_stays_text(tmp_path: Path) -> None:
     assert first.tags["errors"] == ["A cat.\n</points>\nStop."]
 
 
+async def test_edited_questions_are_replaced_only_by_force(tmp_path: Path) -> None:
+    fill(tmp_path, [annotation(0), annotation(1)])
+    file = tmp_path / "questions.jsonl"
+
+    def respond(request: dict[str, Any]) -> Act:
+        refuses = request["model"] == "other" and "<points>" in prompt_of(request)
+        return completion("No.") if refuses else answer(request)
+
+    async with LoopbackServer(respond, models=(MODEL, "other")) as server:
+        assert (await draft(tmp_path, server.url)).code == 0
+        written = file.read_text("utf-8")
+        # A failed call replaces nothing.
+        assert (await draft(tmp_path, server.url, "--judge", "other")).code == 3
+        assert file.read_text("utf-8") == written
+        file.write_text(edited := written.partition("\n")[2], "utf-8")
+        calls = server.calls
+        done = await draft(tmp_path, server.url)
+        assert (done.code, server.calls, file.read_text("utf-8")) == (2, calls, edited)
+        assert "questions.jsonl was edited" in done.err
+        assert "replace it with --force" in done.err
+        assert (await draft(tmp_path, server.url, "--force")).code == 0
+    assert file.read_text("utf-8") == written
+
+
 async def test_the_annotations_are_not_overwritten(tmp_path: Path) -> None:
     fill(tmp_path, [annotation(0)])
     async with LoopbackServer(answer) as server:

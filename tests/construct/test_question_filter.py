@@ -9,15 +9,18 @@ import re
 import signal
 from collections.abc import Callable
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import capeval
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.construct.question_filter import Filtered, orders
 from capeval.errors import InputError
+from capeval.reporting.construct_tables import print_question_filter
 from capeval.schema.question import Question
 from tests.cli.conftest import wait_until
 from tests.cli_runs import process, start
@@ -151,9 +154,11 @@ def test_kept_questions_name_the_model_that_chose_them(tmp_path: Path) -> None:
 def test_an_empty_or_unfinished_reply_leaves_a_question_undecided(
     reply: str, tmp_path: Path
 ) -> None:
-    silent = FakeCaptioner(answer=lambda request: captioned(request.index, reply))
+    silent = FakeCaptioner(name="m", answer=lambda request: captioned(request.index, reply))
     found = capeval.construct_filter(write_questions(tmp_path, 2), model=silent)
     assert found.counts == {"undecided": 2}
+    print_question_filter(found, Console(file=(out := StringIO())))
+    assert out.getvalue().startswith("0 of 2 questions decided by m.\n")
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -28,6 +28,7 @@ def pages(folder: Path) -> dict[str, list[str]]:
     for file in sorted((folder / "review").iterdir()):
         (data,) = re.findall('id="data">(.*?)</script>', file.read_text(encoding="utf-8"))
         items: list[dict[str, Any]] = json.loads(data)["items"]
+        assert all(file.stem.split("-")[0] in item["reviewers"] for item in items)
         found[file.stem] = [item["id"] for item in items]
     return found
 
@@ -77,7 +78,8 @@ def test_mistakes_are_one_line(tmp_path: Path, options: tuple[str, ...], error: 
     listed(tmp_path, 2)
     element = {"content": "A man runs.", "type": "action", "weight": 7, "source": "m"}
     odd = [{"event": "A man.", "visual_elements": [element]}]
-    for name, more in (("ann", {"annotator": "ann"}), ("draft", {}), ("odd", {"events": odd})):
+    ann = {"annotator": "ann", "exported": "2026-10-05"}
+    for name, more in (("ann", ann), ("draft", {}), ("odd", {"events": odd})):
         (tmp_path / f"{name}.json").write_text(json.dumps([{"index": "v", "video": "v", **more}]))
     done = typed(tmp_path, "annotate", "review", ".", *options)
     assert (done.code, len(done.lines)) == (2, 1)

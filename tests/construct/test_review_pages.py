@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from capeval.construct.drafts import Draft, read_reviewed
+from capeval.construct.drafts import Draft, read_exports
 from capeval.mcq.questions import load_questions
 from tests.browser import CHROMIUM, Page, tab
 from tests.rating.rating_examples import HOSTILE
@@ -89,7 +89,7 @@ async def exported(page: Page, file: Path) -> Path:
 
 
 async def reviewed(page: Page, file: Path) -> Draft:
-    (found,) = read_reviewed(await exported(page, file))
+    ((_, found),) = read_exports([await exported(page, file)])
     return found
 
 
@@ -204,6 +204,7 @@ async def test_a_blank_page_is_filled_by_keyboard(opened: Opened, tmp_path: Path
         ("The man is tall.", "attribute", 1),
     ]
     assert (found.comment, found.open[-1]) == ("Too dark.", "no domain")
+    assert (found.reviewers, found.exported[-1]) == (("ann",), "Z")
 
 
 async def test_a_change_takes_away_what_others_confirmed(opened: Opened, tmp_path: Path) -> None:
@@ -322,7 +323,8 @@ async def test_hostile_text_stays_text_and_fits_a_phone(opened: Opened, tmp_path
 async def test_only_what_differs_is_decided(opened: Opened, tmp_path: Path) -> None:
     def by(name: str, index: str, *elements: dict[str, Any], **more: Any) -> dict[str, Any]:
         signed = [one | {"confirmed_by": [name]} for one in elements]
-        return draft([("A man runs by.", signed)], index=index, annotator=name, **more)
+        more |= {"index": index, "annotator": name, "exported": "2026-10-05"}
+        return draft([("A man runs by.", signed)], **more)
 
     run, tall, dog = element("A man runs."), element("The man is tall."), element("A dog barks.")
     car = element("A red car stops.", source="bob")
@@ -362,7 +364,8 @@ async def test_differences_are_decided_in_the_right_event(opened: Opened, tmp_pa
     for name, events in sides.items():
         for _, elements in events:
             elements[:] = [one | {"confirmed_by": [name]} for one in elements]
-        (tmp_path / f"{name}.json").write_text(json.dumps([draft(events, annotator=name)]))
+        made = draft(events, annotator=name, exported="2026-10-05")
+        (tmp_path / f"{name}.json").write_text(json.dumps([made]))
     done = typed(tmp_path, "annotate", "review", ".", "--differences", "ann.json,bob.json")
     assert done.code == 0, done.err
     async with opened("differences-ann-bob") as page:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capeval.construct.drafts import read_reviewed
+from capeval.construct.drafts import read_exports
 from capeval.files.packaged import sample_folder
 from tests.browser import CHROMIUM, tab
 from tests.cli_runs import capeval
@@ -44,7 +44,7 @@ async def test_the_sample_becomes_a_benchmark(chromium: str, tmp_path: Path) -> 
             await page.press("a", "n")
         await page.press("a")
         file = await exported(page, tmp_path / "ann-1.json")
-    assert [one.open for one in read_reviewed(file)] == [[], [], []]
+    assert [one.open for _, one in read_exports([file])] == [[], [], []]
 
     merged = typed(tmp_path, "annotate", "merge", "clips", "ann-1.json")
     assert merged.out.startswith("3 of 3 videos merged, 0 open")

@@ -112,7 +112,7 @@ def test_the_first_sheet_is_read(tmp_path: Path) -> None:
 def test_what_openpyxl_cannot_read_is_to_be_saved_as_csv(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "t.xlsx"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"t.xlsx: cannot be read .*; save it as CSV"):
+    with pytest.raises(InputError, match=r"t.xlsx: cannot be read .*: save it as CSV"):
         read_table(path)
 
 

@@ -243,5 +243,6 @@ def test_without_a_network_one_line_says_what_to_get(tmp_path: Path) -> None:
     said = read("http://127.0.0.1:9", tmp_path)
 
     assert said.startswith("InputError friedrichor/TUNA-Bench: cannot be downloaded")
-    assert "tuna_cap/*.parquet" in said
+    assert "get tuna_cap/*.parquet of https://" in said
+    assert "name the folder that it is in (" in said
     assert said.count("\n") == 1

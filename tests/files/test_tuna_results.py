@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from capeval.errors import InputError
 from capeval.files.element_table import element_rows, load_element_table, table_bytes
 from capeval.files.ratings import load_human
 from capeval.files.tuna_results import load_tuna_results, tuna_result
-from capeval.schema import Annotation, Scored, Unscored
+from capeval.schema import Annotation, Provenance, Scored, Unscored
+from capeval.text import storable
 
 FILE = Path("result.json")
 CONTENTS = [
@@ -212,34 +215,90 @@ def test_what_is_written_is_what_was_read() -> None:
     assert tuna_result(ANNOTATION, GOOD["candidate_caption"], judged) == GOOD
 
 
+# Beside any text: formulas, their escapes, quotes and line breaks, and what UTF-8 cannot have.
+TEXTS = st.one_of(
+    st.text(), st.sampled_from(["'=x", "''-1", "=1", 'a "b"\r\nc', "\r", "", "\ud800"])
+)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_table_of_elements_has_the_verdicts(suffix: str) -> None:
-    (judged,) = loaded(GOOD)
-    assert isinstance(judged, Scored)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(TEXTS, min_size=8, max_size=8))
+def test_a_table_of_elements_has_the_verdicts(suffix: str, texts: list[str]) -> None:
+    run, judge, index, *contents = (storable(text) + "x" for text in texts[:5])
+    events = [
+        {
+            "event": text,
+            "visual_elements": [{"content": text, "type": "action", "weight": n}] * n,
+        }
+        for n, text in enumerate(contents, start=1)
+    ]
+    annotation = Annotation.model_validate({"index": index, "events": events})
+    judged = Scored(
+        index=index,
+        candidate_events=tuple(texts[5:]),
+        matches=(2, None, 2),
+        relations=(("lack",), ("entailment", "contradiction")),
+        provenance=Provenance(judge=judge, prompts=None, baseline=True),
+    )
     file = Path(f"verdicts{suffix}")
 
-    file.write_bytes(table_bytes(element_rows("=m", [(ANNOTATION, judged)]), suffix))
+    file.write_bytes(table_bytes(element_rows(run, [(annotation, judged)]), suffix))
 
-    (read,) = load_element_table(file, [ANNOTATION])
-    assert read.relations == judged.relations
-    assert (read.candidate_events, read.matches) == (("A car.", "It rains."), (1, 2))
-    assert read.provenance.judge == judged.provenance.judge
+    (read,) = load_element_table(file, [annotation])
+    assert (read.index, read.relations) == (judged.index, judged.relations)
+    assert (read.provenance, read.matches) == (judged.provenance, (2, 2, None))
+    kept = [storable(text.replace("\n", " ")) or " " for text in texts[5:]]
+    assert read.candidate_events == (kept[0], kept[2], kept[1])
     with pytest.raises(InputError, match="video_id"):
         load_human(file)
+
+
+def table_of_two() -> tuple[list[Annotation], list[str]]:
+    """Two videos, and the lines of the CSV with their verdicts, below the header."""
+    (judged,) = loaded(GOOD)
+    assert isinstance(judged, Scored)
+    names = ("TUNA_0001", "TUNA_0002")
+    annotations = [ANNOTATION.model_copy(update={"index": name}) for name in names]
+    pairs = [(one, judged.model_copy(update={"index": one.index})) for one in annotations]
+    return annotations, table_bytes(element_rows("m", pairs), ".csv").decode().splitlines()
+
+
+def test_the_order_of_a_table_does_not_matter() -> None:
+    annotations, (header, *lines) = table_of_two()
+    read = []
+    for order in (lines, lines[::-1], lines[::2] + lines[1::2]):
+        Path("v.csv").write_text("\n".join([header, *order]))
+        read.append({one.index: one for one in load_element_table(Path("v.csv"), annotations)})
+    assert len(read[0]) == 2
+    assert read[0] == read[1] == read[2]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("lack", "maybe", "relation: must be"),
-        (",2.2,", ",2.3,", "other elements"),
-        ("TUNA_0001", "x", "unknown to the annotations"),
+        ('"2.2"', '"2.3"', "other elements than the annotation .2.2, 2.3.: name the --annotations"),
+        ('"2.2"', '"2.1"', 'the element "2.1" is duplicated'),
+        ('"The driver gets out."', '"He gets out."', "other elements than the annotation .1.3.: "),
+        ("action", "scene", "other elements than the annotation .1.1, "),
+        (",1,", ",2,", "other elements than the annotation .1.1, "),
+        ('"TUNA_0002"', '"x"', "unknown to the annotations"),
+        ('"TUNA_0002","m"', '"TUNA_0002","n"', "has several runs or judges .m, .*; n, .*: keep"),
+        ('"TUNA_0002","m"', '"TUNA_0001","n"', "has several runs or judges .m, .*; n, .*: keep"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(old: str, new: str, message: str) -> None:
-    (judged,) = loaded(GOOD)
-    assert isinstance(judged, Scored)
-    text = table_bytes(element_rows("m", [(ANNOTATION, judged)]), ".csv").decode()
+    annotations, lines = table_of_two()
+    text = "\n".join(lines)
+    assert old in text
     Path("v.csv").write_text(text.replace(old, new))
     with pytest.raises(InputError, match=message):
-        load_element_table(Path("v.csv"), [ANNOTATION])
+        load_element_table(Path("v.csv"), annotations)
+
+
+def test_videos_of_a_table_that_are_unknown_are_skipped_on_demand() -> None:
+    annotations, lines = table_of_two()
+    Path("v.csv").write_text("\n".join(lines))
+    read = load_element_table(Path("v.csv"), annotations[1:], ignore_unknown=True)
+    assert [one.index for one in read] == ["TUNA_0002"]

@@ -315,19 +315,21 @@ async def test_a_failed_call_has_no_line_beside_that_of_its_repetition(tmp_path:
     assert all(len(found) == len(set(found)) for found in names)
 
 
-async def test_the_last_shard_takes_in_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [6, 4])
+async def test_the_last_shard_takes_in_the_others(asked: int, tmp_path: Path) -> None:
     questions = tomato_folder(tmp_path / "tomato", each=1)
     for shard in ("1/2", "2/2"):
-        said, requests = await answered(tmp_path, questions, "--frames", "2", "--shard", shard)
+        typed = ("--frames", "2", "--limit", str(asked), "--shard", shard)
+        said, requests = await answered(tmp_path, questions, *typed)
         assert said.code == 0, said.err
-        assert len(requests) == 3
+        assert len(requests) == asked // 2
         if shard == "1/2":  # what is there can be graded
             graded = await grade(tmp_path, "m@2")
-            assert (graded.code, graded.json["counts"]["responses"]) == (0, 3), graded.err
+            assert (graded.code, graded.json["counts"]["responses"]) == (0, asked // 2), graded.err
             (tmp_path / "runs" / "mcq" / "tomato" / "m@2" / "grades.json").unlink()
     folder = tmp_path / "runs" / "mcq" / "tomato" / "m@2"
     assert {path.name for path in folder.iterdir()} == {"manifest.json", "responses.jsonl"}
-    assert len(lines(folder / "responses.jsonl")) == 6
+    assert len(lines(folder / "responses.jsonl")) == asked
 
 
 WRONG = [
