@@ -35,7 +35,6 @@ ROOMS: dict[str, set[str]] = {
     "local_models": set(),
     "judging": {"schema", "files", "llm", "runs", "local_models"},
     "captioners": {"schema", "files", "video", "llm", "runs", "local_models"},
-    "debug_log": {"llm", "runs"},
     "metrics": {"schema", "files", "llm", "stats", "runs", "local_models"},
     "rating": {"schema", "files", "stats", "scoring", "runs"},
     "correlation": {"schema", "files", "stats", "scoring", "runs", "rating"},
