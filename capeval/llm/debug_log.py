@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from capeval.errors import UsageError
@@ -43,4 +44,6 @@ class _LogFile(logging.FileHandler):
         LOG.removeHandler(self)
         LOG.setLevel(logging.NOTSET)
         why = getattr(sys.exc_info()[1], "strerror", None) or "an error"
+        with suppress(OSError):
+            self.close()
         sys.stderr.write(f"capeval: {self.baseFilename}: cannot be written ({why}); no log\n")
