@@ -158,7 +158,7 @@ def test_what_is_built_is_judged_and_compared_as_any_run() -> None:
     # Its verdicts are those that `probe` wants.
     notices: list[str] = []
     again = capeval.probe(judge="lexical", on_notice=notices.append)
-    assert (again.judge, again.unscored) == ("lexical-1", 0)
+    assert (again.judge, again.unscored) == ("lexical-2", 0)
     assert {path: path.read_bytes() for path in before} == before
 
 
