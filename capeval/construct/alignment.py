@@ -1,7 +1,6 @@
 """Which events and elements of two annotations of one video state the same.
 
-Texts are compared by the stems of their words, as the lexical judge compares them: function words do
-not count.
+Texts are compared by the stems of their words, without function words, as the lexical judge does.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from capeval.stats.values import Floats
 SAME = 0.4
 """The least similarity of two texts that state the same.
 
-In TUNA's published example and the bundled sample, any two events of one video have less than 0.4, as
-have 99% of the pairs of elements of different videos.
+In TUNA's published example and the bundled sample, all pairs of events of one video have less, and
+so have 99% of the pairs of elements of different videos.
 """
 
 
