@@ -107,7 +107,7 @@ def content_words(text: str) -> Words:
     >>> sorted(content_words("The man's dogs are running."))
     ['dog', 'man', 'run']
     """
-    parts = (part for word in words(text) for part in word.replace("’", "'").split("'"))
+    parts = (part for word in words(text.replace("’", "'")) for part in word.split("'"))
     return frozenset(stem(part) for part in parts if part not in _FUNCTION)
 
 

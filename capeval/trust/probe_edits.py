@@ -46,13 +46,14 @@ def probe_texts() -> dict[str, Any]:
 @cache
 def _rules() -> list[_Rule]:
     return [
-        _rule(table["kind"], *pair.split(" = "), table.get("before", "").split())
+        _rule(table["kind"], pair, table.get("before", "").split())
         for table in probe_texts()["edits"]
         for pair in table["pairs"]
     ]
 
 
-def _rule(kind: str, old: str, new: str, before: list[str]) -> _Rule:
+def _rule(kind: str, pair: str, before: list[str]) -> _Rule:
+    old, new = pair.split(" = ")
     following = "|".join(r"(?! \w)" if word == "." else rf" {word}(?![\w-])" for word in before)
     # A capital after it is part of a name: "the Red Sea".
     pattern = rf"(?<![\w-])[{old[0]}{old[0].upper()}]{old[1:]}(?![\w-])(?! [A-Z])(?={following})"

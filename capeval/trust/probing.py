@@ -156,8 +156,8 @@ def _agreement(probes: Sequence[Probe], scored: Mapping[str, Scored]) -> Agreeme
             for (event, place), label in probe.labels.items():
                 given = relations[event][place]
                 # A foreign caption may contradict.
-                right = given == label or (probe.kind == "foreign" and given != "entailment")
-                by_video[probe.annotation.index].append(right)
+                is_right = given == label or (probe.kind == "foreign" and given != "entailment")
+                by_video[probe.annotation.index].append(is_right)
     correct = np.array([sum(of) for of in by_video.values()], dtype=np.float64)
     n = np.array([len(of) for of in by_video.values()], dtype=np.float64)
     right, total = int(correct.sum()), int(n.sum())
