@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import CapevalError, JudgeError, ModelDown
-from capeval.judging.lexical.matching import RULES, prepare, split_and_match, stemmer
+from capeval.judging.lexical import RULES, match_events, stemmer
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Annotation, Relation, Verdict
@@ -79,7 +79,8 @@ class NLIJudge(PreparedJudge):
 
     def _judge(self, annotation: Annotation, caption: str, tally: Tally) -> Verdict:
         tally.stage = "split"
-        pieces, _, matches, notes = split_and_match(caption, prepare(annotation))
+        pieces, matches = match_events(annotation, caption)
+        notes: list[str] = []
         tally.stage = "classify"
         pairs: dict[str, list[Encoded]] = {}
         for place, event in enumerate(annotation.events):

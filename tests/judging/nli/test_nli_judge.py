@@ -70,10 +70,10 @@ def test_the_premise_is_the_caption_and_the_hypothesis_the_element(
         return genuine(inputs)
 
     monkeypatch.setattr(encoder, "logits", record)
-    caption = "A man walks along the street, and then the man runs along the street. A dog jumps."
+    caption = "A man walks along the street. Then the man runs along the street. A dog jumps."
     assert verdict(judge("ruled"), MAN, caption).matches == (1, 1, None)
     # The text of both pieces, in order; what is matched to no event is not compared.
-    premise = "a man walks along the street , and then the man runs along the street ."
+    premise = "a man walks along the street . then the man runs along the street ."
     assert texts == [f"[CLS] {premise} [SEP] a man [SEP]"]
 
 
