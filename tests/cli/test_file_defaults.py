@@ -113,7 +113,7 @@ def test_the_file_sets_what_is_not_typed(project: Path) -> None:
     assert (done.code, "--repeats 7" in done.err) == (3, True)
     assert typed(project, "score", "old", "--repeats", "1").json["overall"]
     # Probes are never among the runs.
-    assert typed(project, "probe", "--only-build", "--count", "2", "--run", "p").code == 0
+    assert typed(project, "probe", "--judge", "lexical", "--count", "2", "--run", "p").code == 0
     assert Path("probes/p").is_dir()
 
 

@@ -39,7 +39,7 @@ ASKED = Provenance(
     fingerprints=("fp_1",),
     left_off=("seed",),
 )
-RULES = Provenance(judge="lexical-1", prompts=None, baseline=True)
+RULES = Provenance(judge="lexical-2", prompts=None, baseline=True)
 
 
 def votes(*each: str) -> tuple[Verdict, ...]:

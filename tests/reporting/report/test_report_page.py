@@ -159,7 +159,7 @@ def test_more_runs_are_ranked_and_unlike_ones_say_why_not() -> None:
     lexical = run(
         [
             scored(
-                "V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None, "baseline": True}
+                "V1", "+0 -0", provenance={"judge": "lexical-2", "prompts": None, "baseline": True}
             )
         ]
     )
@@ -276,7 +276,7 @@ def test_lexical_baseline_is_marked_as_no_measurement() -> None:
     lexical = run(
         [
             scored(
-                "V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None, "baseline": True}
+                "V1", "+0 -0", provenance={"judge": "lexical-2", "prompts": None, "baseline": True}
             )
         ]
     )
