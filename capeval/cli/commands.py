@@ -36,8 +36,7 @@ _HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "compare": (
             "compare_command:compare",
-            "Compare judged runs over the videos that are scored in all of them: is B better than "
-            "A?",
+            "Compare judged runs over the videos scored in all of them: is B better than A?",
         ),
         "leaderboard": (
             "leaderboard_command:leaderboard",
@@ -109,7 +108,7 @@ _HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "cache": (
             "resources_command:cache",
-            "Show where the cache of replies is, and its size.",
+            "Show where the cache of models' replies is and what it contains.",
         ),
     },
 }
