@@ -13,8 +13,8 @@ import numpy as np
 
 from capeval.construct.drafts import Draft, DraftEvent, Place
 from capeval.judging.lexical.lexicon import lexicon
-from capeval.judging.segments import words
 from capeval.stats.values import Floats
+from capeval.text import words
 
 SAME = 0.4
 """The least similarity of two texts that state the same.
