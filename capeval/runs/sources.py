@@ -17,8 +17,8 @@ from capeval.files.annotations import (
     load_video_list,
     split_format,
 )
-from capeval.files.caption_layouts import read_captions
-from capeval.files.captions import captions_hash, captions_in_memory, known_captions, load_captions
+from capeval.files.caption_layouts import captions_in_memory, read_captions
+from capeval.files.captions import captions_hash, known_captions, load_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import Stamp, stamp_of
@@ -284,11 +284,11 @@ def from_memory(
         path, loaded = str(annotations), annotations_of(str(annotations))
     else:
         path, loaded = "memory", annotations_in_memory(annotations)
-    if isinstance(captions, Mapping):
-        captions = captions_in_memory(captions, "captions")
-    known = known_captions(captions, loaded, file="captions", ignore_unknown=ignore_unknown)
+    given = captions_in_memory(captions)
+    known = known_captions(given.captions, loaded, file="captions", ignore_unknown=ignore_unknown)
     run = RunFolder(runs / run_name(name)) if name else None
-    return Source(name or "captions", run, loaded, known, path, "memory")
+    notices = given.notices
+    return Source(name or "captions", run, loaded, known, path, "memory", notices)
 
 
 def default_videos(annotations_path: str, *, needed: bool = False) -> Path:
