@@ -92,7 +92,7 @@ def load_candidates(
     *,
     known: Iterable[str] = (),
     columns: Mapping[str, str] | None = None,
-) -> list[tuple[str | None, CaptionsFile]]:
+) -> list[tuple[str, CaptionsFile]]:
     """Return the captions of a file, or of each file of a folder, with the name of their system.
 
     `known` are the indexes of the references, and `columns` the file's own names.

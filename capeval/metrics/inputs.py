@@ -14,7 +14,7 @@ from capeval.files.references import load_candidates, load_references
 from capeval.files.validation import validated
 from capeval.metrics.protocol import Item
 from capeval.runs.folder import RunFolder
-from capeval.runs.sources import Source
+from capeval.runs.sources import Source, distinct_names
 from capeval.schema import Caption
 from capeval.schema.reference import Reference
 from capeval.text import counted, shown
@@ -156,8 +156,10 @@ def _systems(
         return [("candidates", system, captions_in_memory(candidates, "candidates"))]
     if system is not None and len(candidates) > 1:
         raise UsageError("--system names one system; give it with one --candidates file")
-    return [
+    read = [
         (str(path), name, found)
         for path in candidates
         for name, found in load_candidates(path, system, known=known, columns=columns)
     ]
+    names = distinct_names([(name, Path(label.removeprefix("lines:"))) for label, name, _ in read])
+    return [(label, name, found) for (label, _, found), name in zip(read, names, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -195,6 +196,19 @@ def from_file(
     source = Source(run.name, run, annotations, captions, str(annotations_path), str(path), notices)
     source.check()
     return source
+
+
+def distinct_names(named: Sequence[tuple[str, Path]]) -> list[str]:
+    """Return the names of runs, each given with its file; files of one name have their folder's.
+
+    >>> distinct_names([("a", Path("a.csv")), *(("b", Path(n, "b.json")) for n in ("x", "y"))])
+    ['a', 'x', 'y']
+    """
+    count = Counter(name for name, _ in named)
+    return [
+        file.resolve().parent.name if count[name] > 1 and name == file.stem else name
+        for name, file in named
+    ]
 
 
 def run_name(name: str) -> str:
