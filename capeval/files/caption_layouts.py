@@ -96,7 +96,7 @@ def read_captions(
     if is_binary_table(path) or read_text(path).lstrip()[0] not in "{[":
         table = read_table(path)
         notices, rows = _of_records(path, [*table.records()], known, columns, table)
-    elif isinstance(records := _json_records(path), dict):
+    elif isinstance(records := _json_records(path, columns or {}), dict):
         notices, rows = _of_mapping(path, records, known)
     else:
         notices, rows = _of_records(path, records, known, columns)
@@ -162,7 +162,7 @@ def _usable(file: Path, records: Records) -> CaptionsFile:
     return CaptionsFile(validated_records(Caption, left, file=file), tuple(notices))
 
 
-def _json_records(path: Path) -> Records | dict[str, Any]:
+def _json_records(path: Path, columns: Mapping[str, str]) -> Records | dict[str, Any]:
     """Return the records of JSON lines, a list or one object; or the object `{index: caption}`."""
     text = read_text(path)
     first, _, rest = text.strip().partition("\n")
@@ -173,7 +173,7 @@ def _json_records(path: Path) -> Records | dict[str, Any]:
         if isinstance(whole, dict):
             if isinstance(whole.get("logs"), list):
                 whole = whole["logs"]
-            elif _is_record(whole, path):
+            elif _is_record(whole, path, columns):
                 return [("line 1", whole)]
             else:
                 return whole
@@ -187,11 +187,11 @@ def _json_records(path: Path) -> Records | dict[str, Any]:
     return places
 
 
-def _is_record(whole: Mapping[str, Any], path: Path) -> bool:
+def _is_record(whole: Mapping[str, Any], path: Path, columns: Mapping[str, str]) -> bool:
     # In a .jsonl file, `index` names the video of a line; in another, it may be a video's name.
     names_caption = path.suffix == ".jsonl" or whole.keys() & {*COLUMNS["caption"]}
     names_video = names_caption and whole.keys() & {*COLUMNS["index"]}
-    return bool(whole.keys() & {"caption", "doc_id"} or names_video)
+    return bool(whole.keys() & {"caption", "doc_id", *columns.values()} or names_video)
 
 
 Layout = tuple[list[str], Records]

@@ -199,16 +199,17 @@ def from_file(
 
 
 def distinct_names(named: Sequence[tuple[str, Path]]) -> list[str]:
-    """Return the names of runs, each given with its file; files of one name have their folder's.
+    """Return the names of runs, each given with its file: of files of one name the folder's.
 
     >>> distinct_names([("a", Path("a.csv")), *(("b", Path(n, "b.json")) for n in ("x", "y"))])
     ['a', 'x', 'y']
     """
     count = Counter(name for name, _ in named)
-    return [
+    found = [
         file.resolve().parent.name if count[name] > 1 and name == file.stem else name
         for name, file in named
     ]
+    return found if len({*found}) == len(found) else [name for name, _ in named]
 
 
 def run_name(name: str) -> str:
