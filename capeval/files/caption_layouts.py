@@ -117,8 +117,11 @@ def captions_in_memory(
     captions: Mapping[str, Any] | Sequence[Caption], name: Path | str = "captions"
 ) -> CaptionsFile:
     """Return captions given as objects, or as texts by index; `name` is theirs in messages."""
-    pairs = captions.items() if isinstance(captions, Mapping) else ()
-    given = [{"index": index, "caption": text} for index, text in pairs] or map(dict, captions)
+    given: list[dict[str, Any]]
+    if isinstance(captions, Mapping):
+        given = [{"index": index, "caption": text} for index, text in captions.items()]
+    else:
+        given = [dict(one) for one in captions]
     records = [(f"caption {n}", record) for n, record in enumerate(given, start=1)]
     return _usable(Path(name), records) if records else CaptionsFile(())
 
@@ -155,7 +158,7 @@ def _usable(file: Path, records: Records) -> CaptionsFile:
         what = f"the model's reasoning was removed from {counted(cleaned, 'caption')}"
         notices.append(f"{file}: {what}")
     if unclear:
-        what = "has reasoning without an end, and no caption; counted as not captioned"
+        what = "has reasoning without an end, or no caption after it; counted as not captioned"
         notices.append(Loss(f"{file}: {listed(unclear)} {what}"))
     if not left:
         raise InputError("has no caption", file=file)
@@ -228,39 +231,42 @@ def _of_records(
 ) -> Layout:
     """Return the captions of records or rows, in a known layout or by `COLUMNS`."""
     header = [*dict.fromkeys(name for _, row in records for name in row)]
-    if not columns and {"doc_id"} < {*header} and {"resps", "filtered_resps"} & {*header}:
+    if not columns and "doc_id" in header and {"resps", "filtered_resps"} & {*header}:
         return _of_lmms_eval(path, records, known)
-    if not columns and {"index", "video", "prediction"} <= {*header}:
-        _check_cells(table, "video", "prediction")
-        indexes = [known.find(row.get("video"), "video") or row.get("video") for _, row in records]
-        texts = [row.get("prediction") for _, row in records]
-        how = "VLMEvalKit's predictions, joined by video"
-        return [how], _joined(records, indexes, [*map(_reply, texts)])
+    is_vlmevalkit = not columns and {"index", "video", "prediction"} <= {*header}
+    if is_vlmevalkit:
+        columns = {"index": "video", "caption": "prediction"}
     found = _roles(path, header, columns or {})
-    (caption,) = found["caption"]
-    for name in {*found["model"], *(name for name in header if folded(name) == "system")}:
+    (caption,), model = found["caption"], next(iter(found["model"]), "")
+    for name in (model, *(name for name in header if folded(name) == "system")):
         models = {str(row[name]) for _, row in records if not is_missing(row.get(name))}
         if len(models) > 1:
             what = f"has captions of {counted(len(models), 'model')} ({listed(sorted(models))})"
             raise InputError(f"{what}; give each its own file", file=path, field=name)
     index, named = _indexes(path, records, found["index"], known)
-    _check_cells(table, index, caption)
     given = [row.get(index) for _, row in records]
+    if table and caption in table.formulas:
+        raise table.error(_FORMULA, row=table.formulas[caption], column=caption)
+    if table and index in table.fractions:
+        what = "has numbers or dates, and 1.10 became 1.1; format the column as text"
+        raise table.error(what, column=index)
     if table and (empty := [row for row, cell in enumerate(given) if cell in (None, "")]):
         raise table.error(table.empty, row=empty[0], column=index)
     indexes, notices = _with_file_names(given, named)
-    own = (folded(index), folded(caption)) == ("index", "caption")
-    if not own and {"index", "caption"} - {*(columns or ())}:
+    is_own = (folded(index), folded(caption)) == ("index", "caption")
+    if is_vlmevalkit:
+        notices = ["VLMEvalKit's predictions, joined by video"]
+    elif not is_own and {"index", "caption"} - {*(columns or ())}:
         notices = [f"the index is {shown(index)}, the caption {shown(caption)}", *notices]
-    model = next(iter(found["model"]), "")
-    keeps_fields = own and not columns and table is None
     rows = []
     for (place, row), one in zip(records, indexes, strict=True):
-        named = None if is_missing(row.get(model)) else row[model]
-        fields = {**(row if keeps_fields else {"model": named}), "index": one}
+        writer = None if is_missing(row.get(model)) else row[model]
+        keeps_fields = is_own and not columns and table is None
+        fields = {**(row if keeps_fields else {"model": writer}), "index": one}
         if caption in row:
             # An empty cell is what any missing caption leaves.
-            fields["caption"] = None if table and is_missing(row[caption]) else row[caption]
+            is_none = (table or is_vlmevalkit) and is_missing(row[caption])
+            fields["caption"] = None if is_none else row[caption]
         rows.append((place, fields))
     return notices, rows
 
@@ -320,15 +326,6 @@ def _indexes(
             found[name].append(videos.get(name))
     index = next((name for name in columns if any(found[name])), columns[0])
     return index, found[index]
-
-
-def _check_cells(table: Table | None, index: str, caption: str) -> None:
-    """Refuse what a spreadsheet program has changed in the columns of a workbook."""
-    if table and caption in table.formulas:
-        raise table.error(_FORMULA, row=table.formulas[caption], column=caption)
-    if table and index in table.fractions:
-        what = "has numbers or dates, and 1.10 became 1.1; format the column as text"
-        raise table.error(what, column=index)
 
 
 def _with_file_names(
@@ -407,8 +404,9 @@ def _joined(records: Records, indexes: Sequence[Any], captions: Sequence[Any]) -
 
 
 def _of_lmms_eval(path: Path, records: Records, known: _Known) -> Layout:
-    nested = (row.get("filtered_resps", row.get("resps")) for _, row in records)
-    replies = [_reply(_first(one)) for one in nested]
+    replies = [_first(row.get("filtered_resps", row.get("resps"))) for _, row in records]
+    # As tables have it, an empty reply is none.
+    replies = [None if is_missing(reply) else reply for reply in replies]
     fields = [_texts(row) for _, row in records]
     matched = {
         name: [known.find(texts[name], name) if name in texts else None for texts in fields]
@@ -434,11 +432,6 @@ def _first(replies: Any) -> Any:
     while isinstance(replies, list):
         replies = replies[0] if replies else None
     return replies
-
-
-def _reply(text: Any) -> Any:
-    """Return what a program recorded as the reply; an empty one is none, as tables have it."""
-    return None if isinstance(text, str) and not text.strip() else text
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, str]:
