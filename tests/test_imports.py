@@ -15,7 +15,17 @@ import capeval
 PACKAGE = Path(capeval.__file__).parent
 
 # Every package may import these.
-COMMON = {"errors", "text", "version", "config", "display", "options", "plugins", "tracing"}
+COMMON = {
+    "errors",
+    "text",
+    "version",
+    "config",
+    "display",
+    "options",
+    "plugins",
+    "thinking",
+    "tracing",
+}
 ROOMS: dict[str, set[str]] = {
     "schema": set(),
     "errors": {"text"},
@@ -24,6 +34,7 @@ ROOMS: dict[str, set[str]] = {
     "config": {"errors", "text"},
     "options": {"errors", "plugins", "text"},
     "plugins": {"errors", "text"},
+    "thinking": {"errors"},
     "tracing": set(),
     "display": {"errors", "text"},
     "files": {"schema"},

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from capeval.captioners.caption_cleanup import CUT_OFF, caption_in
+from capeval.captioners.caption_cleanup import CUT_OFF
 from capeval.captioners.catalogue import ModelEntry, OpenCaptioner, read_catalogue
 from capeval.captioners.images import KEPT_BY_DEFAULT, ImageForm, SharedEncoder
 from capeval.captioners.options import CaptionerOptions
@@ -22,6 +22,7 @@ from capeval.llm.asker import Asker, listed, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_urls
 from capeval.llm.types import ChatRequest
 from capeval.runs.folder import RunFolder
+from capeval.thinking import caption_in
 from capeval.tracing import about
 
 _TOO_MANY = {

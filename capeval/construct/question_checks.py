@@ -19,7 +19,6 @@ from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
 from capeval.files.label_matching import read_relation
 from capeval.files.packaged import prompt_of, tag_free_json
-from capeval.judging.segments import words
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
 from capeval.mcq.questions import question_line
@@ -27,7 +26,7 @@ from capeval.runs.engine import Labels
 from capeval.schema import OPTION_LETTERS, Annotation, Question
 from capeval.stats.values import Interval
 from capeval.stats.video_ratios import VideoRatios
-from capeval.text import shown
+from capeval.text import shown, words
 
 LABELS = Labels("checking", "question", "checked", "unchecked")
 

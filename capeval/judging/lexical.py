@@ -18,9 +18,9 @@ from typing import Final
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
-from capeval.judging.segments import segments, words
+from capeval.judging.segments import segments
 from capeval.schema import Annotation, Relation, Verdict
-from capeval.text import storable
+from capeval.text import storable, words
 
 RULES: Final = "lexical-2"
 """The version of the rules and word lists."""

@@ -10,12 +10,12 @@ from capeval.judging.contracts import EventToClassify, Labels, Reasons
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.published_contract import contract_of
-from capeval.judging.segments import segments, words
+from capeval.judging.segments import segments
 from capeval.llm.asker import Asker
 from capeval.llm.replies import FormError, read_reply
 from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.schema import Annotation, Verdict, endpoint_name, lacking
-from capeval.text import Loss, storable
+from capeval.text import Loss, storable, words
 from capeval.tracing import about
 
 T = TypeVar("T")

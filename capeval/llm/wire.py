@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from capeval.llm.retry import CallFailed
-from capeval.llm.thinking import after_thinking
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 from capeval.text import one_line, storable
+from capeval.thinking import after_thinking
 
 # The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from capeval.judging.lexical import Words, content_words
-from capeval.judging.segments import words
 from capeval.schema import Annotation, VisualElement
+from capeval.text import words
 
 _LEAST_OWN = 2
 """Content words that no other says: one alone, such as "static", may follow from other words."""
