@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.errors import MissingExtra
 from capeval.reporting.figures import Figure, Forest, Grid, Scatter
-from capeval.reporting.numbers import Bounded, p_value, place_name
+from capeval.reporting.numbers import Bounded, p_value, percent, place_name
 from capeval.text import both_ends, one_line
 
 if TYPE_CHECKING:
@@ -108,11 +108,14 @@ def _bars(axes: Any, grid: Grid) -> _Named:
     for number, (name, estimates) in enumerate(zip(grid.series, grid.values, strict=True)):
         values, ends = _percent(estimates)
         places = _beside(grid, high, number)
-        error = {"xerr": ends, "error_kw": {"elinewidth": 0.8, "ecolor": "black"}}
-        colour = _look(number)["color"]
-        # The edge shows a value of 0.
-        handle = axes.barh(places, values, high, color=colour, edgecolor=colour, **error)
+        error = {"xerr": ends, "error_kw": {"elinewidth": 0.8}}
+        handle = axes.barh(places, values, high, color=_look(number)["color"], **error)
+        # A bar of 0 would look like a missing value.
+        shown = [percent(one.value) if one and one.value is not None else "" for one in estimates]
+        axes.bar_label(handle, shown, padding=2, fontsize=5)
         named.append((handle, name))
+    axes.grid(visible=False, axis="y")
+    axes.margins(x=0.12)
     _rows(axes, _places(grid, " "), _ROW * (len(grid.series) + 1))
     axes.set_xlabel("F1 (%)")
     return named

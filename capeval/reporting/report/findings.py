@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from capeval.reporting.numbers import interval, percent, place_name, thousands
+from capeval.reporting.report.cards import EventView, VideoCard
 from capeval.reporting.report.data import Shown
-from capeval.reporting.viewer.cards import EventView, VideoCard
 from capeval.schema import ELEMENT_TYPES, Relation
 from capeval.scoring import FEWEST_VIDEOS, Bucket, TypeScores
 from capeval.text import counted

@@ -28,12 +28,12 @@ from capeval.reporting.numbers import (
     thousands,
     with_ends,
 )
+from capeval.reporting.report.cards import HumanLabels, cards_of, named_label
 from capeval.reporting.report.data import LETTERS, Shown, payload
 from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
 from capeval.reporting.report.paired import notices, paired
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.score_tables import BASELINE_NOTE, FEW_VIDEOS_NOTE, is_narrow
-from capeval.reporting.viewer.cards import HumanLabels, cards_of, named_label
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import RELATIONS, Usage
 from capeval.schema.annotation import Weight
