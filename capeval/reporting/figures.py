@@ -35,7 +35,7 @@ class Grid:
     @property
     def values(self) -> list[list[Estimate | None]]:
         """F1 of each series at each place."""
-        return [[cell and cell.f1 for cell in cells] for cells in self.series.values()]
+        return [[cell.f1 if cell else None for cell in cells] for cells in self.series.values()]
 
     @property
     def rows(self) -> list[tuple[str, Cells]]:
@@ -142,9 +142,11 @@ def _places(scores: Scores) -> dict[str, dict[str, TypeScores]]:
         "elements": by.elements,
         "domains": by.domain,
     }
-    return {"types": {kind: getattr(scores.overall, kind) for kind in ELEMENT_TYPES}} | {
+    found: dict[str, dict[str, TypeScores]] = {
         name: {place: bucket.all for place, bucket in of.items()} for name, of in buckets.items()
     }
+    found["types"] = {kind: getattr(scores.overall, kind) for kind in ELEMENT_TYPES}
+    return found
 
 
 def _grid(name: str, series: Mapping[str, Mapping[str, TypeScores]]) -> Grid:

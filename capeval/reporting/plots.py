@@ -194,12 +194,11 @@ def _look(number: int) -> dict[str, Any]:
 
 def _percent(estimates: Sequence[Bounded | None]) -> tuple[list[float], list[list[float]]]:
     """Return values in percent, and how far the ends of their intervals are below and above."""
-    values: list[float] = []
+    known = [(one.value, one.low, one.high) if one else (None, None, None) for one in estimates]
+    values = [math.nan if value is None else 100 * value for value, _, _ in known]
     ends: list[list[float]] = [[], []]
-    for one in estimates:
-        value = math.nan if one is None or one.value is None else 100 * one.value
-        values.append(value)
-        for side, end in zip(ends, (one and one.low, one and one.high), strict=True):
+    for value, (_, *known_ends) in zip(values, known, strict=True):
+        for side, end in zip(ends, known_ends, strict=True):
             side.append(0.0 if end is None else abs(100 * end - value))
     return values, ends
 

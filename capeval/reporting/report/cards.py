@@ -128,7 +128,8 @@ class VideoCard:
 def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = None) -> VideoCard:
     """Return the card of one annotated video."""
     index = annotation.index
-    judgment, caption, scored = (of.get(index) for of in (run.judgments, run.captions, run.scored))
+    judgment, caption = run.judgments.get(index), run.captions.get(index)
+    scored = run.scored.get(index)
     matches = scored.matches if scored else ()
     # In human files the system is the run's name or the captions' model.
     systems = ((human or {}).get((index, system)) for system in (run.name, run.model, None))

@@ -109,9 +109,7 @@ def _weights(card: VideoCard) -> Table:
     counts = (*(LABELS[label][1] for label in RELATIONS), "all")
     measures = ((name, PERCENT) for name in ("Precision", "Recall", "F1"))
     note = "Precision: entailed of entailed and contradicted. Recall: entailed of all."
-    heads = columns(
-        "Weight", *((verdict, COUNT) for verdict in verdicts), ("all", COUNT), *measures
-    )
+    heads = columns("Weight", *((name, COUNT) for name in counts), *measures)
     table = Table("", heads, note=note)
     for group in GROUPS:
         if one := card.scores.get(group):
