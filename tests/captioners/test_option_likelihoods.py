@@ -15,7 +15,6 @@ from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from tests.captioners import tiny
 
-pytestmark = pytest.mark.filterwarnings("ignore:__array:DeprecationWarning")
 
 Make = Callable[..., TransformersCaptioner]
 Load = Callable[..., LoadedModel]
