@@ -15,7 +15,6 @@ from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from tests.captioners import tiny
 
-
 Make = Callable[..., TransformersCaptioner]
 Load = Callable[..., LoadedModel]
 
