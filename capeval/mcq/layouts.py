@@ -17,6 +17,7 @@ from capeval.files.reading import json_lines, parse_json, read_text
 from capeval.files.tables import CONTROL, is_binary_table, read_table
 from capeval.files.validation import validated
 from capeval.files.videos import SUFFIXES
+from capeval.schema.ids import id_text
 from capeval.schema.question import OPTION_LETTERS, VISIBLE, Question, Tag
 from capeval.text import counted, listed, shown
 
@@ -43,6 +44,9 @@ def _text(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
+    value = id_text(value)
+    if isinstance(value, float):
+        raise ValueError(f"must be text or a whole number, not {shown(value)}")  # noqa: TRY004
     name = _text(value).strip()
     if CONTROL.search(name):
         raise ValueError(f"{shown(name)} has a control character, which names must not have")
@@ -266,26 +270,30 @@ class Layout:
             raise record.error(f"{self.names.get(str(name), name)}{place}", message) from None
 
     def _letters(self, rows: Sequence[tuple[Record, Row]]) -> list[str]:
-        """Return the letters of the right options; all answers of a file are of one kind."""
+        """Return the letters of the right options; each answer is read by itself."""
         ways = {
             "letter": {"a letter": _by_letter},
             "number": {"the number of an option from 0": _by_number},
             "letter or text": {"the text of one option": _by_text, "a letter": _by_letter},
         }[self.answers]
-        found = {kind: [read(row) for _, row in rows] for kind, read in ways.items()}
-        kind = min(found, key=lambda one: found[one].count(None))
-        for (record, row), number in zip(rows, found[kind], strict=True):
-            if number is None:
+        found = [
+            {kind: n for kind, read in ways.items() if (n := read(row)) is not None}
+            for _, row in rows
+        ]
+        # One that is the text of one option and the letter of another is like all the others.
+        clear = {kind for one in found if len(one) == 1 for kind in one}
+        letters = []
+        for (record, row), one in zip(rows, found, strict=True):
+            numbers = {n for kind, n in one.items() if {kind} == clear} or {*one.values()}
+            if len(numbers) != 1:
                 message = f"must be {' or '.join(ways)}, not {shown(row.answer)}"
-                if len(ways) > 1 and found[kind].count(None) < len(rows):
-                    message = f"{shown(row.answer)} is not {kind}, as other answers are"
+                if numbers:
+                    message = (
+                        f"{shown(row.answer)} is the text of one option and the letter of another"
+                    )
                 raise record.error(self.names.get("answer", "answer"), message)
-        whole = [numbers for numbers in found.values() if None not in numbers]
-        for (record, row), *numbers in zip(rows, *whole, strict=True):
-            if len({*numbers}) > 1:
-                message = f"{shown(row.answer)} is the text of one option and the letter of another"
-                raise record.error(self.names.get("answer", "answer"), message)
-        return [OPTION_LETTERS[number] for number in found[kind] if number is not None]
+            letters.append(OPTION_LETTERS[numbers.pop()])
+        return letters
 
 
 def _by_letter(row: Row) -> int | None:
