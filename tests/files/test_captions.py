@@ -12,6 +12,7 @@ from capeval.files.caption_layouts import read_captions
 from capeval.files.captions import captions_hash, known_captions, load_captions
 from capeval.files.tables import is_missing
 from capeval.schema import Caption
+from capeval.schema.ids import id_text
 from tests.files.making import annotated
 
 FILE = Path("c.jsonl")
@@ -112,6 +113,7 @@ def test_other_fields_are_kept() -> None:
 
 
 # "NA" and "-" are what a missing caption leaves in files; marks of reasoning begin with the others.
+INDEXES = st.text(min_size=1).filter(str.strip).map(id_text)
 TEXTS = st.text(st.characters(exclude_characters="<[◁")).filter(
     lambda text: not text.strip() or not is_missing(text)
 )
