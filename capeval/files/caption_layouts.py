@@ -350,7 +350,7 @@ def _joined(records: Records, indexes: Sequence[Any], captions: Sequence[Any]) -
 
 def _of_lmms_eval(path: Path, records: Records, known: KnownVideos) -> Layout:
     nested = (row.get("filtered_resps", row.get("resps")) for _, row in records)
-    replies = [_reply(_first(one)) for one in nested]
+    replies = [*map(recorded_reply, nested)]
     fields = [_texts(row) for _, row in records]
     matched = {
         name: [known.find(texts[name], name) if name in texts else None for texts in fields]
@@ -381,6 +381,12 @@ def _first(replies: Any) -> Any:
 def _reply(text: Any) -> Any:
     """Return what a program recorded as the reply; an empty one is none, as tables have it."""
     return None if isinstance(text, str) and not text.strip() else text
+
+
+def recorded_reply(replies: Any) -> Any:
+    """Return the first reply that another program recorded; None where a call failed."""
+    text = _reply(_first(replies))
+    return None if isinstance(text, str) and text.startswith(_FAILED) else text
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from capeval.errors import InputError, UsageError
-from capeval.mcq.benchmark_files import filled_template
+from capeval.mcq.benchmark_files import predictions
 from capeval.mcq.layouts import without_letters
 from capeval.mcq.questions import load_questions, questions_hash
 from capeval.schema.question import Question, Response
@@ -241,7 +241,7 @@ def test_the_template_loads_with_a_notice_and_yields_its_responses() -> None:
     (notice,) = notices
     assert notice.startswith("t.json: has trailing commas, which JSON forbids; they are ignored")
     assert [(q.id, q.video) for q in questions] == [(f"001-{n}", "001") for n in (1, 2, 3, 4)]
-    found = filled_template(file)
+    found = predictions(file)
     assert [response.reply for response in found] == ["C. 3, [x,]", "", None, None]
     assert [response.reason for response in found] == [
         None,
@@ -273,9 +273,9 @@ def test_a_mistake_in_video_mme_is_named(value: Any, message: str) -> None:
 
 def test_responses_are_needed_to_import_a_template() -> None:
     with pytest.raises(InputError, match=r"t\.json: has no responses"):
-        filled_template(write(Path("t.json"), template(...)))
-    with pytest.raises(InputError, match="nor the layout of Video-MME's results"):
-        filled_template(write(Path("own.json"), [own()]))
+        predictions(write(Path("t.json"), template(...)))
+    with pytest.raises(InputError, match=r"has no responses; name responses\.jsonl"):
+        predictions(write(Path("own.json"), [own()]))
 
 
 # Questions of users
