@@ -424,7 +424,7 @@ class EvaluateOptions:
     targets : Models as `capeval generate --model` takes them, runs, or captions files.
     annotations : A file, tuna or sample. By default the run's; of a new run the sample.
     videos : Their folder. By default videos/ next to the annotations.
-    columns : The columns of captions files: index=video_id,caption=text.
+    columns : The columns of captions files: index=clip,caption=text.
     limit : Only the first N videos.
     model_url : An OpenAI-compatible server of the models; several share the calls.
     serve : Start each model's server, then end it.

@@ -94,7 +94,7 @@ def read_captions(
     if is_binary_table(path) or read_text(path).lstrip()[0] not in "{[":
         table = read_table(path)
         notices, rows = _of_records(path, [*table.records()], known, columns, table)
-    elif isinstance(records := _json_records(path), dict):
+    elif isinstance(records := _json_records(path, columns or {}), dict):
         notices, rows = _of_mapping(path, records, known)
     else:
         notices, rows = _of_records(path, records, known, columns)
@@ -115,8 +115,11 @@ def captions_in_memory(
     captions: Mapping[str, Any] | Sequence[Caption], name: Path | str = "captions"
 ) -> CaptionsFile:
     """Return captions given as objects, or as texts by index; `name` is theirs in messages."""
-    pairs = captions.items() if isinstance(captions, Mapping) else ()
-    given = [{"index": index, "caption": text} for index, text in pairs] or map(dict, captions)
+    given: list[dict[str, Any]]
+    if isinstance(captions, Mapping):
+        given = [{"index": index, "caption": text} for index, text in captions.items()]
+    else:
+        given = [dict(one) for one in captions]
     records = [(f"caption {n}", record) for n, record in enumerate(given, start=1)]
     return _usable(Path(name), records) if records else CaptionsFile(())
 
@@ -153,14 +156,14 @@ def _usable(file: Path, records: Records) -> CaptionsFile:
         what = f"the model's reasoning was removed from {counted(cleaned, 'caption')}"
         notices.append(f"{file}: {what}")
     if unclear:
-        what = "has reasoning without an end, and no caption; counted as not captioned"
+        what = "has reasoning without an end, or no caption after it; counted as not captioned"
         notices.append(Loss(f"{file}: {listed(unclear)} {what}"))
     if not left:
         raise InputError("has no caption", file=file)
     return CaptionsFile(validated_records(Caption, left, file=file), tuple(notices))
 
 
-def _json_records(path: Path) -> Records | dict[str, Any]:
+def _json_records(path: Path, columns: Mapping[str, str]) -> Records | dict[str, Any]:
     """Return the records of JSON lines, a list or one object; or the object `{index: caption}`."""
     text = read_text(path)
     first, _, rest = text.strip().partition("\n")
@@ -171,7 +174,7 @@ def _json_records(path: Path) -> Records | dict[str, Any]:
         if isinstance(whole, dict):
             if isinstance(whole.get("logs"), list):
                 whole = whole["logs"]
-            elif _is_record(whole, path):
+            elif _is_record(whole, path, columns):
                 return [("line 1", whole)]
             else:
                 return whole
@@ -185,11 +188,11 @@ def _json_records(path: Path) -> Records | dict[str, Any]:
     return places
 
 
-def _is_record(whole: Mapping[str, Any], path: Path) -> bool:
+def _is_record(whole: Mapping[str, Any], path: Path, columns: Mapping[str, str]) -> bool:
     # In a .jsonl file, `index` names the video of a line; in another, it may be a video's name.
     names_caption = path.suffix == ".jsonl" or whole.keys() & {*COLUMNS["caption"]}
     names_video = names_caption and whole.keys() & {*COLUMNS["index"]}
-    return bool(whole.keys() & {"caption", "doc_id"} or names_video)
+    return bool(whole.keys() & {"caption", "doc_id", *columns.values()} or names_video)
 
 
 Layout = tuple[list[str], Records]
@@ -226,39 +229,42 @@ def _of_records(
 ) -> Layout:
     """Return the captions of records or rows, in a known layout or by `COLUMNS`."""
     header = [*dict.fromkeys(name for _, row in records for name in row)]
-    if not columns and {"doc_id"} < {*header} and {"resps", "filtered_resps"} & {*header}:
+    if not columns and "doc_id" in header and {"resps", "filtered_resps"} & {*header}:
         return _of_lmms_eval(path, records, known)
-    if not columns and {"index", "video", "prediction"} <= {*header}:
-        _check_cells(table, "video", "prediction")
-        indexes = [known.find(row.get("video"), "video") or row.get("video") for _, row in records]
-        texts = [row.get("prediction") for _, row in records]
-        how = "VLMEvalKit's predictions, joined by video"
-        return [how], _joined(records, indexes, [*map(_reply, texts)])
+    is_vlmevalkit = not columns and {"index", "video", "prediction"} <= {*header}
+    if is_vlmevalkit:
+        columns = {"index": "video", "caption": "prediction"}
     found = _roles(path, header, columns or {})
-    (caption,) = found["caption"]
-    for name in {*found["model"], *(name for name in header if folded(name) == "system")}:
+    (caption,), model = found["caption"], next(iter(found["model"]), "")
+    for name in (model, *(name for name in header if folded(name) == "system")):
         models = {str(row[name]) for _, row in records if not is_missing(row.get(name))}
         if len(models) > 1:
             what = f"has captions of {counted(len(models), 'model')} ({listed(sorted(models))})"
             raise InputError(f"{what}; give each its own file", file=path, field=name)
     index, named = _indexes(path, records, found["index"], known)
-    _check_cells(table, index, caption)
     given = [row.get(index) for _, row in records]
+    if table and caption in table.formulas:
+        raise table.error(_FORMULA, row=table.formulas[caption], column=caption)
+    if table and index in table.fractions:
+        what = "has numbers or dates, and 1.10 became 1.1; format the column as text"
+        raise table.error(what, column=index)
     if table and (empty := [row for row, cell in enumerate(given) if cell in (None, "")]):
         raise table.error(table.empty, row=empty[0], column=index)
     indexes, notices = _with_file_names(given, named)
-    own = (folded(index), folded(caption)) == ("index", "caption")
-    if not own and {"index", "caption"} - {*(columns or ())}:
+    is_own = (folded(index), folded(caption)) == ("index", "caption")
+    if is_vlmevalkit:
+        notices = ["VLMEvalKit's predictions, joined by video"]
+    elif not is_own and {"index", "caption"} - {*(columns or ())}:
         notices = [f"the index is {shown(index)}, the caption {shown(caption)}", *notices]
-    model = next(iter(found["model"]), "")
-    keeps_fields = own and not columns and table is None
     rows = []
     for (place, row), one in zip(records, indexes, strict=True):
-        named = None if is_missing(row.get(model)) else row[model]
-        fields = {**(row if keeps_fields else {"model": named}), "index": one}
+        writer = None if is_missing(row.get(model)) else row[model]
+        keeps_fields = is_own and not columns and table is None
+        fields = {**(row if keeps_fields else {"model": writer}), "index": one}
         if caption in row:
             # An empty cell is what any missing caption leaves.
-            fields["caption"] = None if table and is_missing(row[caption]) else row[caption]
+            is_none = (table or is_vlmevalkit) and is_missing(row[caption])
+            fields["caption"] = None if is_none else row[caption]
         rows.append((place, fields))
     return notices, rows
 
@@ -321,15 +327,6 @@ def _indexes(
     return index, found[index]
 
 
-def _check_cells(table: Table | None, index: str, caption: str) -> None:
-    """Refuse what a spreadsheet program has changed in the columns of a workbook."""
-    if table and caption in table.formulas:
-        raise table.error(_FORMULA, row=table.formulas[caption], column=caption)
-    if table and index in table.fractions:
-        what = "has numbers or dates, and 1.10 became 1.1; format the column as text"
-        raise table.error(what, column=index)
-
-
 def _with_file_names(
     given: Sequence[Any], named: Sequence[str | None]
 ) -> tuple[list[Any], list[str]]:
@@ -371,22 +368,15 @@ def _of_lmms_eval(path: Path, records: Records, known: KnownVideos) -> Layout:
     return [f"lmms-eval's log, {how}"], _joined(records, found, replies)
 
 
-def _first(replies: Any) -> Any:
-    """Return the first reply of a nested list."""
+def recorded_reply(replies: Any) -> Any:
+    """Return the reply, or the first of a nested list, that another program recorded.
+
+    It is None where a call failed, and for an empty reply, as tables have it.
+    """
     while isinstance(replies, list):
         replies = replies[0] if replies else None
-    return replies
-
-
-def _reply(text: Any) -> Any:
-    """Return what a program recorded as the reply; an empty one is none, as tables have it."""
-    return None if isinstance(text, str) and not text.strip() else text
-
-
-def recorded_reply(replies: Any) -> Any:
-    """Return the first reply that another program recorded; None where a call failed."""
-    text = _reply(_first(replies))
-    return None if isinstance(text, str) and text.startswith(_FAILED) else text
+    is_failed = isinstance(replies, str) and replies.startswith(_FAILED)
+    return None if is_failed or is_missing(replies) else replies
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, str]:

@@ -43,11 +43,11 @@ class KnownVideos:
 
         Where both have folders, these must agree as far as both name them.
         """
-        name = str(id_text(name))
+        text = str(id_text(name))
         is_index = column.rpartition(".")[2] in _OF_INDEXES
-        if is_index and name in self._order:
-            return name
-        asked = path_parts(name)
+        if is_index and text in self._order:
+            return text
+        asked = path_parts(text)
         for names in self._by_stem if is_index else self._by_stem[::-1]:
             there = names.get(asked[-1], set())
             exact = {index for parts, index in there if parts == asked}
@@ -57,8 +57,8 @@ class KnownVideos:
             if found := exact or near:
                 return found.pop() if len(found) == 1 else None
         # pandas writes a column of numbers with an empty cell so.
-        whole = name.removesuffix(".0")
-        return self.find(whole, column) if whole.isdigit() and whole != name else None
+        whole = text.removesuffix(".0")
+        return self.find(whole, column) if whole.isdigit() and whole != text else None
 
     def in_order(self, numbers: Iterable[Any]) -> list[str] | None:
         """Return the index for each row number, from 0, if they count all annotated videos."""

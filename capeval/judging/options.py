@@ -78,7 +78,7 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
     annotations : A file, tuna or sample. By default the run's.
     run : The captions file's run. By default its stem.
-    columns : The columns of captions: index=video_id,caption=text.
+    columns : The columns of captions: index=clip,caption=text.
     batch : In batches: half the price, up to a day.
     batch_files : Write requests, read replies.
     finish : live: repeat failed batch requests live.

@@ -34,7 +34,7 @@ class MetricsOptions(ChatOptions, ModelOptions):
     annotations : Annotations: a file, 'tuna' or 'sample'. By default those that a run names.
     candidates : Captions of videos without annotations.
     references : Reference captions, for --candidates.
-    columns : The columns of captions: index=video_id,caption=text.
+    columns : The columns of captions: index=clip,caption=text.
     system : Who wrote the candidates. By default the file's stem, or the model that its lines name.
     qa : VDCscore: the questions on each video with their answers, as published, or JSON lines of
         index and questions.

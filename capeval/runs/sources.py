@@ -199,16 +199,23 @@ def from_file(
 
 
 def distinct_names(named: Sequence[tuple[str, Path]]) -> list[str]:
-    """Return the names of runs, each given with its file; files of one name have their folder's.
+    """Return the names of captions, each given with its file or the folder of its run.
 
-    >>> distinct_names([("a", Path("a.csv")), *(("b", Path(n, "b.json")) for n in ("x", "y"))])
-    ['a', 'x', 'y']
+    Where files have one name, it is the file's own instead, or else its folder's.
     """
-    count = Counter(name for name, _ in named)
-    return [
-        file.resolve().parent.name if count[name] > 1 and name == file.stem else name
-        for name, file in named
-    ]
+    names = [name for name, _ in named]
+    count = Counter(names)
+    for own in (
+        [file.stem for _, file in named],
+        [file.resolve().parent.name for _, file in named],
+    ):
+        found = [
+            other if count[name] > 1 and file.is_file() else name
+            for (name, file), other in zip(named, own, strict=True)
+        ]
+        if len({*found}) == len(found):
+            return found
+    return names
 
 
 def run_name(name: str) -> str:

@@ -50,6 +50,13 @@ def test_three_lines_judge_a_mapping(client: ScriptedClient, tmp_path: Path) -> 
     assert len(client.requests) == 3 * COUNT
 
 
+def test_reasoning_is_removed_from_captions_in_memory(client: ScriptedClient) -> None:
+    texts = {index: f"<think>A dog?</think> {text}" for index, text in captions().items()}
+    notices: list[str] = []
+    assert judge(client, texts, videos(), on_notice=notices.append) == judge(client)
+    assert any("reasoning was removed" in notice for notice in notices)
+
+
 async def test_it_works_where_a_loop_runs_already(client: ScriptedClient) -> None:
     blocking = judge(client)
     assert blocking == await capeval.judge_async(captions(), videos(), client=client)

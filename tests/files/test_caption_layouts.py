@@ -387,7 +387,7 @@ def test_notices_name_columns_and_removed_reasoning(tmp_path: Path) -> None:
     assert read_captions(file, videos("a", "b")).notices == (
         f'{file}: the index is "video_id", the caption "text"',
         f"{file}: the model's reasoning was removed from 1 caption",
-        f"{file}: b has reasoning without an end, and no caption; counted as not captioned",
+        f"{file}: b has reasoning without an end, or no caption after it; counted as not captioned",
     )
     in_memory = captions_in_memory(dict(zip(*rows.values(), strict=True)))
     assert [one.caption for one in in_memory.captions] == ["A sits."]
