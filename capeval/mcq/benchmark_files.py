@@ -75,8 +75,8 @@ def predictions(
     layout = next((one for one in LAYOUTS.values() if one.fits(source)), OWN)
     rows = [*layout.records(source, on_notice)] if layout.reply else []
     if not any(layout.reply in one.fields for one in rows):
-        what = f"responses.jsonl, a file of a benchmark's own code, {_HARNESSES}"
-        raise InputError(f"has no responses; name {what}", file=path)
+        what = f"JSON lines as in responses.jsonl, a file of a benchmark's code, {_HARNESSES}"
+        raise InputError(f"has no responses; give {what}", file=path)
     replies = [one.fields.get(layout.reply) for one in rows]
     if layout.reply == "prediction":
         on_notice(f"{path}: VLMEvalKit's predictions for {layout.benchmark}")

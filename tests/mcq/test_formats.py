@@ -274,7 +274,7 @@ def test_a_mistake_in_video_mme_is_named(value: Any, message: str) -> None:
 def test_responses_are_needed_to_import_a_template() -> None:
     with pytest.raises(InputError, match=r"t\.json: has no responses"):
         predictions(write(Path("t.json"), template(...)))
-    with pytest.raises(InputError, match=r"has no responses; name responses\.jsonl"):
+    with pytest.raises(InputError, match="has no responses; give JSON lines"):
         predictions(write(Path("own.json"), [own()]))
 
 
