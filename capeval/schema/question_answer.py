@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from capeval.schema.ids import Id
+
 Text = Annotated[str, StringConstraints(strict=True)]
 
 
@@ -32,5 +34,5 @@ class VideoQuestions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    index: Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+    index: Id
     questions: tuple[QuestionAnswer, ...] = Field(min_length=1)
