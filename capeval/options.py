@@ -28,7 +28,7 @@ from typing import (
 )
 
 from capeval.errors import UsageError
-from capeval.text import cut, describe
+from capeval.text import cut, describe, nearest
 
 INPUTS, JUDGE, MODEL, FRAMES = "Inputs", "Judge", "Model", "Frames"
 LIMITS, OUTPUT = "Limits", "Output"
@@ -254,6 +254,10 @@ def takes(
     def decorate(work: Callable[[OptionsT], R]) -> Callable[P, R]:
         @functools.wraps(work)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if unknown := [name for name in kwargs if name not in signature.parameters]:
+                name = work.__name__.removesuffix("_async")
+                hint = nearest(unknown[0], [*signature.parameters])
+                raise UsageError(f"{name}() has no parameter {unknown[0]}{hint}")
             return work(options(*args, **kwargs))
 
         returned = inspect.signature(work).return_annotation

@@ -19,9 +19,9 @@ class GradeOptions:
 
     Parameters
     ----------
-    responses : A run of `capeval mcq answer`, a responses.jsonl, a filled template of Video-MME, or
-        results of TOMATO's code.
-    questions : What was asked, to count missing responses.
+    responses : A run of `capeval mcq answer`, a responses.jsonl, a filled template of Video-MME,
+        results of TOMATO's code, VLMEvalKit's predictions or lmms-eval's log.
+    questions : What was asked, to count missing responses; needed for lmms-eval's log.
     where : Only questions with this tag, such as task=count. Then grades.json is not written into
         the run's folder.
     model : The model's name. By default as in the responses.

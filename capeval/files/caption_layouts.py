@@ -13,20 +13,20 @@ In all other files, `COLUMNS` says which column is which.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import ne
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, ReplyError, UsageError
+from capeval.files.known_videos import KnownVideos, path_parts
 from capeval.files.ratings import check_all_found
 from capeval.files.reading import json_lines, parse_json, read_bytes, read_text
 from capeval.files.tables import Table, folded, is_binary_table, is_missing, read_table
 from capeval.files.validation import validated_records
-from capeval.files.videos import SUFFIXES
 from capeval.schema import Caption, Video
+from capeval.schema.ids import id_text
 from capeval.text import Loss, counted, listed, shown
 from capeval.thinking import caption_in
 
@@ -41,8 +41,6 @@ The index is the first that names annotated videos, the caption the only one tha
 model is optional.
 """
 
-# These name a video by its annotation's index first; other fields by its file's name first.
-_OF_INDEXES = {"index", "video_id", "id"}
 # What these programs write in place of a caption. A caption that only quotes it is one.
 _FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
 # What spreadsheet programs make of a caption that begins with =, +, - or @.
@@ -92,7 +90,7 @@ def read_captions(
             "xlsx, tsv or json",
             file=path,
         )
-    known = _Known(annotations)
+    known = KnownVideos(annotations)
     if is_binary_table(path) or read_text(path).lstrip()[0] not in "{[":
         table = read_table(path)
         notices, rows = _of_records(path, [*table.records()], known, columns, table)
@@ -201,7 +199,7 @@ Layout = tuple[list[str], Records]
 """How a file was read, in words, and the index and caption of each record."""
 
 
-def _of_mapping(path: Path, texts: Mapping[str, Any], known: _Known) -> Layout:
+def _of_mapping(path: Path, texts: Mapping[str, Any], known: KnownVideos) -> Layout:
     """Return the captions of `{index: caption}`, or of what TUNA's converter makes of it."""
     records = [(f"entry {n}", {"index": name}) for n, name in enumerate(texts, start=1)]
     named = [known.find(name, "index") for name in texts]
@@ -225,7 +223,7 @@ def _of_mapping(path: Path, texts: Mapping[str, Any], known: _Known) -> Layout:
 def _of_records(
     path: Path,
     records: Records,
-    known: _Known,
+    known: KnownVideos,
     columns: Mapping[str, str] | None,
     table: Table | None = None,
 ) -> Layout:
@@ -304,7 +302,7 @@ def _roles(path: Path, header: Sequence[str], columns: Mapping[str, str]) -> dic
 
 
 def _indexes(
-    path: Path, records: Records, columns: Sequence[str], known: _Known
+    path: Path, records: Records, columns: Sequence[str], known: KnownVideos
 ) -> tuple[str, list[str | None]]:
     """Return the column of the index, and the annotated video that it names in each record.
 
@@ -312,9 +310,10 @@ def _indexes(
     """
     found: dict[str, list[str | None]] = {name: [] for name in columns}
     for place, row in records:
-        names = {name: row[name] for name in columns if type(row.get(name)) in (str, int)}
+        given = {name: id_text(row.get(name)) for name in columns}
+        names = {name: one for name, one in given.items() if isinstance(one, str)}
         videos = {name: known.find(value, folded(name)) for name, value in names.items()}
-        meant = videos if known else {name: _parts(str(one))[-1] for name, one in names.items()}
+        meant = videos if known else {name: path_parts(str(one))[-1] for name, one in names.items()}
         if len({*meant.values()} - {None}) > 1:
             what = " and ".join(f"{name} {shown(names[name])}" for name in meant if meant[name])
             raise InputError(
@@ -332,68 +331,11 @@ def _with_file_names(
     given: Sequence[Any], named: Sequence[str | None]
 ) -> tuple[list[Any], list[str]]:
     """Return the indexes of given names, where they are known, and a notice of changed ones."""
-    texts = [str(name) if type(name) is int else name for name in given]
+    texts = [*map(id_text, given)]
     indexes = [one or name for one, name in zip(named, texts, strict=True)]
     changed = sum(map(ne, indexes, texts))
     what = f"{counted(changed, 'index', 'indexes')} joined as file names"
     return indexes, [what] if changed else []
-
-
-_Names = dict[str, set[tuple[tuple[str, ...], str]]]
-
-
-class _Known:
-    """The annotated videos, in order, under all names that other programs may have for them."""
-
-    def __init__(self, annotations: Sequence[Video]) -> None:
-        self._annotations = annotations
-        self._order = {one.index: n for n, one in enumerate(annotations)}
-
-    @cached_property
-    def _by_stem(self) -> tuple[_Names, _Names]:
-        """By the last part of an index, and of a file: the names with folders, and the indexes."""
-        indexes, files = _Names(), _Names()
-        for one in self._annotations:
-            for names, name in ((indexes, one.index), (files, one.video)):
-                if name is not None:
-                    parts = _parts(name)
-                    names.setdefault(parts[-1], set()).add((parts, one.index))
-        return indexes, files
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def find(self, name: Any, column: str) -> str | None:
-        """Return the index of the one video that a name or a path in a column means.
-
-        Where both have folders, these must agree as far as both name them.
-        """
-        is_index = column.rpartition(".")[2] in _OF_INDEXES
-        if is_index and name in self._order:
-            return str(name)
-        asked = _parts(str(name))
-        for names in self._by_stem if is_index else self._by_stem[::-1]:
-            there = names.get(asked[-1], set())
-            exact = {index for parts, index in there if parts == asked}
-            near = {
-                index for parts, index in there if all(map(str.__eq__, parts[::-1], asked[::-1]))
-            }
-            if found := exact or near:
-                return found.pop() if len(found) == 1 else None
-        return None
-
-    def in_order(self, numbers: Iterable[Any]) -> list[str] | None:
-        """Return the index for each row number, from 0, if they count all annotated videos."""
-        found = {str(number): index for index, number in self._order.items()}
-        texts = [*map(str, numbers)]
-        return [found[text] for text in texts] if {*texts} == found.keys() else None
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    """Return the folders and the name of a path, without the suffix of a video."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    path = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
-    return tuple(part for part in path.parts if part not in ("/", "..")) or (name,)
 
 
 def _joined(records: Records, indexes: Sequence[Any], captions: Sequence[Any]) -> Records:
@@ -403,10 +345,9 @@ def _joined(records: Records, indexes: Sequence[Any], captions: Sequence[Any]) -
     ]
 
 
-def _of_lmms_eval(path: Path, records: Records, known: _Known) -> Layout:
-    replies = [_first(row.get("filtered_resps", row.get("resps"))) for _, row in records]
-    # As tables have it, an empty reply is none.
-    replies = [None if is_missing(reply) else reply for reply in replies]
+def _of_lmms_eval(path: Path, records: Records, known: KnownVideos) -> Layout:
+    nested = (row.get("filtered_resps", row.get("resps")) for _, row in records)
+    replies = [*map(recorded_reply, nested)]
     fields = [_texts(row) for _, row in records]
     matched = {
         name: [known.find(texts[name], name) if name in texts else None for texts in fields]
@@ -427,11 +368,15 @@ def _of_lmms_eval(path: Path, records: Records, known: _Known) -> Layout:
     return [f"lmms-eval's log, {how}"], _joined(records, found, replies)
 
 
-def _first(replies: Any) -> Any:
-    """Return the first reply of a nested list."""
+def recorded_reply(replies: Any) -> Any:
+    """Return the reply, or the first of a nested list, that another program recorded.
+
+    It is None where a call failed, and for an empty reply, as tables have it.
+    """
     while isinstance(replies, list):
         replies = replies[0] if replies else None
-    return replies
+    is_failed = isinstance(replies, str) and replies.startswith(_FAILED)
+    return None if is_failed or is_missing(replies) else replies
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, str]:

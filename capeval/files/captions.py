@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from capeval.errors import InputError
+from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.jsonl import dumps, numbered_lines
 from capeval.files.reading import json_records
 from capeval.files.validation import validated_records
@@ -70,17 +71,18 @@ def check_known(
     unknown = [index for index in captions if index not in known]
     if not unknown:
         return
+    hint = hint_of(look_alike(unknown, known))
     if len(unknown) == len(captions):
         raise InputError(
             f"no caption is known to the {option} (captions: {shown(unknown[0])}…; {option}: "
-            f"{shown(next(iter(known)))}…); name the matching --{option}",
+            f"{shown(next(iter(known)))}…){hint or f'; name the matching --{option}'}",
             file=file,
         )
     if not ignore_unknown:
         more = f" ({len(unknown)} captions)" if len(unknown) > 1 else ""
+        hint = hint or f"{nearest(unknown[0], list(known))}; correct it"
         raise InputError(
-            f"is unknown to the {option}{nearest(unknown[0], list(known))}{more}; correct it, or "
-            "skip such captions with --ignore-unknown",
+            f"is unknown to the {option}{more}{hint}, or skip such captions with --ignore-unknown",
             file=file,
             where=f"index {shown(unknown[0])}",
             field="index",

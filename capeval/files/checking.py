@@ -19,6 +19,7 @@ from capeval.errors import InputError, VideoError
 from capeval.files.annotations import annotation_records_of
 from capeval.files.label_matching import normalised
 from capeval.schema import Annotation
+from capeval.schema.ids import id_text
 from capeval.text import complaints, shown, with_plain_marks
 
 # An element that begins so does not say whom it is about (the paper's appendix A.2.3).
@@ -144,7 +145,7 @@ def _validated(
     place: str, value: Any, seen: MutableMapping[str, str], problems: list[Finding]
 ) -> Annotation | None:
     """Return a valid annotation of a new index; else add all of its problems."""
-    index = value.get("index") if isinstance(value, dict) else None
+    index = id_text(value.get("index")) if isinstance(value, dict) else None
     index = index if isinstance(index, str) else None
     one = None
     if not isinstance(value, dict):

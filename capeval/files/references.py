@@ -46,8 +46,7 @@ def _json_references(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _of_dream(record: dict[str, Any]) -> dict[str, Any]:
     """Return DREAM-1K's index, references, events and group; what has another form has none."""
-    index = record["idx"]
-    found = {"index": str(index) if type(index) is int else index, "group": record["dataset"]}
+    found = {"index": record["idx"], "group": record["dataset"]}
     try:
         parts = [
             part

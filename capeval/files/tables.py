@@ -26,6 +26,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from capeval.errors import InputError, MissingExtra
 from capeval.files.csv_formulas import unescape
 from capeval.files.reading import json_records, read_bytes, read_text
+from capeval.schema.ids import id_text
 from capeval.text import complaint, cut, describe, listed, nearest, shown
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -135,7 +136,7 @@ class Table:
 
     def names(self, column: str) -> list[str]:
         """Return a column of names, without the blanks around them; none may be empty."""
-        cells = self.columns[column]
+        cells = map(id_text, self.columns[column])
         found = [self.text(cell.strip() if isinstance(cell, str) else cell) for cell in cells]
         for row, name in enumerate(found):
             if not name:
@@ -149,6 +150,14 @@ class Table:
         """Return a cell as the text that was written, "" if it is empty."""
         text = "" if cell is None else str(cell)
         return unescape(text) if self.is_escaped else text
+
+    def ids(self, column: str) -> list[str]:
+        """Return a column of names that are text or whole numbers."""
+        for row, cell in enumerate(map(id_text, self.columns[column])):
+            if cell is not None and not isinstance(cell, str):
+                message = f"must be text or a whole number, not {shown(cell)}"
+                raise self.error(message, row=row, column=column)
+        return self.names(column)
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Return a column of finite numbers; a missing one is NaN."""

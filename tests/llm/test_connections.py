@@ -27,7 +27,6 @@ Requests = Callable[..., ChatRequest]
 
 
 # The openai library calls aiohttp in a way that is deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore:.*(BasicAuth|proxy_auth):DeprecationWarning")
 
 
 @pytest.fixture(autouse=True)

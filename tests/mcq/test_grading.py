@@ -397,7 +397,7 @@ def test_responses_are_found_by_their_content(tmp_path: Path) -> None:
     file = write(tmp_path / "responses.txt", [line(1, "C"), line(2, "B")])
     assert capeval.mcq_grade(file).overall.correct == 1
     (tmp_path / "list.json").write_text(json.dumps([line(1, "C")]), encoding="utf-8")
-    with pytest.raises(InputError, match="has neither responses, as JSON lines, nor the layout"):
+    with pytest.raises(InputError, match="has no responses; give JSON lines"):
         capeval.mcq_grade(tmp_path / "list.json")
 
 
