@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import json
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -201,8 +201,12 @@ class OpenAIChatClient:
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
+        return model_ids(await self.listing())
+
+    async def listing(self) -> Mapping[str, Any]:
+        """Return the endpoint's list of models as it is; raises `EndpointRefused`."""
         try:
-            return model_ids(await self.connected().get("/models", self._timeout))
+            return await self.connected().get("/models", self._timeout)
         except CallFailed as failure:
             raise EndpointRefused(self.explained(failure)) from None
 
