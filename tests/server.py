@@ -178,7 +178,7 @@ class LoopbackServer:
         responder: Responder = echo,
         *,
         acts: Iterable[Act] = (),
-        models: Iterable[str] = ("judge-model",),
+        models: Iterable[str | dict[str, Any]] = ("judge-model",),
         latency: float = 0.0,
         log: TextIO | None = None,
         port: int = 0,
@@ -240,7 +240,8 @@ class LoopbackServer:
 
     async def _list(self, request: web.Request) -> web.Response:
         self.paths[request.path] += 1
-        return web.json_response({"object": "list", "data": [{"id": m} for m in self.models]})
+        records = [{"id": one} if isinstance(one, str) else one for one in self.models]
+        return web.json_response({"object": "list", "data": records})
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         self.paths[request.path] += 1

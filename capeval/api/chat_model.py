@@ -73,7 +73,9 @@ async def open_chat(
             asker=found.asker,
             model=found.name,
             reasoning=found.effort,
-            identity="@".join(filter(None, (found.name, found.endpoint, found.effort))),
+            identity="@".join(
+                filter(None, (found.name, found.endpoint, found.effort, found.weights))
+            ),
             concurrency=captions_at_once(o.max_concurrency),
         )
         effort = f"reasoning {found.effort}" if found.effort else ""

@@ -77,7 +77,7 @@ class EndpointCaptioner:
         return SharedEncoder(self.form)
 
     async def _one(self, request: CaptionRequest) -> Captioned | Uncaptioned:
-        index, prompt = request.index, request.prompt
+        index, prompt, scope = request.index, request.prompt, request.run
         about(stage="caption", index=index)
         is_caption = request.kind == "caption"
         instruction = self.system if request.system is None else request.system
@@ -95,6 +95,7 @@ class EndpointCaptioner:
             temperature=self.temperature,
             media=media,
             required=_TOO_MANY if is_video and count > KEPT_BY_DEFAULT else {},
+            scope=scope,
         )
         started = time.perf_counter()
         try:

@@ -51,6 +51,8 @@ class Job:
     prompt: str
     video: Mapping[str, Any] = field(default_factory=dict)
     """Which file this is: its path in the folder of the videos, and its size in bytes."""
+    run: str = field(default="", kw_only=True)
+    """The id of the run that the caption is for."""
 
     @property
     def kind(self) -> Literal["caption", "answer"]:
@@ -72,6 +74,7 @@ class Job:
             fps=frames.fps,
             total_frames=frames.total,
             duration=frames.duration,
+            run=self.run,
         )
 
     def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:

@@ -160,7 +160,8 @@ def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--ba
 class ChatModel:
     """A chat model at an endpoint, and what it is asked with.
 
-    `offline` is the asker without a client; `endpoint` the name that is configured for `address`.
+    `offline` is the asker without a client; `endpoint` the name that is configured for `address`;
+    `weights` what the endpoint says of them.
     `reason` says why it is asked for `effort`, where the user did not say so; `thinks` whether it
     reasons, as far as is documented.
     """
@@ -173,6 +174,7 @@ class ChatModel:
     effort: str | None
     reason: str
     thinks: bool
+    weights: str
 
 
 @asynccontextmanager
@@ -217,6 +219,7 @@ async def open_chat_model(
             effort,
             reason,
             thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
+            weights=await asker.weights(name),
         )
 
 
@@ -251,6 +254,7 @@ async def _open_chat_judge(
                 base_url=chat.address,
                 endpoint=chat.endpoint,
                 reasoning=chat.effort,
+                weights=chat.weights,
                 concurrency=captions_at_once(
                     MOST_REQUESTS if is_collected else options.max_concurrency
                 ),

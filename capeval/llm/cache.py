@@ -66,8 +66,13 @@ class RequestIdentity:
     text: str
 
 
-def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
-    """Return the identity of a whole request to one endpoint, given by its public URL."""
+def identify(request: ChatRequest, base_url: str, weights: str = "") -> RequestIdentity:
+    """Return the identity of a whole request to one endpoint, given by its public URL.
+
+    Parameters
+    ----------
+    weights : what the endpoint says of the model's weights
+    """
     messages = [_shortened(message) for message in request.messages]
     schema = request.schema
     text = _canonical(
@@ -80,7 +85,9 @@ def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
             "reasoning": request.reasoning,
             "repeat": request.repeat,
             "schema": schema and {"name": schema.name, "schema": dict(schema.schema)},
+            **({"scope": request.scope} if request.scope else {}),
             "temperature": None if request.temperature is None else float(request.temperature),
+            **({"weights": weights} if weights else {}),
         }
     )
     key = _sha256(_canonical(messages))[:32] + _sha256(text)[:32]
@@ -158,6 +165,15 @@ class ReplyCache:
         else:
             return None
         return None if state == "exhausted" else (_reply_in(text), state)  # type: ignore[return-value]
+
+    def last_weights(self, base_url: str, model: str) -> str:
+        """Return what an endpoint said of a model's weights at the last call."""
+        last = """
+            SELECT json_extract(request, '$.weights') FROM replies
+            WHERE model = ? AND json_valid(request) AND json_extract(request, '$.base_url') = ?
+            ORDER BY rowid DESC LIMIT 1"""
+        rows = self._run(last, model, base_url)
+        return rows[0][0] or "" if rows else ""
 
     def put(self, asked: RequestIdentity, reply: ChatReply, state: State) -> None:
         """Keep a reply, in place of one that is stored for the same request."""
@@ -299,7 +315,8 @@ def _open(path: Path) -> sqlite3.Connection:
 def _text_of(reply: ChatReply) -> str:
     fields = {name: getattr(reply, name) for name in _FIELDS}
     # ASCII: replies may contain unpaired surrogates, which SQLite does not store.
-    return json.dumps(fields | {"usage": reply.usage.model_dump()})
+    own = {"usage": reply.usage.model_dump(), "day": reply.day or time.strftime("%Y-%m-%d")}
+    return json.dumps(fields | own)
 
 
 _FIELDS = ("text", "finish_reason", "model", "fingerprint", "left_off", "tier")

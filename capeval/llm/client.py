@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import json
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -52,6 +52,16 @@ LONGEST_WAIT = 30.0
 # give 15 minutes.
 SLOW_TIMEOUT, SLOW_PATIENCE = 900.0, 3600.0
 
+# What to do about a connection that failed, by what its error says.
+_CONNECTION_ADVICE = (
+    ("timeout", "if it is only slow, raise --timeout"),
+    (
+        "certificate_verify_failed",
+        "to trust its certificate, set SSL_CERT_FILE to a file with it or with its authority's",
+    ),
+    ("ssl", "does the address begin with http:// and not https://?"),
+    ("server disconnected", "is it still starting, or does its address begin with https://?"),
+)
 PREFLIGHT_ATTEMPTS = 3
 PREFLIGHT = (
     {"role": "user", "content": 'Reply with the JSON object {"ok": true} and nothing else.'},
@@ -192,8 +202,12 @@ class OpenAIChatClient:
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
+        return model_ids(await self.listing())
+
+    async def listing(self) -> Mapping[str, Any]:
+        """Return the endpoint's list of models as it is; raises `EndpointRefused`."""
         try:
-            return model_ids(await self.connected().get("/models", self._timeout))
+            return await self.connected().get("/models", self._timeout)
         except CallFailed as failure:
             raise EndpointRefused(self.explained(failure)) from None
 
@@ -375,12 +389,11 @@ class OpenAIChatClient:
         """Return the message about a failure after which no call is made."""
         url, status = self.base_url, failure.status
         if status is None:
-            what = "check the address, the network and the proxy settings"
-            if "timeout" in str(failure).lower():
-                what = "if it is only slow, raise --timeout"
-            elif self._endpoint.is_local:
-                what = "is the server running?"
-            return f"cannot reach {url}: {failure}; {what}"
+            usual = "check the address, the network and the proxy settings"
+            if self._endpoint.is_local:
+                usual = "is the server running?"
+            found = (advice for sign, advice in _CONNECTION_ADVICE if sign in str(failure).lower())
+            return f"cannot reach {url}: {failure}; {next(found, usual)}"
         if status == 401 and not self._key and not self._endpoint.login:
             return f"{url} needs a key: {self._key_help} ({failure})"
         if status == 401:

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +69,8 @@ def test_a_stored_reply_comes_back_whole_from_one_file(cache: ReplyCache, tmp_pa
     found = ReplyCache(alone).get(asked().key)
     assert found is not None
     reply, state = found
-    assert (reply, state) == (replace(REPLY, cached=True), "refused")
+    today = time.strftime("%Y-%m-%d")
+    assert (reply, state) == (replace(REPLY, cached=True, day=today), "refused")
 
 
 def test_an_exhausted_reply_is_kept_but_never_served(cache: ReplyCache) -> None:

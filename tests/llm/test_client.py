@@ -267,7 +267,7 @@ async def test_reasoning_is_never_an_answer(client_of: Clients, ask_for: Request
             lambda: failure(400, "messages are wrong"),
             "refuses any request: 400: messages",
         ),
-        (lambda: Drop(mid_body=False), "cannot reach .*Server disconnected; is the server running"),
+        (lambda: Drop(mid_body=False), "cannot reach .*Server disconnected; is it still starting"),
         (Hang, "cannot reach .*timed out"),
         (
             lambda: web.json_response(NO_MACHINE, status=429),
