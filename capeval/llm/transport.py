@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Any
 
 import httpx2
 from aiohttp import ClientError
@@ -34,9 +34,6 @@ _KEPT = ("Host", "Authorization", "Content-Length", "Content-Type", "Accept-Enco
 # Their records of level INFO contain the address with its parameters.
 for _library in ("httpx2", "openai"):
     logging.getLogger(_library).setLevel(logging.WARNING)
-
-
-T = TypeVar("T")
 
 
 class Connection:
@@ -74,14 +71,6 @@ class Connection:
             options={"headers": headers},
         )
         return _object(await _answer(sent, timeout))
-
-    async def call(self, make: Callable[[AsyncOpenAI], Awaitable[T]], timeout: float) -> T:
-        """Return what another call of the library's client returns; raises `CallFailed`."""
-        answer = await _answer(make(self._client), timeout)
-        if isinstance(answer, str):
-            # The library returns the text of a page that came instead of JSON.
-            raise CallFailed(200, "", answer)
-        return answer
 
     async def close(self) -> None:
         """Close all connections."""
@@ -125,7 +114,7 @@ def _http_client(endpoint: Endpoint, key: str, connections: int) -> httpx2.Async
         ) from None
 
 
-async def _answer(call: Awaitable[T], timeout: float) -> T:
+async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> httpx2.Response:
     try:
         # The library limits each read; only this stops a server that sends byte by byte.
         async with asyncio.timeout(timeout):
