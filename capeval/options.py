@@ -288,7 +288,6 @@ class CallOptions:
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
     max_cost : Spend at most this, without asking.
-    service_tier : flex: slower, at half the price.
     api_key : Of the endpoint. By default OPENAI_API_KEY, or the variable that the catalogue names.
     cache : SQLite file of replies. By default in the user's cache folder.
     """
@@ -298,7 +297,6 @@ class CallOptions:
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
-    service_tier: Literal["flex"] | None = option(None, panel=LIMITS, metavar="NAME")
     api_key: str | None = python_only(None, shown=False)
     cache: str | Path | None = python_only(None)
 

@@ -193,9 +193,6 @@ class LoopbackServer:
         self.headers: list[dict[str, str]] = []
         self.paths: Counter[str] = Counter()
         self.running = self.busiest = 0
-        from tests.batch_api import BatchApi  # a process of its own finds it only by now
-
-        self.batch = BatchApi(self._answered)
         self._keep = keep
         self._runner: web.AppRunner | None = None
 
@@ -211,7 +208,6 @@ class LoopbackServer:
         app = web.Application(client_max_size=1 << 30)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_get("/v1/models", self._list)
-        self.batch.add_routes(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)
         await self._runner.setup()
         site = web.TCPSite(
@@ -230,13 +226,6 @@ class LoopbackServer:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
-
-    async def _answered(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The completion that answers a request of a batch."""
-        act: Any = self.responder(body)
-        if inspect.isawaitable(act):
-            act = await act
-        return completion(act) if isinstance(act, str) else act
 
     async def _list(self, request: web.Request) -> web.Response:
         self.paths[request.path] += 1

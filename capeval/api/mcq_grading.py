@@ -15,7 +15,7 @@ from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
 from capeval.llm.asker import Asker, open_asker
-from capeval.llm.client import DEFAULT_URL, endpoint_urls
+from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.meter import Meter
 from capeval.mcq.benchmark_files import benchmark_files
 from capeval.mcq.exact import VERSION as EXACT
@@ -275,13 +275,13 @@ async def open_grading(
         yield GradingSession(o, None, on_notice)
         return
     key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
-    base_urls = endpoint_urls(o.base_url)
-    if not key and o.client is None and not offline and DEFAULT_URL in base_urls:
+    base_url = endpoint_url(o.base_url)
+    if not key and o.client is None and not offline and base_url == DEFAULT_URL:
         raise UsageError(
             "there is no key for --llm: set OPENAI_API_KEY, or name a local server with --base-url"
         )
     async with open_asker(
-        base_urls,
+        base_url,
         key,
         client=o.client,
         offline=offline,
@@ -289,7 +289,6 @@ async def open_grading(
         max_cost=o.max_cost,
         on_notice=on_notice,
         timeout=o.timeout,
-        service_tier=o.service_tier,
         max_concurrency=o.max_concurrency,
     ) as asker:
         yield GradingSession(o, asker, on_notice)

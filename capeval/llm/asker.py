@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,12 +19,9 @@ from capeval.errors import (
     RequestTooLong,
     UsageError,
 )
-from capeval.llm.batches import BatchClient
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.collecting import BatchFiles, Batching, CollectingClient
 from capeval.llm.meter import Meter
-from capeval.llm.pool import EndpointPool
 from capeval.llm.prices import read_prices
 from capeval.llm.redact import public_url
 from capeval.llm.types import (
@@ -190,7 +187,7 @@ class Asker:
 
     async def models(self) -> tuple[str, ...]:
         """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
-        if isinstance(self.client, OpenAIChatClient | EndpointPool | CollectingClient):
+        if isinstance(self.client, OpenAIChatClient):
             return await self.client.models()
         return ()
 
@@ -262,61 +259,42 @@ def listed(models: Sequence[str]) -> str:
 
 @asynccontextmanager
 async def open_asker(
-    base_urls: Sequence[str],
+    base_url: str,
     key: str | None,
     *,
     client: ChatClient | None = None,
     offline: bool = False,
     cache: str | Path | None = None,
     max_cost: float | None = None,
-    service_tier: str | None = None,
-    batch: Batching | None = None,
     on_notice: Callable[[str], None],
     **settings: Any,
 ) -> AsyncIterator[Asker]:
-    """Open endpoints with the cache of their replies, the user's prices and a cap on the cost.
+    """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
 
-    Replies are cached as those of the first endpoint, whichever of them answered.
-    `client` replaces the connection, and `offline` leaves it out; `batch` makes the client that
-    collects requests of a single endpoint; `settings` are those of `OpenAIChatClient`. Raises
-    `InputError` where the user's prices are not right.
+    `client` replaces the connection, and `offline` leaves it out; `settings` are those of
+    `OpenAIChatClient`. Raises `InputError` where the user's prices are not right.
     """
-    tier = batch.tier if batch else service_tier
-    meter = Meter(prices=read_prices(config_file()), cap=max_cost, tier=tier)
+    meter = Meter(prices=read_prices(config_file()), cap=max_cost)
     replies = ReplyCache(cache, on_notice=on_notice)
 
     async def list_models() -> Mapping[str, Any]:
         seconds = min(LISTING_SECONDS, settings.get("timeout", LISTING_SECONDS))
-        async with OpenAIChatClient(base_urls[0], key, timeout=seconds) as one:
+        async with OpenAIChatClient(base_url, key, timeout=seconds) as one:
             return await one.listing()
 
     # OpenAI's own names are snapshots, whose weights do not change.
-    is_named = client is not None or endpoint_name(public_url(base_urls[0])) == "openai"
+    is_named = client is not None or endpoint_name(public_url(base_url)) == "openai"
     listing = None if is_named else list_models
     try:
         if client is not None or offline:
-            yield Asker(client, replies, base_url=base_urls[0], meter=meter, listing=listing)
+            yield Asker(client, replies, base_url=base_url, meter=meter, listing=listing)
             return
-        settings |= {"service_tier": service_tier, "on_notice": on_notice}
-        endpoint = (
-            EndpointPool(base_urls, key, on_paid=meter.paid, **settings)
-            if len(base_urls) > 1
-            else OpenAIChatClient(base_urls[0], key, **settings)
-        )
-        asked: ChatClient = endpoint
-        preflight: Preflight | None = endpoint.preflight
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(endpoint)
-            if batch is not None and isinstance(endpoint, OpenAIChatClient):
-                kind = BatchClient if batch.folder is None else BatchFiles
-                collecting = kind(endpoint, replies, batch, meter, on_notice)
-                asked = await stack.enter_async_context(collecting)
-                preflight = None if batch.folder else preflight
+        async with OpenAIChatClient(base_url, key, on_notice=on_notice, **settings) as endpoint:
             asker = Asker(
-                *(asked, replies),
-                base_url=base_urls[0],
+                *(endpoint, replies),
+                base_url=base_url,
                 meter=meter,
-                preflight=preflight,
+                preflight=endpoint.preflight,
                 listing=listing,
             )
             yield asker

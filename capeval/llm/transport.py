@@ -10,8 +10,8 @@ import asyncio
 import logging
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Any
 
 import httpx2
 from aiohttp import ClientError
@@ -35,9 +35,6 @@ _KEPT = ("Host", "Content-Length", "Content-Type", "Accept-Encoding")
 # Their records of level INFO contain the address with its parameters.
 for _library in ("httpx2", "openai"):
     logging.getLogger(_library).setLevel(logging.WARNING)
-
-
-T = TypeVar("T")
 
 
 class Connection:
@@ -76,14 +73,6 @@ class Connection:
         )
         return _object(await _answer(sent, timeout))
 
-    async def call(self, make: Callable[[AsyncOpenAI], Awaitable[T]], timeout: float) -> T:
-        """Return what another call of the library's client returns; raises `CallFailed`."""
-        answer = await _answer(make(self._client), timeout)
-        if isinstance(answer, str):
-            # The library returns the text of a page that came instead of JSON.
-            raise CallFailed(200, "", answer)
-        return answer
-
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
@@ -91,7 +80,7 @@ class Connection:
 
 def _http_client(endpoint: Endpoint, key: str, connections: int) -> httpx2.AsyncClient:
     own = {"Accept": "application/json", "User-Agent": f"capeval/{__version__}"}
-    kept = _KEPT
+    kept: tuple[str, ...] = _KEPT
     if endpoint.login:  # httpx has put it there
         kept = (*_KEPT, "Authorization")
     elif "api-version" in endpoint.query:  # Azure's classic endpoint
@@ -131,7 +120,7 @@ def _http_client(endpoint: Endpoint, key: str, connections: int) -> httpx2.Async
         ) from None
 
 
-async def _answer(call: Awaitable[T], timeout: float) -> T:
+async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> httpx2.Response:
     # What the caller was handling when it called; no part of this failure.
     outer = sys.exception()
     try:

@@ -12,7 +12,7 @@ from capeval.tracing import is_tracing
 
 T_co = TypeVar("T_co", covariant=True)
 # Of a stored reply; `capeval.llm.cache` says what they mean.
-State = Literal["received", "validated", "refused", "exhausted"]
+State = Literal["validated", "refused", "exhausted"]
 
 # A model needs to see what it got wrong, not all of a runaway reply: that would be paid for again.
 QUOTED_CHARACTERS = 4000
@@ -75,10 +75,10 @@ class ChatRequest:
 class ChatReply:
     """What a model answered.
 
-    `model` is the snapshot as the endpoint names it, and what it says of the weights; `tier` the
-    service tier that it billed; `finish_reason` is "refusal" where the endpoint put the text into
-    its refusal field; `left_off` names the parameters of the request that the endpoint does not
-    take; `day` is the date on which a cached reply came.
+    `model` is the snapshot as the endpoint names it, and what it says of the weights;
+    `finish_reason` is "refusal" where the endpoint put the text into its refusal field; `left_off`
+    names the parameters of the request that the endpoint does not take; `day` is the date on which
+    a cached reply came.
     """
 
     text: str
@@ -88,7 +88,6 @@ class ChatReply:
     usage: Usage
     cached: bool = False
     left_off: tuple[str, ...] = ()
-    tier: str | None = None
     day: str | None = None
 
 

@@ -57,11 +57,9 @@ class RequestPlan:
         return tuple(name for name, is_omitted in omitted.items() if is_omitted)
 
 
-def body_of(request: ChatRequest, plan: RequestPlan, tier: str | None = None) -> dict[str, Any]:
+def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     """Return the JSON body for `request`, without what `plan` leaves off."""
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
-    if tier is not None:
-        body["service_tier"] = tier
     much = request.reasoning in MUCH_REASONING
     room = MUCH_REASONING_TOKENS if much else HIDDEN_REASONING_TOKENS
     if "max_tokens" not in plan.refused:
@@ -151,7 +149,6 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
         fingerprint=_name(payload.get("system_fingerprint")),
         usage=_usage(payload.get("usage")),
         left_off=left_off,
-        tier=_name(payload.get("service_tier")),
     )
 
 

@@ -21,9 +21,7 @@ from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 
 ROOT = Path(__file__).resolve().parents[2]
-REPLY = ChatReply(
-    *("text \ud83d", "stop", "snapshot", None, Usage(calls=1)), left_off=("seed",), tier="batch"
-)
+REPLY = ChatReply(*("text \ud83d", "stop", "snapshot", None, Usage(calls=1)), left_off=("seed",))
 DAMAGED = b"this is no database" * 1000
 
 
