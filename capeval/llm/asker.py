@@ -117,8 +117,8 @@ class Asker:
             Loss(
                 f"{self.base_url} does not say which weights {model} has: "
                 f"{counted(len(days), 'reply', 'replies')} came from the cache, the oldest of "
-                f"{min(days)}; if the weights are others now, `capeval cache clear --model {model}`"
-                ", remove these results and repeat the command"
+                f"{min(days)}; if the weights are others now, delete the file that `capeval cache` "
+                "shows, remove these results and repeat the command"
             )
             for model, days in self._reused.items()
         ]

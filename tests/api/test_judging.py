@@ -133,7 +133,7 @@ async def test_a_server_that_says_nothing_of_its_weights_is_reported(silent: Any
         assert server.calls == 3 * COUNT + 1
     (notice,) = notices
     assert f"{3 * COUNT} replies came from the cache, the oldest of 20" in notice
-    assert "cache clear --model judge-model" in notice
+    assert "delete the file that `capeval cache` shows" in notice
 
 
 def test_a_named_run_is_kept_and_gone_on_with(client: ScriptedClient) -> None:
