@@ -34,6 +34,10 @@ _COMMANDS = {
         "probe_command:probe",
         "Check how far a judge can be trusted, without human labels.",
     ),
+    "calibrate": (
+        "calibrate_command:calibrate",
+        "Correct a judge's scores with labels of some captions: what would the raters give?",
+    ),
     "score": ("score_command:score", "Score stored verdicts again, without any model."),
     "report": (
         "report_command:report",
