@@ -10,11 +10,8 @@ Each becomes one line on stderr and an exit code.
     ├── RunLocked               another process is working on the same run       exit 2
     ├── EndpointError           a model endpoint did not give a usable reply
     │   ├── EndpointRefused     refused key, unknown model, no quota: the run stops      exit 2
-    │   │   └── EndpointUnreachable  it cannot be reached at first                 exit 2
     │   ├── EndpointDown        it stopped answering: the run stops                      exit 3
-    │   │   ├── ModelDown       a model here fails in one way again and again: the run stops  exit 3
-    │   │   ├── BatchCancelled  somebody cancelled a batch of requests                    exit 3
-    │   │   └── RequestsWritten requests are in a file, for another program to answer         exit 3
+    │   │   └── ModelDown       a model here fails in one way again and again: the run stops  exit 3
     │   ├── RequestRefused      this one request is refused (filter, firewall)   unscored
     │   │   └── RequestTooLong  it does not fit the model's context                  unscored
     │   └── RetriesExhausted    every attempt failed                             unscored
@@ -102,14 +99,10 @@ class EndpointError(CapevalError):
 
 
 class EndpointRefused(EndpointError):
-    """The endpoint refuses the key, the model or the account: no further call can succeed."""
+    """The endpoint refuses the key, the model or the account, or cannot be reached at first."""
 
     exit_code = 2
     lets_calls_finish = True
-
-
-class EndpointUnreachable(EndpointRefused):
-    """The endpoint cannot be reached, or does not answer, before the first call."""
 
 
 class EndpointDown(EndpointError):
@@ -122,18 +115,6 @@ class ModelDown(EndpointDown):
     """A model in this process fails on one call after another in the same way."""
 
     next_step = "Run the same command again to finish; those that failed come last."
-
-
-class BatchCancelled(EndpointDown):
-    """Somebody cancelled a batch of requests."""
-
-    next_step = "Run the same command again to send what it has not answered."
-
-
-class RequestsWritten(EndpointDown):
-    """Requests are written into a file; the run goes on once another program has answered them."""
-
-    next_step = "Then run the same command again: it reads the replies."
 
 
 class RequestRefused(EndpointError):

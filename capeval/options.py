@@ -28,7 +28,7 @@ from typing import (
 )
 
 from capeval.errors import UsageError
-from capeval.text import cut, describe
+from capeval.text import cut, describe, nearest
 
 INPUTS, JUDGE, MODEL, FRAMES = "Inputs", "Judge", "Model", "Frames"
 LIMITS, OUTPUT = "Limits", "Output"
@@ -254,6 +254,10 @@ def takes(
     def decorate(work: Callable[[OptionsT], R]) -> Callable[P, R]:
         @functools.wraps(work)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if unknown := [name for name in kwargs if name not in signature.parameters]:
+                name = work.__name__.removesuffix("_async")
+                hint = nearest(unknown[0], [*signature.parameters])
+                raise UsageError(f"{name}() has no parameter {unknown[0]}{hint}")
             return work(options(*args, **kwargs))
 
         returned = inspect.signature(work).return_annotation
@@ -284,7 +288,6 @@ class CallOptions:
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
     max_cost : Spend at most this, without asking.
-    service_tier : flex: slower, at half the price.
     api_key : Of the endpoint. By default OPENAI_API_KEY, or the variable that the catalogue names.
     cache : SQLite file of replies. By default in the user's cache folder.
     """
@@ -294,7 +297,6 @@ class CallOptions:
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
-    service_tier: Literal["flex"] | None = option(None, panel=LIMITS, metavar="NAME")
     api_key: str | None = python_only(None, shown=False)
     cache: str | Path | None = python_only(None)
 

@@ -1,8 +1,9 @@
-"""Small helpers for the text of messages."""
+"""Small helpers for text: of messages, and the words of captions."""
 
 from __future__ import annotations
 
 import json
+import re
 import traceback
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -35,6 +36,35 @@ def one_line(text: str, limit: int = 300) -> str:
 def normal_form(text: str) -> str:
     """Return the compatibility form of a text (NFKC)."""
     return unicodedata.normalize("NFKC", text)
+
+
+# A mark is part of its letter; in scripts without spaces each character counts as a word.
+_UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
+_LETTER = rf"[^\W_{_UNSPACED}]\u0300*+"
+_WORD = re.compile(rf"(?=\w)[{_UNSPACED}]\u0300*+|(?:{_LETTER})++(?:'(?:{_LETTER})++)*+")
+# Of one word: joiners, as Persian and Hindi have them, and places where it may be divided.
+_WITHIN_WORDS = str.maketrans({"’": "'", "\u200c": None, "\u200d": None, "\u00ad": None})
+
+
+def with_plain_marks(text: str) -> str:
+    """Return a text with U+0300 for every combining mark, which a pattern cannot name otherwise.
+
+    >>> len(with_plain_marks("हिन्दी")), with_plain_marks("हिन्दी").count("\u0300")
+    (6, 3)
+    """
+    if text.isascii():
+        return text
+    return "".join("\u0300" if unicodedata.category(c)[0] == "M" else c for c in text)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in order, without case: letters, digits, apostrophes within.
+
+    >>> words("A man’s RED car -- stops."), words("हिन्दी में"), words("狗 runs")
+    (['a', "man's", 'red', 'car', 'stops'], ['हिन्दी', 'में'], ['狗', 'runs'])
+    """
+    text = normal_form(text).casefold().translate(_WITHIN_WORDS)
+    return [text[slice(*found.span())] for found in _WORD.finditer(with_plain_marks(text))]
 
 
 def describe(error: BaseException, limit: int = 200) -> str:

@@ -1,6 +1,6 @@
-"""Events for the debug log (`--debug FILE`): every package may record them.
+"""Events for the log of `--debug FILE`: every package may record them.
 
-Recording an event costs almost nothing unless a debug log was started.
+Recording costs almost nothing without a log. Events have no captions, replies or images.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ _about: ContextVar[dict[str, Any] | None] = ContextVar("capeval_about", default=
 
 
 def trace(event: str, /, *, failure: BaseException | None = None, **fields: Any) -> None:
-    """Record an event with JSON values; `failure` adds its traceback."""
+    """Record an event with its fields; `failure` adds its traceback."""
     if LOG.isEnabledFor(logging.DEBUG):
-        extra = {"fields": {**(_about.get() or {}), **fields}}
-        LOG.debug(event, exc_info=failure, extra=extra)
+        named = {**(_about.get() or {}), **fields}
+        said = " ".join([event, *(f"{name}={value!r}" for name, value in named.items())])
+        LOG.debug("%s", said, exc_info=failure)
 
 
 def is_tracing() -> bool:
-    """Return whether a debug log is being written: computing a field may cost time."""
+    """Return whether a log is being written: computing a field may cost time."""
     return LOG.isEnabledFor(logging.DEBUG)
 
 

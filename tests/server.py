@@ -178,7 +178,7 @@ class LoopbackServer:
         responder: Responder = echo,
         *,
         acts: Iterable[Act] = (),
-        models: Iterable[str] = ("judge-model",),
+        models: Iterable[str | dict[str, Any]] = ("judge-model",),
         latency: float = 0.0,
         log: TextIO | None = None,
         port: int = 0,
@@ -193,9 +193,6 @@ class LoopbackServer:
         self.headers: list[dict[str, str]] = []
         self.paths: Counter[str] = Counter()
         self.running = self.busiest = 0
-        from tests.batch_api import BatchApi  # a process of its own finds it only by now
-
-        self.batch = BatchApi(self._answered)
         self._keep = keep
         self._runner: web.AppRunner | None = None
 
@@ -211,7 +208,6 @@ class LoopbackServer:
         app = web.Application(client_max_size=1 << 30)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_get("/v1/models", self._list)
-        self.batch.add_routes(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)
         await self._runner.setup()
         site = web.TCPSite(
@@ -231,16 +227,10 @@ class LoopbackServer:
             await self._runner.cleanup()
             self._runner = None
 
-    async def _answered(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The completion that answers a request of a batch."""
-        act: Any = self.responder(body)
-        if inspect.isawaitable(act):
-            act = await act
-        return completion(act) if isinstance(act, str) else act
-
     async def _list(self, request: web.Request) -> web.Response:
         self.paths[request.path] += 1
-        return web.json_response({"object": "list", "data": [{"id": m} for m in self.models]})
+        records = [{"id": one} if isinstance(one, str) else one for one in self.models]
+        return web.json_response({"object": "list", "data": records})
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         self.paths[request.path] += 1

@@ -1,10 +1,12 @@
-"""Who may import whom: the rooms of the design."""
+"""Who may import whom: the rooms of the design. Which versions the tests install."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +17,17 @@ import capeval
 PACKAGE = Path(capeval.__file__).parent
 
 # Every package may import these.
-COMMON = {"errors", "text", "version", "config", "display", "options", "plugins", "tracing"}
+COMMON = {
+    "errors",
+    "text",
+    "version",
+    "config",
+    "display",
+    "options",
+    "plugins",
+    "thinking",
+    "tracing",
+}
 ROOMS: dict[str, set[str]] = {
     "schema": set(),
     "errors": {"text"},
@@ -24,6 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "config": {"errors", "text"},
     "options": {"errors", "plugins", "text"},
     "plugins": {"errors", "text"},
+    "thinking": {"errors"},
     "tracing": set(),
     "display": {"errors", "text"},
     "files": {"schema"},
@@ -35,7 +48,6 @@ ROOMS: dict[str, set[str]] = {
     "local_models": set(),
     "judging": {"schema", "files", "llm", "runs", "local_models"},
     "captioners": {"schema", "files", "video", "llm", "runs", "local_models"},
-    "debug_log": {"llm", "runs"},
     "metrics": {"schema", "files", "llm", "stats", "runs", "local_models"},
     "rating": {"schema", "files", "stats", "scoring", "runs"},
     "correlation": {"schema", "files", "stats", "scoring", "runs", "rating"},
@@ -166,3 +178,21 @@ def test_nothing_heavy_is_loaded_before_it_is_needed() -> None:
     command = [sys.executable, "-c", HELP, *COMMANDS]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr.splitlines() == [f"{command} []" for command in COMMANDS]
+
+
+def test_every_dependency_is_locked() -> None:
+    root = Path(__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    needs = {need for extra in (project["dependencies"], *extras) for need in extra}
+    lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()[1:]
+    pins = [re.fullmatch(r"([a-z0-9-]+)==[\w.]+( ; .+)?", line) for line in lines]
+    assert None not in pins
+    assert {_project(need) for need in needs} - {_project(line) for line in lines} == {"capeval"}
+
+
+def _project(requirement: str) -> str:
+    """Return the normalized project name of a requirement."""
+    found = re.match(r"[\w.-]+", requirement)
+    assert found
+    return re.sub(r"[-_.]+", "-", found[0]).lower()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
+import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import capeval
+from capeval.errors import UsageError
 
 MODULES = sorted(
     module.name
@@ -103,3 +106,13 @@ def imported(module: str) -> ModuleType:
         if missing.name in ("torch", "transformers"):
             pytest.skip(f"{missing.name} is not installed")
         raise
+
+
+@pytest.mark.parametrize("name", [*sorted({*FUNCTIONS} - {"cache_info"}), "judge_async"])
+def test_a_misspelt_parameter_is_named(name: str) -> None:
+    work = getattr(capeval, name)
+    known = max(inspect.signature(work).parameters, key=len)
+    wrong = known[1:]
+    message = f'{name.removesuffix("_async")}() has no parameter {wrong}; did you mean "{known}"?'
+    with pytest.raises(UsageError, match=re.escape(message)):
+        work(**{wrong: "a"})

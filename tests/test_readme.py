@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -30,6 +31,17 @@ SHOWN = [(page, *text.split("\n", 1)) for page in TEXTS for text in blocks(page,
 
 
 @pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs of docs/comparing.md: 40 videos, each two clips of the sample."""
+    folder = tmp_path_factory.mktemp("pairs")
+    runpy.run_path(str(ROOT / "scripts" / "make_sample"))["write_pairs"](folder / "pairs", 40)
+    files = [str(folder / "pairs" / f"{name}.jsonl") for name in ("confused", "terse", "thorough")]
+    annotations = str(folder / "pairs" / "annotations.json")
+    capeval(folder, "judge", *files, "--annotations", annotations, "--judge", "lexical")
+    return folder
+
+
+@pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample, judged, and the responses of docs/mcq.md."""
     folder = tmp_path_factory.mktemp("readme")
@@ -48,10 +60,11 @@ def capeval(folder: Path, *arguments: str) -> str:
 
 @pytest.mark.parametrize(("page", "command", "output"), SHOWN)
 def test_commands_print_what_is_shown(
-    page: str, command: str, output: str, judged: Path, tmp_path: Path
+    page: str, command: str, output: str, judged: Path, pairs: Path, tmp_path: Path
 ) -> None:
     # Some commands change the run that later ones would show.
-    folder = Path(shutil.copytree(judged, tmp_path / "judged"))
+    runs = pairs if page in {"README.md", "docs/comparing.md"} else judged
+    folder = Path(shutil.copytree(runs, tmp_path / "judged"))
     arguments = [
         str(ROOT / part) if part.startswith("annotations/") else part
         for part in shlex.split(command)[2:]

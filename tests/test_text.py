@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from capeval.text import complaint, nearest
+from capeval.text import complaint, nearest, normal_form, words
 
 NAMES = ["camera", "scene", "action", "attribute"]
 
@@ -28,6 +28,22 @@ def test_only_a_name_that_is_likely_meant_is_suggested(
     typed: object, valid: list[str], meant: str | None
 ) -> None:
     assert nearest(typed, valid) == (f'; did you mean "{meant}"?' if meant else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("एक आदमी सड़क पर चलता है।", ["एक", "आदमी", "सड़क", "पर", "चलता", "है"]),
+        ("ஒரு மனிதன் நடக்கிறான்", ["ஒரு", "மனிதன்", "நடக்கிறான்"]),
+        ("رَجُلٌ يَمْشِي.", ["رَجُلٌ", "يَمْشِي"]),
+        ("הַכֶּלֶב רָץ", ["הַכֶּלֶב", "רָץ"]),
+        ("کتاب\u200cها اینجا", ["کتابها", "اینجا"]),
+        ("Cafe\u0301 -- \u0301 ❤\ufe0f!", ["caf\xe9"]),
+        ("在2024年 red车・ที่", ["在", "2024", "年", "red", "车", "ที่"]),
+    ],
+)
+def test_words_of_every_script_are_whole(text: str, expected: list[str]) -> None:
+    assert words(text) == [normal_form(word) for word in expected]
 
 
 class Inner(BaseModel):

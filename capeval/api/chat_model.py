@@ -12,7 +12,7 @@ from capeval.judging.default_judge import default_judge
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import JUDGES
 from capeval.judging.selection import captions_at_once, open_chat_model
-from capeval.llm.client import DEFAULT_URL, endpoint_urls
+from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.meter import Meter
 from capeval.llm.options import ChatOptions
 from capeval.llm.questions import Chat
@@ -43,11 +43,10 @@ async def open_chat(
     UsageError
         No endpoint is configured, or the model is none.
     """
-    base_urls = endpoint_urls(o.base_url)
     key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
     if o.judge in JUDGES:
         raise UsageError(f"--judge {shown(o.judge)} is not a chat model")
-    if not offline and not key and o.client is None and DEFAULT_URL in base_urls:
+    if not offline and not key and o.client is None and endpoint_url(o.base_url) == DEFAULT_URL:
         raise UsageError(
             "there is no key for the chat model: set OPENAI_API_KEY, or name a local server with "
             "--base-url"
@@ -62,7 +61,6 @@ async def open_chat(
         cache=o.cache,
         max_cost=o.max_cost,
         timeout=o.timeout,
-        service_tier=o.service_tier,
         max_concurrency=o.max_concurrency,
     )
     model, reason = o.judge, ""
@@ -73,7 +71,9 @@ async def open_chat(
             asker=found.asker,
             model=found.name,
             reasoning=found.effort,
-            identity="@".join(filter(None, (found.name, found.endpoint, found.effort))),
+            identity="@".join(
+                filter(None, (found.name, found.endpoint, found.effort, found.weights))
+            ),
             concurrency=captions_at_once(o.max_concurrency),
         )
         effort = f"reasoning {found.effort}" if found.effort else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 from capeval.api.run_options import InspectOptions, check_has_human
 from capeval.errors import InputError
 from capeval.options import takes
-from capeval.reporting.viewer.cards import VideoCard, card_of, load_human_labels
+from capeval.reporting.report.cards import VideoCard, card_of, load_human_labels
 from capeval.runs.judged_run import load_judged
 from capeval.text import nearest, shown
 

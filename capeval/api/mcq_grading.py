@@ -15,7 +15,7 @@ from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
 from capeval.llm.asker import Asker, open_asker
-from capeval.llm.client import DEFAULT_URL, endpoint_urls
+from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.meter import Meter
 from capeval.mcq.benchmark_files import benchmark_files
 from capeval.mcq.exact import VERSION as EXACT
@@ -207,41 +207,50 @@ class GradingSession(LongWork[Grades]):
         """Have a model read what the rules do not, count, and write `out`."""
         o = self._o
         await self._read(progress)
-        graded = Graded(
-            asked=self._main.asked,
-            decisions=self._main.made(),
-            strategy=self._chosen,
-            convention=self._convention,
-            questions=self._questions,
-            by=tuple(o.by),
-            resamples=o.resamples,
-            seed=o.seed,
-            sides={one.strategy.name: one.made() for one in self._sides},
-        )
-        made_with = {
-            "model": self._model,
-            "select": ALL if self._sides else self._chosen.name,
-            "strategy": self._chosen.name,
-            **({"exact": EXACT} if "exact" in self._chosen.name else {}),
-            "as": self._convention.name if self._convention else None,
-            "llm": o.llm,
-            "seed": o.seed,
-            "resamples": graded.resamples,
-            "published": self._chosen.published,
-            **({"where": list(o.where)} if o.where else {}),
-        }
-        signature = _signature(graded, self._responses, self._o.seed, o.llm)
-        found = count_grades(
-            graded,
-            signature=str(signature),
-            settings=made_with,
-            captioning=self._captioning,
-        )
+        found = self._count(self._main, self._convention, by=tuple(o.by))
+        if self._sides:
+            sides = [self._count(one) for one in self._sides]
+            settings = {**found.settings, "select": ALL}
+            found = found.model_copy(update={"strategies": sides, "settings": settings})
         if self.out is not None:
             write_output(self.out, _written(found, self._form) + "\n")
         for file, text in self._submission.items():
             write_output(file, text)
         yield found
+
+    def _count(
+        self, of: _Pass, convention: Convention | None = None, by: Sequence[str] | None = None
+    ) -> Grades:
+        """Return the grades by one strategy; `by` as of `Graded`."""
+        o = self._o
+        graded = Graded(
+            asked=of.asked,
+            decisions=of.made(),
+            strategy=of.strategy,
+            convention=convention,
+            questions=self._questions,
+            by=by,
+            resamples=o.resamples,
+            seed=o.seed,
+        )
+        made_with = {
+            "model": self._model,
+            "select": of.strategy.name,
+            "strategy": of.strategy.name,
+            **({"exact": EXACT} if "exact" in of.strategy.name else {}),
+            "as": convention.name if convention else None,
+            "llm": o.llm,
+            "seed": o.seed,
+            "resamples": graded.resamples,
+            "published": of.strategy.published,
+            **({"where": list(o.where)} if o.where else {}),
+        }
+        return count_grades(
+            graded,
+            signature=str(_signature(graded, self._responses, o.seed, o.llm)),
+            settings=made_with,
+            captioning=None if by is None else self._captioning,
+        )
 
     def left(self, result: Grades) -> list[Left]:
         """Return the replies that the model failed to read."""
@@ -266,13 +275,13 @@ async def open_grading(
         yield GradingSession(o, None, on_notice)
         return
     key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
-    base_urls = endpoint_urls(o.base_url)
-    if not key and o.client is None and not offline and DEFAULT_URL in base_urls:
+    base_url = endpoint_url(o.base_url)
+    if not key and o.client is None and not offline and base_url == DEFAULT_URL:
         raise UsageError(
             "there is no key for --llm: set OPENAI_API_KEY, or name a local server with --base-url"
         )
     async with open_asker(
-        base_urls,
+        base_url,
         key,
         client=o.client,
         offline=offline,
@@ -280,7 +289,6 @@ async def open_grading(
         max_cost=o.max_cost,
         on_notice=on_notice,
         timeout=o.timeout,
-        service_tier=o.service_tier,
         max_concurrency=o.max_concurrency,
     ) as asker:
         yield GradingSession(o, asker, on_notice)

@@ -1,6 +1,6 @@
 """The options of `capeval mcq grade`."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Literal
 
@@ -19,9 +19,9 @@ class GradeOptions:
 
     Parameters
     ----------
-    responses : A run of `capeval mcq answer`, a responses.jsonl, a filled template of Video-MME, or
-        results of TOMATO's code.
-    questions : What was asked, to count missing responses.
+    responses : A run of `capeval mcq answer`, a responses.jsonl, a filled template of Video-MME,
+        results of TOMATO's code, VLMEvalKit's predictions or lmms-eval's log.
+    questions : What was asked, to count missing responses; needed for lmms-eval's log.
     where : Only questions with this tag, such as task=count. Then grades.json is not written into
         the run's folder.
     model : The model's name. By default as in the responses.
@@ -35,7 +35,6 @@ class GradeOptions:
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
     max_cost : Spend at most this, without asking.
-    service_tier : flex: slower, at half the price.
     api_key : Of the endpoint. By default OPENAI_API_KEY.
     cache : SQLite file of replies. By default in the user's cache folder.
     client : Replaces the network, for tests and recordings.
@@ -54,11 +53,10 @@ class GradeOptions:
     convention: Literal["tuna", "tomato", "video-mme"] | None = python_only(None)
     by: Collection[str] = option((), metavar="TAG", commas=True)
     llm: str | None = option(None, panel=JUDGE, metavar="NAME")
-    base_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
-    service_tier: Literal["flex"] | None = option(None, panel=LIMITS, metavar="NAME")
     api_key: str | None = python_only(None, shown=False)
     cache: FilePath | None = python_only(None)
     client: "ChatClient | None" = python_only(None, method="complete")

@@ -227,6 +227,8 @@ def _targets(
                 system=o.system,
                 out=out,
                 ignore_unknown=o.ignore_unknown,
+                columns=o.columns,
+                on_notice=on_notice,
             )
         ]
     if o.system is not None:

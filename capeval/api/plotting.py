@@ -12,10 +12,9 @@ from capeval.correlation.from_files import CorrelateRequest, read_inputs
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
 from capeval.options import takes
-from capeval.reporting import figures
-from capeval.reporting.figures import Figure
+from capeval.reporting.figures import Figure, breakdowns, forest_of
 from capeval.reporting.human_figures import scatters_of
-from capeval.reporting.plots import FORMATS, is_empty, rendered, require_plot_extra
+from capeval.reporting.plots import FORMATS, rendered, require_plot_extra
 from capeval.runs.comparing import compare_judged
 from capeval.runs.folder import safe_name
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
@@ -67,7 +66,7 @@ def plot(o: PlotOptions) -> list[Path]:
         drawings["scatter"] = _scatters(judged, Path(o.human), o)
     files: dict[Path, bytes] = {}
     for name in wanted:
-        drawn = [figure for figure in drawings[name] if not is_empty(figure)]
+        drawn = [figure for figure in drawings[name] if not figure.empty]
         if not drawn:
             o.on_notice(f"{name}: left out, {_WHY_EMPTY[name]}")
         for figure in drawn:
@@ -119,27 +118,16 @@ def _of_runs(
     judged: Mapping[str, JudgedRun], wanted: Sequence[str], o: PlotOptions
 ) -> dict[str, list[Figure]]:
     """Return the figures that need no human ratings, by name."""
-    found: dict[str, list[Figure]] = {}
+    found: dict[str, list[Figure]] = {name: [] for name in wanted}
     if set(wanted) - {"forest", "scatter"}:
-        scores = {name: run.scores for name, run in judged.items()}
-        frames = figures.by_frames(judged)
-        found = {
-            "types": [figures.by_type(scores)],
-            "characteristics": [figures.by_bucket(scores, "visual_characteristic")],
-            "domains": [figures.by_bucket(scores, "domain")],
-            "events": [figures.by_bucket(scores, "events")],
-            "elements": [figures.by_bucket(scores, "elements")],
-            "frames": [] if frames is None else [frames],
-        }
+        found |= {name: [grid] for name, grid in breakdowns(judged).items()}
     if "forest" in wanted:
-        found["forest"] = []
         try:
             compared = compare_judged(judged)
-            found["forest"] += (
-                [figures.forest_of(compared)] if isinstance(compared, Comparison) else []
-            )
         except UsageError as error:
             o.on_notice(str(error))
+        else:
+            found["forest"] = [forest_of(compared)] if isinstance(compared, Comparison) else []
     return found
 
 

@@ -23,7 +23,6 @@ class ProbeOptions(JudgingOptions):
     seed : The seed of videos and probes.
     run : The probes' run. By default the annotations' stem.
     runs : The folder of this run. It is not that of other runs, so that no leaderboard ranks it.
-    only_build : Write captions.jsonl, annotations.jsonl and labels.csv, and judge nothing.
     out : Write the result to this file.
     """
 
@@ -35,5 +34,4 @@ class ProbeOptions(JudgingOptions):
     seed: int = option(0, panel=INPUTS, metavar="N", min=0)
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
     runs: str | Path = python_only("probes")
-    only_build: bool = option(False, panel=OUTPUT)
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")

@@ -35,9 +35,6 @@ async def probe_async(options: ProbeOptions) -> Probing:
         Judging had to stop; what was done is kept.
     """
     source = build(options)
-    if options.only_build:
-        source.build()
-        return agreement(source, None)
     chosen, targets = judging_of(options, source)
     opening = open_judging(chosen, targets, on_notice=options.on_notice)
     (result,) = await finished(opening, options.progress)
@@ -58,17 +55,19 @@ def build(options: ProbeOptions) -> ProbeSource:
         name = split_format(named)[1].stem
     else:
         annotations = annotations_in_memory(named)
+    runs = Path(options.runs)
+    name = options.run or name
     source = probe_source(
         annotations,
         videos=options.count,
         seed=options.seed,
-        name=options.run or name,
-        runs=Path(options.runs),
+        name=name,
+        runs=runs,
         of_sample=named == SAMPLE,
     )
     if options.out is not None:
         form_for(Path(options.out), "table")
-        check_output(Path(options.out), [source.folder, *inputs])
+        check_output(Path(options.out), [runs / name, *inputs])
     return source
 
 
@@ -80,7 +79,7 @@ def judging_of(options: ProbeOptions, source: ProbeSource) -> tuple[JudgeOptions
 
 
 def compared(options: ProbeOptions, source: ProbeSource, judged: Judged) -> Probing:
-    """Return the agreement of what was judged with the certain verdicts, and write `out`."""
+    """Return the agreement of the verdicts with the certain ones, and write `out`."""
     found = agreement(source, judged.file and judged.file.parent)
     if options.out is not None:
         form = form_for(Path(options.out), "table")

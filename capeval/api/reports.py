@@ -16,9 +16,9 @@ from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.prices import read_prices
 from capeval.options import takes
 from capeval.reporting.formats import FORM_OF_SUFFIX
+from capeval.reporting.report.cards import HumanLabels, load_human_labels
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
-from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.sources import default_videos

@@ -394,12 +394,12 @@ class EvaluateOptions:
     targets : Models as `capeval generate --model` takes them, runs, or captions files.
     annotations : A file, tuna or sample. By default the run's; of a new run the sample.
     videos : Their folder. By default videos/ next to the annotations.
-    columns : The columns of captions files: index=video_id,caption=text.
+    columns : The columns of captions files: index=clip,caption=text.
     limit : Only the first N videos.
-    model_url : An OpenAI-compatible server of the models; several share the calls.
+    model_url : An OpenAI-compatible server of the models.
     serve : Start each model's server, then end it.
     judge : As in `capeval judge`.
-    judge_url : An OpenAI-compatible server of the judge; several share the calls.
+    judge_url : An OpenAI-compatible server of the judge.
     max_cost : Spend at most this in all, without asking.
     generating : Further arguments of `capeval.generate`.
     judging : Further arguments of `capeval.judge`.
@@ -415,10 +415,10 @@ class EvaluateOptions:
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
-    model_url: Sequence[str] | None = option(None, panel=MODEL, metavar="URL")
+    model_url: str | None = option(None, panel=MODEL, metavar="URL")
     serve: bool = option(False, panel=MODEL)
     judge: str | None = option(None, panel=JUDGE, metavar="NAME")
-    judge_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
+    judge_url: str | None = option(None, panel=JUDGE, metavar="URL")
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
     generating: Mapping[str, Any] | None = python_only(None)
     judging: Mapping[str, Any] | None = python_only(None)

@@ -29,9 +29,12 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         import asyncio
 
+        is_in_loop = True
         try:
             asyncio.get_running_loop()
         except RuntimeError:
+            is_in_loop = False
+        if not is_in_loop:  # outside of the handler, whose exception would be each error's context
             return asyncio.run(work(*args, **kwargs))
         from concurrent.futures import ThreadPoolExecutor, wait
 

@@ -12,7 +12,15 @@ from capeval.api import FilePath, Notices
 from capeval.errors import UsageError
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_captions, is_taken
-from capeval.runs.sources import SAMPLE, Source, from_file, from_run, run_name, sample_captions
+from capeval.runs.sources import (
+    SAMPLE,
+    Source,
+    distinct_names,
+    from_file,
+    from_run,
+    run_name,
+    sample_captions,
+)
 
 
 @dataclass(frozen=True)
@@ -54,9 +62,15 @@ class Targets:
             none = f"You have no run of your own under {self.runs}/"
             on_notice(f"{none}: {doing} the bundled sample.")
             targets = self._sample()
-        name, count = Counter(target.name for target in targets).most_common(1)[0]
+        distinct = distinct_names([(target.name, target.path) for target in targets])
+        targets = [
+            target if target.name == name else self._file(target.path, self.annotations, name)
+            for target, name in zip(targets, distinct, strict=True)
+        ]
+        name, count = Counter(distinct).most_common(1)[0]
         if count > 1:
-            raise UsageError(f"{count} of the arguments are the run {name!r}")
+            what = f"{count} of the arguments are the run {name!r}"
+            raise UsageError(f"{what}; name a captions file alone, with --run NAME")
         return targets
 
     def of(self, name_or_path: FilePath) -> list[Target]:

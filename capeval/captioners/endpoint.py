@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from capeval.captioners.caption_cleanup import CUT_OFF, caption_in
+from capeval.captioners.caption_cleanup import CUT_OFF
 from capeval.captioners.catalogue import ModelEntry, OpenCaptioner, read_catalogue
 from capeval.captioners.images import KEPT_BY_DEFAULT, ImageForm, SharedEncoder
 from capeval.captioners.options import CaptionerOptions
@@ -19,9 +19,10 @@ from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.config import config_file
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
 from capeval.llm.asker import Asker, listed, open_asker
-from capeval.llm.client import DEFAULT_URL, endpoint_urls
+from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.types import ChatRequest
 from capeval.runs.folder import RunFolder
+from capeval.thinking import caption_in
 from capeval.tracing import about
 
 _TOO_MANY = {
@@ -76,7 +77,7 @@ class EndpointCaptioner:
         return SharedEncoder(self.form)
 
     async def _one(self, request: CaptionRequest) -> Captioned | Uncaptioned:
-        index, prompt = request.index, request.prompt
+        index, prompt, scope = request.index, request.prompt, request.run
         about(stage="caption", index=index)
         is_caption = request.kind == "caption"
         instruction = self.system if request.system is None else request.system
@@ -94,6 +95,7 @@ class EndpointCaptioner:
             temperature=self.temperature,
             media=media,
             required=_TOO_MANY if is_video and count > KEPT_BY_DEFAULT else {},
+            scope=scope,
         )
         started = time.perf_counter()
         try:
@@ -142,13 +144,12 @@ async def open_endpoint(
     In a dry run of `dry_run` the endpoint is not asked anything.
     """
     offline = dry_run is not None
-    own = (entry.base_url,) if entry and entry.base_url else None
-    base_urls = endpoint_urls(options.base_url or own)
+    base_url = endpoint_url(options.base_url or (entry.base_url if entry else None))
     key, key_help = (None, "")
     if not (options.client or offline):
-        key, key_help = _key(entry, options, base_urls[0])
+        key, key_help = _key(entry, options, base_url)
     async with open_asker(
-        base_urls,
+        base_url,
         key,
         client=options.client,
         offline=offline,
@@ -157,7 +158,6 @@ async def open_endpoint(
         on_notice=on_notice,
         key_help=key_help,
         timeout=options.timeout,
-        service_tier=options.service_tier,
         patience=max(300.0, 2 * options.timeout),
         max_concurrency=options.max_concurrency,
     ) as asker:

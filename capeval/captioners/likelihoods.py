@@ -73,7 +73,7 @@ class ContinuationScorer:
             {
                 "input_ids": ids,
                 "attention_mask": torch.ones_like(ids),
-                "past_key_values": copy.deepcopy(read.past_key_values),
+                "cache": copy.deepcopy(read.cache),
             },
             row[1:],
         )

@@ -1,6 +1,5 @@
 """The options of a captioner, and of generating captions."""
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -31,7 +30,7 @@ class CaptionerOptions(ModelOptions):
     ----------
     model : A model that `capeval models` lists, hf:ORG/NAME, a folder such as ./ours, or the
         server's name for it.
-    base_url : An OpenAI-compatible server; several share the calls.
+    base_url : An OpenAI-compatible server.
     serve : Start the model's server, then end it.
     gpus : With --serve: share the work among N GPUs.
     max_new_tokens : The longest reply. By default 1024 for most.
@@ -47,7 +46,7 @@ class CaptionerOptions(ModelOptions):
         None, note="Or a `Captioner` of your own.", method="caption", panel=MODEL, metavar="NAME"
     )
     _: KW_ONLY
-    base_url: Sequence[str] | None = option(None, panel=MODEL, metavar="URL")
+    base_url: str | None = option(None, panel=MODEL, metavar="URL")
     serve: bool = option(False, panel=MODEL)
     gpus: int | None = option(None, panel=MODEL, metavar="N", min=1)
     max_new_tokens: int | None = option(None, panel=MODEL, metavar="N", min=1)

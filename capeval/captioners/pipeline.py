@@ -16,13 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from capeval.captioners.caption_cleanup import (
-    REASONING_REMOVED,
-    caption_in,
-    has_reasoning,
-    is_empty,
-    repetition_warning,
-)
+from capeval.captioners.caption_cleanup import is_empty, repetition_warning
 from capeval.captioners.fail_fast import FailFast
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import (
@@ -34,6 +28,7 @@ from capeval.errors import (
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
 from capeval.text import describe, one_line, shown
+from capeval.thinking import REASONING_REMOVED, caption_in, has_reasoning
 from capeval.tracing import trace
 from capeval.video import FrameReader, FrameSet
 
@@ -56,6 +51,8 @@ class Job:
     prompt: str
     video: Mapping[str, Any] = field(default_factory=dict)
     """Which file this is: its path in the folder of the videos, and its size in bytes."""
+    run: str = field(default="", kw_only=True)
+    """The id of the run that the caption is for."""
 
     @property
     def kind(self) -> Literal["caption", "answer"]:
@@ -77,6 +74,7 @@ class Job:
             fps=frames.fps,
             total_frames=frames.total,
             duration=frames.duration,
+            run=self.run,
         )
 
     def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:

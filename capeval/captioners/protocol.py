@@ -32,7 +32,8 @@ class CaptionRequest:
 
     The reply of the kind "answer" is kept as it is: with its reasoning, or empty. Such a request
     can have no frames. Its `system` prompt replaces the model's own, and of each text in
-    `continuations` the likelihood as the model's reply is wanted.
+    `continuations` the likelihood as the model's reply is wanted. Replies that are kept elsewhere,
+    such as in a cache, are only for requests of the same `run`.
     """
 
     index: str
@@ -46,6 +47,7 @@ class CaptionRequest:
     kind: Literal["caption", "answer"] = "caption"
     system: str | None = None
     continuations: tuple[str, ...] = ()
+    run: str = ""
 
     def timing(self) -> dict[str, Any]:
         """Return when the frames are shown, in the form of transformers and vLLM.

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
+from uuid import uuid4
 
 from capeval.captioners.pipeline import CaptionVideos, Job, caption_videos
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
@@ -43,9 +44,11 @@ class StoredPlan(Plan[Stored[ValueT]]):
     missing : why videos are not there, by item
     outdated : replies about items as they were before
     asked : how many items are wanted, done or not
+    run_id : of this run alone, whatever its name: another one never gets its replies
     """
 
     settings: Mapping[str, Any]
+    run_id: str
     outdated: Mapping[str, Stored[ValueT]]
     asked: int
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -232,6 +235,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             kept=failed | made,
             todo=(),
             settings=settings,
+            run_id=self.run.read_manifest().get("id") or uuid4().hex,
             outdated={index: one for index, one in outdated.items() if index not in made},
             asked=len(self.chosen),
         )
@@ -275,7 +279,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             if self.shard:  # shards start together, and each writes the same
                 stack.enter_context(self.run.locked(wait=_WAIT_FOR_OTHERS))
                 same_settings(self.run, plan.settings)
-            manifest = self.run.read_manifest() | dict(self.about)
+            manifest = {"id": plan.run_id} | self.run.read_manifest() | dict(self.about)
             manifest["generation"] = dict(plan.settings)
             manifest["capeval"] = __version__
             self.run.write_manifest(manifest)
@@ -292,7 +296,8 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
                     outcome = replace(outcome, model=plan.settings["model"])
             record(self.stored(job, outcome, frames, plan.settings))
 
-        await self.caption_videos(plan.todo, self.reader, self.captioner, keep)
+        jobs = [replace(job, run=plan.run_id) for job in plan.todo]
+        await self.caption_videos(jobs, self.reader, self.captioner, keep)
 
     def line(
         self, plan: StoredPlan[ValueT], outcome: Stored[ValueT]

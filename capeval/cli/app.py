@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import platform
 import sys
 import threading
 import traceback
@@ -63,9 +64,9 @@ def _root(
     """Measure how well video-language models describe dense, dynamic video (TUNA-CAP)."""
     del version, quiet  # the callback and the commands deal with them
     if debug is not None:
-        from capeval.debug_log import start_debug_log
+        from capeval.llm.debug_log import start_log
 
-        start_debug_log(debug)
+        start_log(debug, f"capeval {__version__}, Python {platform.python_version()}")
 
 
 def main() -> None:

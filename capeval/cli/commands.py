@@ -16,75 +16,112 @@ from capeval.cli.defaults import set_defaults
 COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
 
-_COMMANDS = {
-    "eval": (
-        "eval_command:evaluate",
-        "Generate, judge, score and report, in one command.",
-    ),
-    "generate": ("generate_command:generate", "Caption videos with a video-language model."),
-    "judge": (
-        "judge_command:judge",
-        "Judge captions event by event and score them: precision, recall and F1.",
-    ),
-    "check": (
-        "check_command:check",
-        "Check a set of annotations: every problem, what may be a mistake, and statistics.",
-    ),
-    "probe": (
-        "probe_command:probe",
-        "Check how far a judge can be trusted, without human labels.",
-    ),
-    "calibrate": (
-        "calibrate_command:calibrate",
-        "Correct a judge's scores with labels of some captions: what would the raters give?",
-    ),
-    "score": ("score_command:score", "Score stored verdicts again, without any model."),
-    "report": (
-        "report_command:report",
-        "Write one HTML file that shows what a model gets wrong, and why.",
-    ),
-    "inspect": (
-        "report_command:inspect",
-        "Show why one video has its score: its caption, events, verdicts and repairs.",
-    ),
-    "compare": (
-        "compare_command:compare",
-        "Compare judged runs over the videos that are scored in all of them: is B better than A?",
-    ),
-    "leaderboard": (
-        "leaderboard_command:leaderboard",
-        "Rank judged runs by overall F1, or graded runs by accuracy.",
-    ),
-    "plot": (
-        "report_command:plot",
-        "Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by commas.",
-    ),
-    "correlate": (
-        "correlate_command:correlate",
-        "Correlate metrics with human ratings: does the judge rank captions as humans do?",
-    ),
-    "metrics": (
-        "metrics_command:metrics",
-        "Compute caption metrics, and write each caption's values to metrics.jsonl.",
-    ),
-    "mcq": (
-        "mcq_command:app",
-        "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
-    ),
-    "annotate": (
-        "annotate_command:app",
-        "Annotate videos: filter, draft, review, agree, merge.",
-    ),
-    "runs": ("resources_command:runs", "List all runs with their judges, scores and sizes."),
-    "models": ("resources_command:models", "List the models that `capeval generate` knows."),
-    "frames": (
-        "resources_command:frames",
-        "Show which frames of a video a model would see.",
-    ),
-    "rate": ("rate_command:app", "Have humans rate captions without knowing who wrote them."),
-    "cache": ("resources_command:cache", "Show where the cache of replies is, and its size."),
+_HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
+    "Evaluate": {
+        "eval": (
+            "eval_command:evaluate",
+            "Generate, judge, score and report, in one command.",
+        ),
+        "generate": (
+            "generate_command:generate",
+            "Caption videos with a video-language model.",
+        ),
+        "judge": (
+            "judge_command:judge",
+            "Judge captions event by event and score them: precision, recall and F1.",
+        ),
+        "report": (
+            "report_command:report",
+            "Write one HTML file that shows what a model gets wrong, and why.",
+        ),
+        "compare": (
+            "compare_command:compare",
+            "Compare judged runs over the videos scored in all of them: is B better than A?",
+        ),
+        "leaderboard": (
+            "leaderboard_command:leaderboard",
+            "Rank judged runs by overall F1, or graded runs by accuracy.",
+        ),
+    },
+    "Trust": {
+        "check": (
+            "check_command:check",
+            "Check a set of annotations: every problem, what may be a mistake, and statistics.",
+        ),
+        "probe": (
+            "probe_command:probe",
+            "Check how far a judge can be trusted, without human labels.",
+        ),
+        "calibrate": (
+            "calibrate_command:calibrate",
+            "Correct a judge's scores with labels of some captions: what would the raters give?",
+        ),
+        "correlate": (
+            "correlate_command:correlate",
+            "Correlate metrics with human ratings: does the judge rank captions as humans do?",
+        ),
+        "rate": (
+            "rate_command:app",
+            "Have humans rate captions without knowing who wrote them.",
+        ),
+    },
+    "Questions": {
+        "mcq": (
+            "mcq_command:app",
+            "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
+        ),
+    },
+    "Make a benchmark": {
+        "annotate": (
+            "annotate_command:app",
+            "Annotate videos: filter, draft, review, agree, merge.",
+        ),
+        "mcq construct": (
+            "mcq_command:app",
+            "Construct questions from annotations: draft, check, filter, review.",
+        ),
+    },
+    "Look closer": {
+        "score": (
+            "score_command:score",
+            "Score stored verdicts again, without any model.",
+        ),
+        "inspect": (
+            "report_command:inspect",
+            "Show why one video has its score: its caption, events, verdicts and repairs.",
+        ),
+        "plot": (
+            "report_command:plot",
+            "Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by commas.",
+        ),
+        "metrics": (
+            "metrics_command:metrics",
+            "Compute caption metrics, and write each caption's values to metrics.jsonl.",
+        ),
+        "models": (
+            "resources_command:models",
+            "List the models that `capeval generate` knows.",
+        ),
+        "frames": (
+            "resources_command:frames",
+            "Show which frames of a video a model would see.",
+        ),
+        "runs": (
+            "resources_command:runs",
+            "List all runs with their judges, scores and sizes.",
+        ),
+        "cache": (
+            "resources_command:cache",
+            "Show where the cache of models' replies is and what it contains.",
+        ),
+    },
 }
-"""Each command by name: where it is within `capeval.cli`, and its line in `capeval --help`."""
+"""By heading, each command: where it is within `capeval.cli`, and its line in `capeval --help`."""
+
+# A command of a group, such as `mcq construct`, is looked up in its group.
+_COMMANDS = {
+    name: at for commands in _HEADINGS.values() for name, at in commands.items() if " " not in name
+}
 
 
 class Commands(TyperGroup):
@@ -99,7 +136,9 @@ class Commands(TyperGroup):
         imported = self.commands
         _hide_types(self)
         self.commands = {
-            name: TyperCommand(name, help=summary) for name, (_, summary) in _COMMANDS.items()
+            name: TyperCommand(name, help=summary, rich_help_panel=heading)
+            for heading, commands in _HEADINGS.items()
+            for name, (_, summary) in commands.items()
         }
         try:
             super().format_help(*given)

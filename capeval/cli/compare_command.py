@@ -13,7 +13,7 @@ from capeval.cli.output import Output
 
 @declared_by(CompareOptions, "as_json", "form", "full")
 def compare(declared: dict[str, Any], output: Output) -> None:
-    """Compare judged runs over the videos that are scored in all of them: is B better than A?
+    """Compare judged runs over the videos scored in all of them: is B better than A?
 
     Differences are second − first, in points: `capeval compare OLD NEW` shows what NEW gained. More
     than two runs make a matrix with ranks.

@@ -40,7 +40,6 @@ def judge(
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.judging import open_judging, targets_named
     from capeval.cli.long_command import run_long
-    from capeval.errors import RequestsWritten
     from capeval.reporting.score_tables import print_scores
 
     # The captions are the targets: several, and each loaded when it is judged.
@@ -51,8 +50,6 @@ def judge(
             _print_json(results)
             return
         is_scored = any(one.scores.counts.scored for one in results)
-        if not is_scored and any(isinstance(one.stopped, RequestsWritten) for one in results):
-            return
         shown = {result.name: result.scores for result in results}
         print_scores(shown, output.console, full=output.full)
         if any(one.stopped for one in results) and work.meter.calls and not is_scored:

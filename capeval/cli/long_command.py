@@ -14,7 +14,7 @@ import typer
 from capeval.api.long_work import Estimate, Left, LongWork
 from capeval.cli.output import Output
 from capeval.cli.progress import ProgressLine
-from capeval.errors import CapevalError, RequestsWritten, UsageError
+from capeval.errors import CapevalError, UsageError
 from capeval.reporting.numbers import money, thousands
 from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss, counted, listed
@@ -119,10 +119,7 @@ def _show_estimate(output: Output, work: LongWork[Any], expected: Estimate) -> N
             }
         )
         return
-    if work.model and work.meter.tier == "files":
-        requests = counted(expected.calls, "request")
-        output.line(f"Expected: {requests} in files, in several rounds; nothing is called")
-    elif work.model:
+    if work.model:
         calls = counted(expected.calls, "call")
         test = " and one short test call" if expected.calls else ""
         output.line(f"Expected: {calls}{test}, {_cost(work, expected)}; nothing was called")
@@ -142,8 +139,7 @@ def _cost(work: LongWork[Any], expected: Estimate) -> str:
     over = ""
     if cap is not None and cost > cap:
         over = f", more than --max-cost {money(cap)} allows: it would stop before the end"
-    tier = f" ({work.meter.tier} price)" if work.meter.tier in {"batch", "flex"} else ""
-    return f"about {money(cost)}{tier}{over}"
+    return f"about {money(cost)}{over}"
 
 
 def _add_price(model: str) -> str:
@@ -180,12 +176,10 @@ def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:
             output.lost(f"{name}: {index} is {labels.failed}: {reason}")
         if (more := len(one.reasons) - 5) > 0:
             output.lost(f"{name}: {more:,} more {'is' if more == 1 else 'are'} {labels.failed}")
-        if one.not_reached and not isinstance(one.stopped, RequestsWritten):
+        if one.not_reached:
             output.lost(f"{name}: {counted(one.not_reached, labels.item)} not {labels.done}")
     stopped = next((one.stopped for one in left if one.stopped), None)
-    if isinstance(stopped, RequestsWritten):
-        output.line(str(stopped))
-    elif stopped:
+    if stopped:
         output.error(f"capeval: {stopped}")
     missing = next((one for one in left if one.count), None)
     if missing and (stopped or sum(one.count for one in left) > too_long):

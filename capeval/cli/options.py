@@ -174,8 +174,7 @@ def _places_in_file(context: typer.Context) -> dict[str, str]:
     }
     keyless_addresses.clear()
     for name in ADDRESSES & places.keys():
-        given = context.params[name]
-        keyless_addresses.update([given] if isinstance(given, str) else given)
+        keyless_addresses.add(context.params[name])
     return places
 
 
@@ -190,8 +189,7 @@ def step_defaults(command: Any, options: type) -> dict[str, Any]:
             if name == "columns":
                 value = column_names(listed([value] if isinstance(value, str) else value, label))  # noqa: PLW2901
             values[name] = checked(options, name, value, label)
-    for name in ADDRESSES & values.keys():
-        keyless_addresses.update(values[name])
+    keyless_addresses.update(values[name] for name in ADDRESSES & values.keys())
     return values
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from capeval.api.probe_options import ProbeOptions
 from capeval.cli.options import LONG, declared_by
 from capeval.cli.output import Output
-from capeval.text import counted
 
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
@@ -31,13 +30,6 @@ def probe(declared: dict[str, Any], output: Output) -> None:
 
     options = ProbeOptions(**declared)
     source = build(options)
-    if options.only_build:
-        if not output.dry_run:
-            source.build()
-        output.line(f"{counted(len(source.captions), 'caption')}, nothing is judged:")
-        for file in ("captions.jsonl", "annotations.jsonl", "labels.csv"):
-            output.line(str(source.folder / file))
-        return
     chosen, targets = judging_of(options, source)
 
     def show(work: LongWork[Judged], results: list[Judged]) -> None:

@@ -56,11 +56,11 @@ def plot(declared: dict[str, Any], output: Output) -> None:
         output.line(str(file))
 
 
-@declared_by(InspectOptions, "as_json", "full", columns=column_names)
+@declared_by(InspectOptions, "as_json", columns=column_names)
 def inspect(declared: dict[str, Any], output: Output) -> None:
     """Show why one video has its score: its caption, events, verdicts and repairs."""
     from capeval.api import inspecting
-    from capeval.reporting.viewer.terminal import print_card
+    from capeval.reporting.report.inspection import print_card
 
     card = inspecting.inspect(**declared, on_notice=output.warning)
-    output.show(card.to_json(), lambda: print_card(card, output.console, full=output.full))
+    output.show(card.to_json(), lambda: print_card(card, output.console))

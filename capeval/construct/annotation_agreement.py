@@ -11,10 +11,8 @@ import numpy as np
 
 from capeval.construct.alignment import Alignment, align
 from capeval.construct.drafts import Draft, DraftElement
-from capeval.judging.lexical.matching import prepare
-from capeval.judging.lexical.reading import read, tokens
-from capeval.judging.lexical.relations import relations
-from capeval.schema import ELEMENT_TYPES, Annotation, Event, VisualElement
+from capeval.judging.lexical import content_words, relation
+from capeval.schema import ELEMENT_TYPES
 from capeval.stats.agreement import Estimate, krippendorff_alpha
 from capeval.stats.video_ratios import VideoRatios
 
@@ -74,19 +72,14 @@ def annotation_agreement(drafts: Iterable[Draft]) -> list[AnnotatorAgreement]:
 
 
 def _consistent(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs of which the lexical judge does not find that they contradict each other.
+    """Return the pairs that do not contradict each other by the rules of the lexical judge.
 
-    "The camera zooms in" and "zooms out" share their words, and are no agreement.
+    "The camera zooms in" and "zooms out" share most of their words, but they disagree.
     """
-    if not pairs:
-        return []
-    elements = [VisualElement(content=e.content, type=e.type, weight=e.weight) for e, _ in pairs]
-    events = tuple(Event(event=one.content, visual_elements=(one,)) for one in elements)
-    readings = prepare(Annotation(index="first", events=events)).events
     return [
         (one, other)
-        for (one, other), reading in zip(pairs, readings, strict=True)
-        if "contradiction" not in relations(reading, [read(tokens(other.content))])
+        for one, other in pairs
+        if relation(content_words(one.content), [content_words(other.content)]) != "contradiction"
     ]
 
 

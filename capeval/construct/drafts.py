@@ -15,6 +15,7 @@ from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
 from capeval.schema import Characteristic, ElementType
 from capeval.schema.annotation import Sentence, Weight
+from capeval.schema.ids import Id
 from capeval.text import counted, shown
 
 DRAFTS = "drafts.jsonl"
@@ -81,7 +82,7 @@ class Draft(_Part):
     adjudicates : the two annotators between whose versions `annotator` decided
     """
 
-    index: Sentence
+    index: Id
     video: str
     visual_characteristic: tuple[Characteristic, ...] = ()
     domain: str | None = None

@@ -17,9 +17,9 @@ from capeval.construct.chat_work import Item
 from capeval.construct.drafts import Line
 from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
+from capeval.files.known_videos import KnownVideos
 from capeval.files.label_matching import read_relation
 from capeval.files.packaged import prompt_of, tag_free_json
-from capeval.judging.segments import words
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
 from capeval.mcq.questions import question_line
@@ -27,7 +27,7 @@ from capeval.runs.engine import Labels
 from capeval.schema import OPTION_LETTERS, Annotation, Question
 from capeval.stats.values import Interval
 from capeval.stats.video_ratios import VideoRatios
-from capeval.text import shown
+from capeval.text import shown, words
 
 LABELS = Labels("checking", "question", "checked", "unchecked")
 
@@ -106,15 +106,17 @@ def check_items(
 
     InputError if the video of a question is not annotated.
     """
-    named = {name: annotation_json(a) for a in annotations for name in (a.index, a.video)}
+    known = KnownVideos(annotations)
+    texts = {one.index: annotation_json(one) for one in annotations}
     items = []
     for one in questions:
-        if one.video not in named:
+        index = known.find(one.video, "video")
+        if index is None:
             message = f"the annotations lack {shown(one.video)}; name those of these videos"
             raise InputError(message, file=file, where=f"id {shown(one.id)}", field="video")
         options = dict(enumerate(one.options, start=1))
         asked = tag_free_json({"question": one.question, "options": options})
-        prompt = prompt_of(PROMPTS, "check", {"annotation": named[one.video], "question": asked})
+        prompt = prompt_of(PROMPTS, "check", {"annotation": texts[index], "question": asked})
         most = 64 + _TOKENS_PER_OPTION * len(options)
         question = ChatQuestion("check", prompt, _Relations, most)
         items.append(Item(one.id, question, partial(_read, count=len(options))))

@@ -19,6 +19,7 @@ from capeval.files.judgments import short_hash
 from capeval.files.reading import read_text
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.rating.page import page_html
+from capeval.runs.folder import safe_name
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
 
 PER_PAGE = 25
@@ -142,7 +143,7 @@ class ReviewPages:
         self, items: Sequence[PageItem], decider: str, between: Sequence[str]
     ) -> ReviewFiles:
         """Write the page with what two annotators see differently, if there is anything."""
-        name = f"differences-{'-'.join(between)}"
+        name = safe_name(f"differences-{'-'.join(between)}")
         html = review_page("differences", decider, name, items, between)
         return self._written({name: html} if items else {}, len(items), {decider: len(items)})
 

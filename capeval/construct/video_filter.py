@@ -21,7 +21,7 @@ from capeval.files.videos import VideoFolder
 from capeval.runs.concurrency import in_thread, work_through
 from capeval.runs.engine import Labels, Plan, Spent, Stored, left_of
 from capeval.runs.folder import RunFolder
-from capeval.schema.annotation import Sentence
+from capeval.schema.ids import Id, id_text
 from capeval.video.frames import file_size
 from capeval.video.pyav_decoder import PyAVDecoder
 
@@ -52,7 +52,7 @@ class VideoRow(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    index: Sentence
+    index: Id
     video: str
     keep: StrictBool = True
     reasons: tuple[str, ...] = ()
@@ -216,5 +216,5 @@ def _indexes(videos: Sequence[PurePosixPath], stored: Mapping[str, VideoRow]) ->
         names = [row.index] if row else [path.stem] if stems[path.stem] == 1 else []
         names += [str(path.with_suffix("")), str(path)]
         taken = {*found.values()}
-        found[str(path)] = next(name for name in names if name not in taken)
+        found[str(path)] = next(name for name in map(id_text, names) if name not in taken)
     return found

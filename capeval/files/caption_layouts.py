@@ -1,41 +1,54 @@
-"""Captions files in any layout: capeval's, a table's, or another program's.
+"""Captions of a user: a file in any layout, or texts in memory.
 
 What another program wrote is recognised by its fields and joined to the annotated videos:
 
-- VLMEvalKit's predictions have `video` and `prediction`; their `index` is the number of a row.
+- VLMEvalKit's predictions have `index`, `video` and `prediction`; the index numbers the rows.
 - lmms-eval's logs have `doc_id` and replies in `filtered_resps` or `resps`, nested or (since 0.7)
   flat; version 0.2 wrote one object with a list `logs`.
 - TUNA's converter of predictions writes `{row number: caption}` where its evaluation expects
   `{index: caption}`, and NaN for a missing caption.
+
+In all other files, `COLUMNS` says which column is which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path, PurePosixPath
+from operator import ne
+from pathlib import Path
 from typing import Any
 
-from capeval.errors import InputError, UsageError
-from capeval.files.captions import are_lines, load_captions
+from capeval.errors import InputError, ReplyError, UsageError
+from capeval.files.known_videos import KnownVideos, path_parts
 from capeval.files.ratings import check_all_found
 from capeval.files.reading import json_lines, parse_json, read_bytes, read_text
-from capeval.files.tables import is_binary_table, is_missing, read_table
+from capeval.files.tables import Table, folded, is_binary_table, is_missing, read_table
 from capeval.files.validation import validated_records
-from capeval.files.videos import SUFFIXES
 from capeval.schema import Caption, Video
+from capeval.schema.ids import id_text
 from capeval.text import Loss, counted, listed, shown
+from capeval.thinking import caption_in
 
-COLUMNS = ("index", "caption", "model")
-"""What `--columns` can name in files of captions; the model is optional."""
+COLUMNS = {
+    "index": ("index", "video_id", "id", "video"),
+    "caption": ("caption", "prediction", "response", "text", "output", "pred"),
+    "model": ("model",),
+}
+"""What `--columns` can name, and the names that are known.
+
+The index is the first that names annotated videos, the caption the only one that is there; the
+model is optional.
+"""
 
 # What these programs write in place of a caption. A caption that only quotes it is one.
 _FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
+# What spreadsheet programs make of a caption that begins with =, +, - or @.
+_BROKEN_FORMULAS = {"#NAME?", "#VALUE!", "#REF!", "#NULL!", "#NUM!", "#DIV/0!", "#ERROR!"}
+_FORMULA = "is a formula to the spreadsheet program; give the captions as JSON lines, or as text"
 # A cell of a workbook has at most 32,767 characters, and loses blanks at its ends where it is read.
 _LONGEST_CELL = 32_700
 _MOST_KEYS = 12
-_OWN = {"index", "caption"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +57,10 @@ class CaptionsFile:
 
     captions: tuple[Caption, ...]
     notices: tuple[str, ...] = ()
+
+
+Records = Sequence[tuple[str, dict[str, Any]]]
+"""The place and the fields of each record."""
 
 
 def read_captions(
@@ -55,7 +72,7 @@ def read_captions(
 
     Parameters
     ----------
-    annotations : the videos to which captions of other programs are joined; may be none
+    annotations : the videos to which captions are joined; may be none
     columns : the file's own names for `COLUMNS`
 
     Raises
@@ -64,192 +81,261 @@ def read_captions(
         No layout fits, a record is malformed, or captions cannot be joined to videos.
     """
     path = Path(path)
-    is_workbook = is_binary_table(path)
-    if not is_workbook and read_bytes(path)[:1] == b"\x80":
+    if unknown := [name for name in columns or () if name not in COLUMNS]:
+        what = f"--columns: {shown(unknown[0])} is not a column of captions"
+        raise UsageError(f"{what}; name {', '.join(COLUMNS)}, as in index=COLUMN")
+    if read_bytes(path)[:1] == b"\x80":
         raise InputError(
             "is a pickle, which can run any program when it is read; save the predictions as "
             "xlsx, tsv or json",
             file=path,
         )
-    known, notices = _Known(annotations), list[str]()
-    if not columns and not is_workbook and read_text(path).lstrip()[0] in "{[":
-        layout, rows = _of_json(path, known)
+    known = KnownVideos(annotations)
+    if is_binary_table(path) or read_text(path).lstrip()[0] not in "{[":
+        table = read_table(path)
+        notices, rows = _of_records(path, [*table.records()], known, columns, table)
+    elif isinstance(records := _json_records(path, columns or {}), dict):
+        notices, rows = _of_mapping(path, records, known)
     else:
-        layout, rows = _recognised(path, _table_records(path, columns), known)
-    if rows is None:
-        captions = load_captions(path)
-        given = [one for one in captions if not _is_missing(one.caption)]
-        missing, captions = len(captions) - len(given), tuple(given)
-    else:
-        left = [row for row in rows if not _is_missing(row[1]["caption"])]
-        if not left:
-            raise InputError("has no caption", file=path)
-        missing, captions = len(rows) - len(left), validated_records(Caption, left, file=path)
-    if layout:
-        notices.append(f"{path}: {layout}")
-    if missing:
-        what = f"{counted(missing, 'video')} without a caption; counted as not captioned"
-        notices.append(f"{path}: {what}")
-    found = {caption.index: known.find(caption.index) for caption in captions}
-    named = {name: index for name, index in found.items() if index not in (None, name)}
-    if named:
-        notices.append(f"{path}: {counted(len(named), 'index', 'indexes')} joined as file names")
-        captions = tuple(
-            c.model_copy(update={"index": named.get(c.index, c.index)}) for c in captions
-        )
-    if len(captions) > 2 and len({c.caption for c in captions}) == 1:
-        notices.append(Loss(f"{path}: all {len(captions):,} captions are the same text"))
-    if is_workbook and (long := [c.index for c in captions if len(c.caption) >= _LONGEST_CELL]):
+        notices, rows = _of_records(path, records, known, columns)
+    found = _usable(path, rows)
+    notices = [f"{path}: {notice}" for notice in notices]
+    texts = [one.caption for one in found.captions]
+    if len(texts) > 2 and len({*texts}) == 1:
+        notices.append(Loss(f"{path}: all {len(texts):,} captions are the same text"))
+    if is_binary_table(path) and (
+        long := [one.index for one in found.captions if len(one.caption) >= _LONGEST_CELL]
+    ):
         what = "as long as a cell of a workbook can be, and may be cut"
         notices.append(Loss(f"{path}: the caption of {listed(long)} is {what}"))
-    return CaptionsFile(captions, tuple(notices))
+    return CaptionsFile(found.captions, (*notices, *found.notices))
 
 
-Records = Sequence[tuple[str, dict[str, Any]]]
-"""The place and the fields of each record."""
+def captions_in_memory(
+    captions: Mapping[str, Any] | Sequence[Caption], name: Path | str = "captions"
+) -> CaptionsFile:
+    """Return captions given as objects, or as texts by index; `name` is theirs in messages."""
+    given: list[dict[str, Any]]
+    if isinstance(captions, Mapping):
+        given = [{"index": index, "caption": text} for index, text in captions.items()]
+    else:
+        given = [dict(one) for one in captions]
+    records = [(f"caption {n}", record) for n, record in enumerate(given, start=1)]
+    return _usable(Path(name), records) if records else CaptionsFile(())
 
 
-def _is_missing(caption: Any) -> bool:
-    return caption is None or (isinstance(caption, str) and caption.startswith(_FAILED))
+def _usable(file: Path, records: Records) -> CaptionsFile:
+    """Return the captions of records: the reasoning removed, and those that are none left out."""
+    left: list[tuple[str, Any]] = []
+    unclear: list[str] = []
+    cleaned = 0
+    for place, record in records:
+        text = record.get("caption", "")
+        if isinstance(text, str):
+            if text.strip() in _BROKEN_FORMULAS:
+                message = f"{text.strip()} {_FORMULA}"
+                raise InputError(message, file=file, where=place, field="caption")
+            if text.startswith(_FAILED) or (text.strip() and is_missing(text)):
+                continue
+            try:
+                caption = caption_in(text)
+            except ReplyError:
+                unclear.append(str(record.get("index")))
+                continue
+            if caption != text.strip():
+                cleaned += 1
+                text = caption
+        elif is_missing(text):
+            continue
+        left.append((place, {**record, "caption": text} if "caption" in record else record))
+    notices = []
+    if missing := len(records) - len(left) - len(unclear):
+        what = f"{counted(missing, 'video')} without a caption; counted as not captioned"
+        notices.append(f"{file}: {what}")
+    if cleaned:
+        what = f"the model's reasoning was removed from {counted(cleaned, 'caption')}"
+        notices.append(f"{file}: {what}")
+    if unclear:
+        what = "has reasoning without an end, or no caption after it; counted as not captioned"
+        notices.append(Loss(f"{file}: {listed(unclear)} {what}"))
+    if not left:
+        raise InputError("has no caption", file=file)
+    return CaptionsFile(validated_records(Caption, left, file=file), tuple(notices))
 
 
-def _table_records(path: Path, columns: Mapping[str, str] | None) -> Records:
-    """Return the rows of a table; an empty cell, which any missing caption leaves, is None."""
-    table = read_table(path, nan=True)
-    if unknown := [name for name in columns or () if name not in COLUMNS]:
-        what = f"--columns: {shown(unknown[0])} is not a column of captions"
-        raise UsageError(f"{what}; name {', '.join(COLUMNS)}, as in index=COLUMN")
-    check_all_found(columns or {}, {path: table.columns})
-    names = {name: name for name in table.columns}
-    names |= {name: own for name in COLUMNS if (own := table.find(name, columns)) is not None}
-    if columns:
-        table.choose(COLUMNS[:2], mapped=columns)
-        # What the user has not named says nothing about whose captions these are.
-        names.pop("prediction", None)
-    rows = [
-        (place, {name: None if is_missing(row[own]) else row[own] for name, own in names.items()})
-        for place, row in table.records()
-    ]
-    for _, row in rows:
-        if type(row.get("index")) is int:
-            row["index"] = str(row["index"])
-    return rows
-
-
-def _of_json(path: Path, known: _Known) -> tuple[str, Records | None]:
-    """Return the layout of JSON and its records; None if they are capeval's own captions."""
+def _json_records(path: Path, columns: Mapping[str, str]) -> Records | dict[str, Any]:
+    """Return the records of JSON lines, a list or one object; or the object `{index: caption}`."""
     text = read_text(path)
-    if are_lines(text):
-        first = next(value for _, value in json_lines(text, file=path, nan=True))
-        if first.keys() >= _OWN:
-            return "", None
-        records = [(f"line {n}", value) for n, value in json_lines(text, file=path, nan=True)]
+    first, _, rest = text.strip().partition("\n")
+    if first.startswith("{") and first.rstrip().endswith("}") and rest:
+        places = [(f"line {n}", value) for n, value in json_lines(text, file=path, nan=True)]
     else:
         whole = parse_json(text, file=path, nan=True)
-        if isinstance(whole, dict) and isinstance(whole.get("logs"), list):
-            whole = whole["logs"]
-        if isinstance(whole, dict) and not whole.keys() & {"caption", "doc_id"}:
-            return _of_mapping(path, whole, known)
-        values = whole if isinstance(whole, list) else [whole]
-        records = [(f"entry {n}", value) for n, value in enumerate(values, start=1)]
-    if not records or any(not isinstance(value, dict) for _, value in records):
-        return "", None
-    return ("", None) if records[0][1].keys() >= _OWN else _recognised(path, records, known)
+        if isinstance(whole, dict):
+            if isinstance(whole.get("logs"), list):
+                whole = whole["logs"]
+            elif _is_record(whole, path, columns):
+                return [("line 1", whole)]
+            else:
+                return whole
+        places = [(f"entry {n}", value) for n, value in enumerate(whole, start=1)]
+    if not places:
+        raise InputError("has no records", file=path)
+    for place, value in places:
+        if not isinstance(value, dict):
+            what = f"must be a JSON object, not {shown(value)}"
+            raise InputError(what, file=path, where=place)
+    return places
 
 
-def _of_mapping(path: Path, texts: Mapping[str, Any], known: _Known) -> tuple[str, Records]:
+def _is_record(whole: Mapping[str, Any], path: Path, columns: Mapping[str, str]) -> bool:
+    # In a .jsonl file, `index` names the video of a line; in another, it may be a video's name.
+    names_caption = path.suffix == ".jsonl" or whole.keys() & {*COLUMNS["caption"]}
+    names_video = names_caption and whole.keys() & {*COLUMNS["index"]}
+    return bool(whole.keys() & {"caption", "doc_id", *columns.values()} or names_video)
+
+
+Layout = tuple[list[str], Records]
+"""How a file was read, in words, and the index and caption of each record."""
+
+
+def _of_mapping(path: Path, texts: Mapping[str, Any], known: KnownVideos) -> Layout:
     """Return the captions of `{index: caption}`, or of what TUNA's converter makes of it."""
-    pairs = enumerate(texts.items(), start=1)
-    records = [(f"entry {n}", {"index": name, "caption": text}) for n, (name, text) in pairs]
-    numbers = {str(number) for number in range(len(texts))}
-    named = sum(known.find(name) is not None for name in texts)
-    if not known or texts.keys() != numbers or named == len(texts):
-        return "", records
+    records = [(f"entry {n}", {"index": name}) for n, name in enumerate(texts, start=1)]
+    named = [known.find(name, "index") for name in texts]
+    missed = named.count(None)
+    if not known or not missed or texts.keys() != {str(number) for number in range(len(texts))}:
+        indexes, notices = _with_file_names([*texts], named)
+        return notices, _joined(records, indexes, [*texts.values()])
     what = "names videos by their row number, as TUNA's converter of predictions does"
-    if named or len(known) != len(texts):
+    if missed < len(texts) or len(known) != len(texts):
         raise InputError(
             f"{what}; its {counted(len(texts), 'row')} cannot be joined to "
             f"{counted(len(known), 'annotated video')}, and the benchmark's own evaluation "
             "skips what it does not know; give the predictions from which it was converted",
             file=path,
         )
-    for (_, record), index in zip(records, known.in_order(range(len(texts))) or (), strict=True):
-        record["index"] = index
-    return f"{what}; joined in the order of the annotations", records
+    indexes = known.in_order(range(len(texts))) or []
+    notices = [f"{what}; joined in the order of the annotations"]
+    return notices, _joined(records, indexes, [*texts.values()])
 
 
-class _Known:
-    """The annotated videos, in order, under all names that other programs may have for them."""
-
-    def __init__(self, annotations: Sequence[Video]) -> None:
-        self._annotations = annotations
-        self._order = {one.index: n for n, one in enumerate(annotations)}
-
-    @cached_property
-    def _by_stem(self) -> dict[str, set[tuple[tuple[str, ...], str]]]:
-        """By the last part of a name: the whole names, with their folders, and their indexes."""
-        found: dict[str, set[tuple[tuple[str, ...], str]]] = {}
-        for one in self._annotations:
-            for name in (one.index, one.video or one.index):
-                parts = _parts(name)
-                found.setdefault(parts[-1], set()).add((parts, one.index))
-        return found
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def find(self, name: Any) -> str | None:
-        """Return the index of the one video that a name or a path means.
-
-        Where both have folders, these must agree as far as both name them.
-        """
-        if name in self._order:
-            return str(name)
-        asked = _parts(str(name))
-        there = self._by_stem.get(asked[-1], set())
-        exact = {index for parts, index in there if parts == asked}
-        near = {index for parts, index in there if all(map(str.__eq__, parts[::-1], asked[::-1]))}
-        found = exact or near
-        return found.pop() if len(found) == 1 else None
-
-    def in_order(self, numbers: Iterable[Any]) -> list[str] | None:
-        """Return the index for each row number, from 0, if they count all annotated videos."""
-        found = {str(number): index for index, number in self._order.items()}
-        texts = [*map(str, numbers)]
-        return [found[text] for text in texts] if {*texts} == found.keys() else None
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    """Return the folders and the name of a path, without the suffix of a video."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    path = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
-    return tuple(part for part in path.parts if part not in ("/", "..")) or (name,)
-
-
-def _recognised(path: Path, records: Records, known: _Known) -> tuple[str, Records]:
-    """Return the layout's name, and the place, index and caption of each record."""
-    keys = records[0][1].keys()
-    if {"video", "prediction"} <= keys:
-        names = [row.get("video") for _, row in records]
-        texts = [row.get("prediction") for _, row in records]
-        # Tables show a missing prediction as an empty one; JSON is read alike.
-        texts = [None if isinstance(text, str) and not text.strip() else text for text in texts]
-        found = [known.find(name) or name for name in names]
-        return "VLMEvalKit's predictions, joined by video", _joined(records, found, texts)
-    by_index = "index" in keys and (
-        "video" not in keys or any(known.find(row.get("index")) for _, row in records)
-    )
-    if "caption" in keys and by_index:
-        return "", records
-    if {"video", "caption"} <= keys:
-        return "", [(place, {**row, "index": row.get("video")}) for place, row in records]
-    if "doc_id" in keys and {"resps", "filtered_resps"} & keys:
+def _of_records(
+    path: Path,
+    records: Records,
+    known: KnownVideos,
+    columns: Mapping[str, str] | None,
+    table: Table | None = None,
+) -> Layout:
+    """Return the captions of records or rows, in a known layout or by `COLUMNS`."""
+    header = [*dict.fromkeys(name for _, row in records for name in row)]
+    if not columns and "doc_id" in header and {"resps", "filtered_resps"} & {*header}:
         return _of_lmms_eval(path, records, known)
-    raise InputError(
-        f"has no captions in a known layout; it has {listed(map(shown, keys), _MOST_KEYS)}; name "
-        "the columns of the video and the caption with --columns index=NAME,caption=NAME",
-        file=path,
-    )
+    is_vlmevalkit = not columns and {"index", "video", "prediction"} <= {*header}
+    if is_vlmevalkit:
+        columns = {"index": "video", "caption": "prediction"}
+    found = _roles(path, header, columns or {})
+    (caption,), model = found["caption"], next(iter(found["model"]), "")
+    for name in (model, *(name for name in header if folded(name) == "system")):
+        models = {str(row[name]) for _, row in records if not is_missing(row.get(name))}
+        if len(models) > 1:
+            what = f"has captions of {counted(len(models), 'model')} ({listed(sorted(models))})"
+            raise InputError(f"{what}; give each its own file", file=path, field=name)
+    index, named = _indexes(path, records, found["index"], known)
+    given = [row.get(index) for _, row in records]
+    if table and caption in table.formulas:
+        raise table.error(_FORMULA, row=table.formulas[caption], column=caption)
+    if table and index in table.fractions:
+        what = "has numbers or dates, and 1.10 became 1.1; format the column as text"
+        raise table.error(what, column=index)
+    if table and (empty := [row for row, cell in enumerate(given) if cell in (None, "")]):
+        raise table.error(table.empty, row=empty[0], column=index)
+    indexes, notices = _with_file_names(given, named)
+    is_own = (folded(index), folded(caption)) == ("index", "caption")
+    if is_vlmevalkit:
+        notices = ["VLMEvalKit's predictions, joined by video"]
+    elif not is_own and {"index", "caption"} - {*(columns or ())}:
+        notices = [f"the index is {shown(index)}, the caption {shown(caption)}", *notices]
+    rows = []
+    for (place, row), one in zip(records, indexes, strict=True):
+        writer = None if is_missing(row.get(model)) else row[model]
+        keeps_fields = is_own and not columns and table is None
+        fields = {**(row if keeps_fields else {"model": writer}), "index": one}
+        if caption in row:
+            # An empty cell is what any missing caption leaves.
+            is_none = (table or is_vlmevalkit) and is_missing(row[caption])
+            fields["caption"] = None if is_none else row[caption]
+        rows.append((place, fields))
+    return notices, rows
+
+
+def _roles(path: Path, header: Sequence[str], columns: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the columns for each role, in the order of `COLUMNS`; exactly one is the caption."""
+    check_all_found(columns, {path: header})
+    found = {
+        role: [columns[role]]
+        if role in columns
+        else [own for name in names for own in header if folded(own) == name]
+        for role, names in COLUMNS.items()
+    }
+    captions = found["caption"]
+    if "events" in header and "caption" not in columns and {*captions} <= {"caption"}:
+        what = "has annotated events, and its captions are the references"
+        raise InputError(
+            f"{what}; give it as --annotations, and name a model's captions", file=path
+        )
+    if missing := [role for role in ("index", "caption") if not found[role]]:
+        mapped = ",".join(f"{role}=NAME" for role in missing)
+        names = " or ".join(f"{role} ({', '.join(COLUMNS[role])})" for role in missing)
+        raise InputError(
+            f"has no captions in a known layout: no column of the {names}; it has "
+            f"{listed(map(shown, header), _MOST_KEYS)}; name it with --columns {mapped}",
+            file=path,
+        )
+    if len(captions) > 1:
+        raise InputError(
+            f"{listed(map(shown, captions))} can each be the caption, and one may be the "
+            f"reference; choose the model's, as in --columns caption={captions[1]}",
+            file=path,
+        )
+    return found
+
+
+def _indexes(
+    path: Path, records: Records, columns: Sequence[str], known: KnownVideos
+) -> tuple[str, list[str | None]]:
+    """Return the column of the index, and the annotated video that it names in each record.
+
+    Where several columns name videos, they must name the same.
+    """
+    found: dict[str, list[str | None]] = {name: [] for name in columns}
+    for place, row in records:
+        given = {name: id_text(row.get(name)) for name in columns}
+        names = {name: one for name, one in given.items() if isinstance(one, str)}
+        videos = {name: known.find(value, folded(name)) for name, value in names.items()}
+        meant = videos if known else {name: path_parts(str(one))[-1] for name, one in names.items()}
+        if len({*meant.values()} - {None}) > 1:
+            what = " and ".join(f"{name} {shown(names[name])}" for name in meant if meant[name])
+            raise InputError(
+                f"{what} name different videos; choose one, as in --columns index={columns[0]}",
+                file=path,
+                where=place,
+            )
+        for name in columns:
+            found[name].append(videos.get(name))
+    index = next((name for name in columns if any(found[name])), columns[0])
+    return index, found[index]
+
+
+def _with_file_names(
+    given: Sequence[Any], named: Sequence[str | None]
+) -> tuple[list[Any], list[str]]:
+    """Return the indexes of given names, where they are known, and a notice of changed ones."""
+    texts = [*map(id_text, given)]
+    indexes = [one or name for one, name in zip(named, texts, strict=True)]
+    changed = sum(map(ne, indexes, texts))
+    what = f"{counted(changed, 'index', 'indexes')} joined as file names"
+    return indexes, [what] if changed else []
 
 
 def _joined(records: Records, indexes: Sequence[Any], captions: Sequence[Any]) -> Records:
@@ -259,17 +345,18 @@ def _joined(records: Records, indexes: Sequence[Any], captions: Sequence[Any]) -
     ]
 
 
-def _of_lmms_eval(path: Path, records: Records, known: _Known) -> tuple[str, Records]:
-    replies = [_first(row.get("filtered_resps", row.get("resps"))) for _, row in records]
+def _of_lmms_eval(path: Path, records: Records, known: KnownVideos) -> Layout:
+    nested = (row.get("filtered_resps", row.get("resps")) for _, row in records)
+    replies = [*map(recorded_reply, nested)]
     fields = [_texts(row) for _, row in records]
     matched = {
-        name: [known.find(texts[name]) if name in texts else None for texts in fields]
+        name: [known.find(texts[name], name) if name in texts else None for texts in fields]
         for name in fields[0]
     }
     best = max(matched, key=lambda name: len({*matched[name]} - {None}), default=None)
     if best is not None and any(matched[best]):
         named = [one or texts.get(best) for one, texts in zip(matched[best], fields, strict=True)]
-        return f"lmms-eval's log, joined by {best}", _joined(records, named, replies)
+        return [f"lmms-eval's log, joined by {best}"], _joined(records, named, replies)
     found = known.in_order([row.get("doc_id") for _, row in records])
     if found is None:
         raise InputError(
@@ -278,14 +365,18 @@ def _of_lmms_eval(path: Path, records: Records, known: _Known) -> tuple[str, Rec
             file=path,
         )
     how = "joined by doc_id in the order of the annotations"
-    return f"lmms-eval's log, {how}", _joined(records, found, replies)
+    return [f"lmms-eval's log, {how}"], _joined(records, found, replies)
 
 
-def _first(replies: Any) -> Any:
-    """Return the first reply of a nested list."""
+def recorded_reply(replies: Any) -> Any:
+    """Return the reply, or the first of a nested list, that another program recorded.
+
+    It is None where a call failed, and for an empty reply, as tables have it.
+    """
     while isinstance(replies, list):
         replies = replies[0] if replies else None
-    return replies
+    is_failed = isinstance(replies, str) and replies.startswith(_FAILED)
+    return None if is_failed or is_missing(replies) else replies
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, str]:

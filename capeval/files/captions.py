@@ -1,63 +1,32 @@
-"""Captions: JSON lines, a JSON list, or the submission layout `{index: caption}`."""
+"""Captions as capeval writes them, JSON lines, and the videos that captions must be of."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 from capeval.errors import InputError
+from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.jsonl import dumps, numbered_lines
-from capeval.files.reading import json_records, parse_json, read_text
-from capeval.files.validation import validated, validated_records
+from capeval.files.reading import json_records
+from capeval.files.validation import validated_records
 from capeval.schema import Annotation, Caption
 from capeval.text import nearest, shown
 
 
 def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Caption, ...]:
-    """Return the captions of a file, in its order.
+    """Return the captions of a file that capeval wrote, in its order.
 
     `unfinished` ignores an incomplete last line, which a killed process leaves in a run's file.
     """
     path = Path(path)
+    records = json_records(path)
     if unfinished:
         values = numbered_lines(path, Caption.model_validate_json)
-        lines = ((f"line {n}", value) for n, value in values)
-        return validated_records(Caption, lines, file=path)
-    return validated_records(Caption, caption_records(path), file=path)
-
-
-def captions_in_memory(texts: Mapping[str, str], name: str) -> list[Caption]:
-    """Return captions that are given as texts by index; `name` is theirs in messages."""
-    return [
-        validated(
-            Caption, {"index": i, "caption": text}, file=Path(name), where=f"index {shown(i)}"
-        )
-        for i, text in texts.items()
-    ]
-
-
-def caption_records(path: Path) -> Iterable[tuple[str, Any]]:
-    """Return `(place, record)` for each caption of a file, in whichever layout it has."""
-    text = read_text(path)
-    if text.lstrip()[0] != "{" or are_lines(text):
-        return json_records(path)
-    whole = parse_json(text, file=path)
-    # In a .jsonl file, `index` names the video of a line; in another, it may be a video's name.
-    if "caption" in whole or (path.suffix == ".jsonl" and "index" in whole):
-        return [("line 1", whole)]
-    return [
-        (f"entry {n}", {"index": index, "caption": caption})
-        for n, (index, caption) in enumerate(whole.items(), start=1)
-    ]
-
-
-def are_lines(text: str) -> bool:
-    """Return whether JSON is several objects, one per line."""
-    first, _, rest = text.strip().partition("\n")
-    return first.startswith("{") and bool(rest) and first.rstrip().endswith("}")
+        records = ((f"line {n}", value) for n, value in values)
+    return validated_records(Caption, records, file=path)
 
 
 def known_captions(
@@ -102,17 +71,18 @@ def check_known(
     unknown = [index for index in captions if index not in known]
     if not unknown:
         return
+    hint = hint_of(look_alike(unknown, known))
     if len(unknown) == len(captions):
         raise InputError(
             f"no caption is known to the {option} (captions: {shown(unknown[0])}…; {option}: "
-            f"{shown(next(iter(known)))}…); name the matching --{option}",
+            f"{shown(next(iter(known)))}…){hint or f'; name the matching --{option}'}",
             file=file,
         )
     if not ignore_unknown:
         more = f" ({len(unknown)} captions)" if len(unknown) > 1 else ""
+        hint = hint or f"{nearest(unknown[0], list(known))}; correct it"
         raise InputError(
-            f"is unknown to the {option}{nearest(unknown[0], list(known))}{more}; correct it, or "
-            "skip such captions with --ignore-unknown",
+            f"is unknown to the {option}{more}{hint}, or skip such captions with --ignore-unknown",
             file=file,
             where=f"index {shown(unknown[0])}",
             field="index",

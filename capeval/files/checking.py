@@ -19,10 +19,14 @@ from capeval.errors import InputError, VideoError
 from capeval.files.annotations import annotation_records_of
 from capeval.files.label_matching import normalised
 from capeval.schema import Annotation
-from capeval.text import complaints, shown
+from capeval.schema.ids import id_text
+from capeval.text import complaints, shown, with_plain_marks
 
 # An element that begins so does not say whom it is about (the paper's appendix A.2.3).
 _PRONOUN = re.compile(r"(he|she|it|they|his|her|its|their|this|these|those)\b", re.IGNORECASE)
+
+# The words, and the punctuation marks one by one.
+_TOKEN = re.compile(r"(?:\w\u0300*+)++|[^\w\s\u0300]")
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Totals:
     @classmethod
     def of(cls, one: Annotation, seconds: float | None) -> Self:
         """Return those of a video; its tokens are the words and punctuation marks of its events."""
-        tokens = sum(len(re.findall(r"\w+|[^\w\s]", event.event)) for event in one.events)
+        tokens = sum(len(_TOKEN.findall(with_plain_marks(event.event))) for event in one.events)
         events, elements = len(one.events), one.element_count
         return cls(1, seconds is not None, seconds or 0.0, events, elements, tokens)
 
@@ -141,7 +145,7 @@ def _validated(
     place: str, value: Any, seen: MutableMapping[str, str], problems: list[Finding]
 ) -> Annotation | None:
     """Return a valid annotation of a new index; else add all of its problems."""
-    index = value.get("index") if isinstance(value, dict) else None
+    index = id_text(value.get("index")) if isinstance(value, dict) else None
     index = index if isinstance(index, str) else None
     one = None
     if not isinstance(value, dict):

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
 # A folder before a name, and the suffix of a video or of a file made of it.
 _FOLDER = re.compile(r"^.*[/\\](?=[^/\\])")
-_SUFFIX = re.compile(r"\.(mp4|mkv|mov|avi|webm|m4v|mpe?g|gif|json|txt|jpe?g|png)$")
+_SUFFIX = re.compile(r"\.(mp4|mkv|mov|avi|webm|m4v|mpe?g|gif|json|txt|jpe?g|png)$|(?<=^\d)\.0$")
 _ZEROS = re.compile(r"(?<![0-9.])0+(?=[0-9])")
 
 
 def _simplest(name: str) -> str:
-    name = " ".join(unicodedata.normalize("NFC", name).casefold().split())
+    name = " ".join(name.casefold().split())
     return _ZEROS.sub("", _SUFFIX.sub("", _FOLDER.sub("", name)))
 
 
 def look_alike(lacking: Iterable[str], available: Iterable[str]) -> tuple[str, str] | None:
     """Return the first id that another side has in another form, and that form.
 
-    The forms differ in Unicode form, spaces, folder, suffix, case or leading zeros.
+    The forms differ in spaces, folder, suffix, case, leading zeros or a zero after the point.
 
     >>> look_alike(["clip_07"], ["CLIP_7.mp4", "clip_8.mp4"])
     ('clip_07', 'CLIP_7.mp4')
@@ -40,8 +39,12 @@ def hint_of(pair: tuple[str, str] | None) -> str:
 
     >>> hint_of(("a", "a.mp4"))
     '; "a" and "a.mp4" look alike: write the ids alike in both files'
+    >>> hint_of(("7", "007"))
+    '; "7" and "007" look alike: leading zeros were lost; store the ids as text'
     """
     if pair is None:
         return ""
-    one, other = (ascii(name) if not name.isascii() else f'"{name}"' for name in pair)
-    return f"; {one} and {other} look alike: write the ids alike in both files"
+    how = "write the ids alike in both files"
+    if all(map(str.isdigit, pair)) and int(pair[0]) == int(pair[1]):
+        how = "leading zeros were lost; store the ids as text"
+    return f'; "{pair[0]}" and "{pair[1]}" look alike: {how}'

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
 from capeval.schema import RELATIONS, Relation
-from capeval.text import normal_form, shown
-
-_PUNCTUATION = re.compile(r"[\W_]+")
+from capeval.text import shown, words
 
 
 def normalised(text: str) -> str:
@@ -19,7 +16,7 @@ def normalised(text: str) -> str:
     >>> normalised("The  van has the logo “KXBD”.")
     'the van has the logo kxbd'
     """
-    return _PUNCTUATION.sub(" ", normal_form(text).casefold()).strip()
+    return " ".join(words(text))
 
 
 def read_relation(value: Any, of: str) -> Relation:

@@ -64,7 +64,7 @@ class Keys:
     def of_table(cls, table: Table, columns: Mapping[str, str]) -> Keys:
         """Return the key of each row; `columns` are the file's for `video_id` and `system`."""
         systems = table.names(columns["system"]) if "system" in columns else None
-        return cls(table.names(columns["video_id"]), systems)
+        return cls(table.ids(columns["video_id"]), systems)
 
     def __getitem__(self, row: int) -> Key:
         return self.videos[row], None if self.systems is None else self.systems[row]

@@ -123,29 +123,26 @@ def json_lines(text: str, *, file: Path, nan: bool = False) -> Iterator[tuple[in
 OnFault = Callable[[InputError], None]
 
 
-def json_records(
-    path: Path, on_fault: OnFault | None = None, *, nan: bool = False
-) -> Iterator[tuple[str, Any]]:
+def json_records(path: Path, on_fault: OnFault | None = None) -> Iterator[tuple[str, Any]]:
     """Yield `(place, value)` for every record of a JSON list or of JSON lines; one is needed.
 
     JSON lines are read one by one, so that memory does not grow with the file. `on_fault` receives
-    the errors of later lines that are not JSON, instead of the first being raised; `nan` is that of
-    `parse_json`.
+    the errors of later lines that are not JSON, instead of the first being raised.
     """
     start = first_line(path)
     if start[0] != "[" and not _is_wide(path):
-        for number, value in streamed_lines(path, on_fault, nan=nan):
+        for number, value in streamed_lines(path, on_fault):
             yield f"line {number}", value
         return
     text = read_text(path)
     if text.lstrip()[0] == "[":
-        values = parse_json(text, file=path, nan=nan)
+        values = parse_json(text, file=path)
         if not values:
             raise InputError("has no records", file=path)
         for position, value in enumerate(values, start=1):
             yield f"entry {position}", value
     else:
-        for number, value in json_lines(text, file=path, nan=nan):
+        for number, value in json_lines(text, file=path):
             yield f"line {number}", value
 
 
@@ -153,7 +150,6 @@ def streamed_lines(
     path: Path,
     on_fault: OnFault | None = None,
     *,
-    nan: bool = False,
     is_whole: Callable[[bytes], bool] = bool,
     quick: Callable[[bytes], Any] | None = None,
 ) -> Iterator[tuple[int, Any]]:
@@ -176,7 +172,7 @@ def streamed_lines(
                     yield number, quick(line)
                     continue
             try:
-                value = parse_json(_text_of(line, path, number), file=path, line=number, nan=nan)
+                value = parse_json(_text_of(line, path, number), file=path, line=number)
             except InputError as fault:
                 if on_fault is None or not is_json:
                     raise

@@ -10,16 +10,16 @@ the reference is in the assistant's message, the events are in `extra_info`, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.annotations import split_format
-from capeval.files.caption_layouts import read_captions
+from capeval.files.caption_layouts import CaptionsFile, captions_in_memory, read_captions
 from capeval.files.reading import json_records, parse_json, read_bytes, read_text, why_missing
 from capeval.files.validation import validated_records
-from capeval.schema import Caption
+from capeval.schema import Video
 from capeval.schema.reference import Reference
 
 LINES = "lines"
@@ -46,8 +46,7 @@ def _json_references(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _of_dream(record: dict[str, Any]) -> dict[str, Any]:
     """Return DREAM-1K's index, references, events and group; what has another form has none."""
-    index = record["idx"]
-    found = {"index": str(index) if type(index) is int else index, "group": record["dataset"]}
+    found = {"index": record["idx"], "group": record["dataset"]}
     try:
         parts = [
             part
@@ -87,9 +86,15 @@ def load_references(path: Path | str) -> tuple[Reference, ...]:
 
 
 def load_candidates(
-    path: Path | str, system: str | None = None
-) -> list[tuple[str | None, tuple[Caption, ...]]]:
+    path: Path | str,
+    system: str | None = None,
+    *,
+    known: Iterable[str] = (),
+    columns: Mapping[str, str] | None = None,
+) -> list[tuple[str, CaptionsFile]]:
     """Return the captions of a file, or of each file of a folder, with the name of their system.
+
+    `known` are the indexes of the references, and `columns` the file's own names.
 
     The name is `system`, else the `model` that all lines of a file name, else the file's stem; of
     text files whose names have dots, the part after the last, such as "DCU" of "vtt.en-en.DCU".
@@ -105,16 +110,16 @@ def load_candidates(
         if system and len(files) > 1:
             raise InputError(f"has {len(files)} systems; omit --system", file=file)
         return [(system or _system_of(one), _lines_as_captions(one)) for one in files]
-    captions = read_captions(file, ()).captions
-    models = {caption.model for caption in captions}
+    found = read_captions(file, [Video(index=index) for index in known], columns)
+    models = {caption.model for caption in found.captions}
     only = models.pop() if len(models) == 1 else None
-    return [(system or only or file.stem, captions)]
+    return [(system or only or file.stem, found)]
 
 
 def _system_of(file: Path) -> str:
     return file.stem if file.suffix in ("", ".txt") else file.suffix[1:]
 
 
-def _lines_as_captions(path: Path) -> tuple[Caption, ...]:
+def _lines_as_captions(path: Path) -> CaptionsFile:
     lines = enumerate(_text_lines(path), start=1)
-    return tuple(Caption(index=str(number), caption=line) for number, line in lines)
+    return captions_in_memory({str(number): line for number, line in lines}, path)

@@ -14,7 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +26,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from capeval.errors import InputError, MissingExtra
 from capeval.files.csv_formulas import unescape
 from capeval.files.reading import json_records, read_bytes, read_text
+from capeval.schema.ids import id_text
 from capeval.text import complaint, cut, describe, listed, nearest, shown
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -68,6 +69,7 @@ class Table:
     sheet : the sheet of a workbook
     fractions : columns of a workbook in which a number is no whole one, or a date
     is_escaped : whether an apostrophe may keep a cell from being a formula: not in parquet and JSON
+    formulas : the first row with a formula of each column of a workbook that has one
     """
 
     file: Path
@@ -76,6 +78,7 @@ class Table:
     sheet: str | None = None
     fractions: frozenset[str] = frozenset()
     is_escaped: bool = False
+    formulas: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -101,7 +104,7 @@ class Table:
         column = (mapped or {}).get(name, name)
         if column in self.columns:
             return column
-        return next((one for one in self.columns if _folded(one) == _folded(name)), None)
+        return next((one for one in self.columns if folded(one) == folded(name)), None)
 
     def choose(
         self,
@@ -133,7 +136,7 @@ class Table:
 
     def names(self, column: str) -> list[str]:
         """Return a column of names, without the blanks around them; none may be empty."""
-        cells = self.columns[column]
+        cells = map(id_text, self.columns[column])
         found = [self.text(cell.strip() if isinstance(cell, str) else cell) for cell in cells]
         for row, name in enumerate(found):
             if not name:
@@ -147,6 +150,14 @@ class Table:
         """Return a cell as the text that was written, "" if it is empty."""
         text = "" if cell is None else str(cell)
         return unescape(text) if self.is_escaped else text
+
+    def ids(self, column: str) -> list[str]:
+        """Return a column of names that are text or whole numbers."""
+        for row, cell in enumerate(map(id_text, self.columns[column])):
+            if cell is not None and not isinstance(cell, str):
+                message = f"must be text or a whole number, not {shown(cell)}"
+                raise self.error(message, row=row, column=column)
+        return self.names(column)
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Return a column of finite numbers; a missing one is NaN."""
@@ -187,10 +198,10 @@ def ignored_columns(file: Path, header: Sequence[str], read: Iterable[str]) -> t
     return (f"{file}: ignores the {noun} {listed(rest, _MOST_NAMED)}",) if rest else ()
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """Return a column's name without case, and with underscores for spaces and hyphens.
 
-    >>> _folded("Video ID")
+    >>> folded("Video ID")
     'video_id'
     """
     return re.sub(r"[\s-]+", "_", name.casefold())
@@ -205,10 +216,8 @@ def is_binary_table(path: Path) -> bool:
     return False
 
 
-def read_table(path: Path | str, *, nan: bool = False) -> Table:
+def read_table(path: Path | str) -> Table:
     """Read a table, whose kind its content decides; of a workbook the first visible sheet.
-
-    NaN in JSON, which is no JSON, is refused, or None if `nan`.
 
     Raises
     ------
@@ -224,7 +233,7 @@ def read_table(path: Path | str, *, nan: bool = False) -> Table:
     if data.startswith(_PARQUET):
         return _of_parquet(path, data)
     text = read_text(path)
-    return _of_json(path, nan=nan) if text.lstrip()[0] in "{[" else _of_csv(path, text)
+    return _of_json(path) if text.lstrip()[0] in "{[" else _of_csv(path, text)
 
 
 def _of_csv(path: Path, text: str) -> Table:
@@ -248,36 +257,54 @@ def _of_csv(path: Path, text: str) -> Table:
 
 
 def _of_workbook(path: Path, data: bytes) -> Table:
-    from openpyxl import load_workbook
-
     try:
-        with warnings.catch_warnings():
-            # About styles and extensions that do not matter here.
-            warnings.simplefilter("ignore")
-            book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-            visible = [one for one in book.worksheets if one.sheet_state == "visible"]
-            sheet = [*visible, *book.worksheets][0]
-            # The declared size can be a million columns.
-            sheet.reset_dimensions()
-            values = [list(row) for row in sheet.values]
-            every = [[_text(cell) for cell in row] for row in values]
+        title, values, formulas = _sheet(data, computed=False)
+        if formulas:
+            _, values, _ = _sheet(data, computed=True)
+        every = [[_text(cell) for cell in row] for row in values]
     except Exception as fault:  # a damaged file makes openpyxl raise almost anything
         raise InputError(
             f"cannot be read as an XLSX workbook: save it as CSV ({describe(fault)})", file=path
         ) from None
-    numbered = [(n, cells) for n, cells in enumerate(every, start=1) if any(cells)]
-    places = [f"sheet {shown(sheet.title)}, row {n}" for n, _ in numbered]
+    numbered = [(n, cells) for n, cells in enumerate(every, 1) if any(cells) or formulas.get(n)]
+    places = [f"sheet {shown(title)}, row {n}" for n, _ in numbered]
     # Cells beside the table have no column name.
     width = max((len(cells) for _, cells in numbered), default=0)
     rows = [[*cells, *[""] * (width - len(cells))] for _, cells in numbered]
-    table = _of_rows(path, rows, places, sheet.title)
+    table = _of_rows(path, rows, places, title)
     found = {
         rows[0][at].strip()
         for n, _ in numbered[1:]
         for at, value in enumerate(values[n - 1])
         if isinstance(value, datetime) or (isinstance(value, float) and not value.is_integer())
     }
-    return replace(table, fractions=frozenset(found))
+    first: dict[str, int] = {}
+    for row, (n, _) in enumerate(numbered[1:]):
+        for at in formulas.get(n, ()):
+            first.setdefault(rows[0][at].strip(), row)
+    return replace(table, fractions=frozenset(found), formulas=first)
+
+
+def _sheet(data: bytes, *, computed: bool) -> tuple[str, list[list[Any]], dict[int, list[int]]]:
+    """Return a sheet's title, values, and formulas: columns from 0 by the row's number from 1.
+
+    With `computed`, formulas have their stored results as values, and are not found.
+    """
+    from openpyxl import load_workbook
+
+    with warnings.catch_warnings():
+        # About styles and extensions that do not matter here.
+        warnings.simplefilter("ignore")
+        book = load_workbook(io.BytesIO(data), read_only=True, data_only=computed)
+        visible = [one for one in book.worksheets if one.sheet_state == "visible"]
+        sheet = [*visible, *book.worksheets][0]
+        # The declared size can be a million columns.
+        sheet.reset_dimensions()
+        rows = list(sheet.rows)
+    values = [[cell.value for cell in row] for row in rows]
+    found = ([at for at, cell in enumerate(row) if cell.data_type == "f"] for row in rows)
+    formulas = {n: columns for n, columns in enumerate(found, start=1) if columns}
+    return sheet.title, values, formulas
 
 
 def _text(value: Any) -> str:
@@ -319,8 +346,8 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         raise InputError(f"has two columns {shown(twice[0])}; rename one", file=path)
 
 
-def _of_json(path: Path, *, nan: bool) -> Table:
-    records = list(json_records(path, nan=nan))
+def _of_json(path: Path) -> Table:
+    records = list(json_records(path))
     names: dict[str, None] = {}
     for place, record in records:
         if not isinstance(record, dict):

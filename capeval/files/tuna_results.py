@@ -17,6 +17,7 @@ from capeval.errors import InputError, ReplyError
 from capeval.files.label_matching import match_labels, read_relation
 from capeval.files.reading import json_records
 from capeval.schema import Annotation, Judgment, Provenance, Relation, Scored, Unscored, lacking
+from capeval.schema.ids import id_text
 from capeval.text import complaint, nearest, shown
 
 _PROVENANCE = Provenance(judge="tuna-results")
@@ -50,7 +51,7 @@ def load_tuna_results(
     known = {annotation.index: annotation for annotation in annotations}
     result: dict[str, Judgment] = {}
     for place, value in json_records(path):
-        index = value.get("index") if isinstance(value, dict) else None
+        index = id_text(value.get("index")) if isinstance(value, dict) else None
         if not isinstance(index, str):
             raise InputError("is missing or not a string", file=path, where=place, field="index")
         if index in result:

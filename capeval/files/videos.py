@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from unicodedata import normalize
 from urllib.parse import quote
 
 from capeval.errors import InputError, VideoError
@@ -52,6 +53,8 @@ class VideoFolder:
     def find(self, name: str) -> Path:
         """Return the file of a `video` field: a name or a path, with or without its suffix.
 
+        Names in another Unicode form, as a Mac writes them, are the same names.
+
         VideoError if no file or several have the name, or if the path leads out of the folder.
         """
         asked = PurePosixPath(name)
@@ -68,16 +71,18 @@ class VideoFolder:
                 return file
         except OSError:
             raise VideoError("no file can have this name") from None
-        found = self._by_stem.get(asked.name, [])
+        found = self._by_name.get(normalize("NFC", asked.name), [])
         # A name with a folder means that folder; a bare name any folder, this one first.
-        beside = [file for file in found if file.parent == asked.parent]
+        folder = normalize("NFC", str(asked.parent))
+        beside = [file for file in found if normalize("NFC", str(file.parent)) == folder]
         found = beside or ([] if len(asked.parts) > 1 else found)
         if len(found) == 1:
             return self.path / found[0]
         if found:
             named = ", ".join(sorted(map(str, found))[:3])
             raise VideoError(f"{len(found)} files could be meant ({named})", file=self.path)
-        other = self._by_stem.get(asked.stem, []) if asked.suffix.lower() in SUFFIXES else []
+        stem = normalize("NFC", asked.stem)
+        other = self._by_name.get(stem, []) if asked.suffix.lower() in SUFFIXES else []
         hint = f"; there is {other[0]}" if other else ""
         raise VideoError(f"has no video {name}{hint}", file=self.path)
 
@@ -106,8 +111,10 @@ class VideoFolder:
         return found
 
     @cached_property
-    def _by_stem(self) -> dict[str, list[PurePosixPath]]:
+    def _by_name(self) -> dict[str, list[PurePosixPath]]:
+        """The videos by their names with and without suffix, in the Unicode form NFC."""
         found: dict[str, list[PurePosixPath]] = {}
         for path in self.files:
-            found.setdefault(path.stem, []).append(path)
+            for name in (path.name, path.stem):
+                found.setdefault(normalize("NFC", name), []).append(path)
         return found

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from capeval.errors import UsageError
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import LEXICAL
-from capeval.llm.client import DEFAULT_URL, endpoint_urls
+from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.judge_models import JudgeModel, find_judge
 from capeval.llm.redact import public_url
 from capeval.schema import endpoint_name
@@ -53,7 +53,7 @@ def default_judge(
                 "(of eval: --judge-url), or use the baseline that only compares words with "
                 "--judge lexical"
             )
-    if options.client is None and public_url(endpoint_urls(options.base_url)[0]) != DEFAULT_URL:
+    if options.client is None and public_url(endpoint_url(options.base_url)) != DEFAULT_URL:
         return None, "the only model of this endpoint"
     entry = entry_for(DEFAULT_MODEL, DEFAULT_URL)
     if options.client is None and entry and entry.is_retired:

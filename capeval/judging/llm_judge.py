@@ -10,12 +10,12 @@ from capeval.judging.contracts import EventToClassify, Labels, Reasons
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.published_contract import contract_of
-from capeval.judging.segments import segments, words
+from capeval.judging.segments import segments
 from capeval.llm.asker import Asker
 from capeval.llm.replies import FormError, read_reply
 from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.schema import Annotation, Verdict, endpoint_name, lacking
-from capeval.text import Loss, storable
+from capeval.text import Loss, storable, words
 from capeval.tracing import about
 
 T = TypeVar("T")
@@ -25,7 +25,8 @@ class LLMJudge(PreparedJudge):
     """Asks any chat model, one call per stage; a reply that breaks the contract is requested again.
 
     `endpoint` is the name that is configured for `base_url`, if any; see `schema.endpoint_name`.
-    With `reasoning` the model is asked for that effort; it is another judge then.
+    With `reasoning` the model is asked for that effort; it is another judge then, as it is with
+    other `weights`, which is what the server says of them.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class LLMJudge(PreparedJudge):
         base_url: str = "",
         endpoint: str | None = None,
         reasoning: str | None = None,
+        weights: str = "",
         concurrency: int = 1,
         on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -47,7 +49,9 @@ class LLMJudge(PreparedJudge):
         self.reasoning = reasoning
         effort = (f"reasoning {reasoning}",) if reasoning else ()
         named = f"endpoint {endpoint or endpoint_name(base_url)}"
-        self.identity = (model, named, prompts.hash, *effort)
+        behind = (f"weights {weights}",) if weights else ()
+        self.identity = (model, named, prompts.hash, *effort, *behind)
+        self.description = weights
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally

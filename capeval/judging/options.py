@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from capeval.llm.options import ignore
 from capeval.options import (
     INPUTS,
     JUDGE,
-    LIMITS,
     CallOptions,
     Effort,
     ModelOptions,
@@ -39,8 +38,7 @@ class JudgingOptions(CallOptions):
     ----------
     judge : A chat model (docs/judging.md lists some); lexical, which only compares words; or a
         judge of an installed package. By default gpt-4o-2024-08-06, or the server's only model.
-    base_url : An OpenAI-compatible server; several share the calls. By default
-        OPENAI_BASE_URL.
+    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
     prompts : A prompt set, a folder with one, or tuna:CHECKOUT.
     explain : Ask for reasons, which `inspect` shows. Counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
@@ -56,7 +54,7 @@ class JudgingOptions(CallOptions):
     judge: "str | Judge | None" = option(
         None, note="Or a `Judge` of your own.", method="judge", panel=JUDGE, metavar="NAME"
     )
-    base_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
     reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
@@ -75,10 +73,7 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
     annotations : A file, tuna or sample. By default the run's.
     run : The captions file's run. By default its stem.
-    columns : The columns of captions: index=video_id,caption=text.
-    batch : In batches: half the price, up to a day.
-    batch_files : Write requests, read replies.
-    finish : live: repeat failed batch requests live.
+    columns : The columns of captions: index=clip,caption=text.
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
@@ -94,6 +89,3 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     )
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions without an annotation.", panel=INPUTS)
-    batch: bool = option(False, panel=LIMITS)
-    batch_files: str | Path | None = option(None, panel=LIMITS, metavar="DIR")
-    finish: Literal["batch", "live"] | None = option(None, panel=LIMITS, metavar="live")

@@ -14,11 +14,11 @@ from capeval.errors import ReplyError
 from capeval.files.label_matching import match_labels, normalised, read_relation
 from capeval.judging.contracts import Contract, EventToClassify, Labels, Match, Reasons, matched
 from capeval.judging.prompts import PromptSet, Stage
-from capeval.judging.segments import repeats_note, segments, words
+from capeval.judging.segments import repeats_note, segments
 from capeval.llm.replies import ReplyForm, in_form
 from capeval.llm.types import ReplySchema
 from capeval.schema import Relation
-from capeval.text import listed, shown, storable
+from capeval.text import listed, shown, storable, words
 
 # A judge may resolve a pronoun in an event, and drop a phrase such as "In the video,".
 _MOST_ADDED, _MOST_LOST = 0.2, 0.05

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from capeval.text import counted
+from capeval.text import counted, with_plain_marks
 
-VERSION = 1
+VERSION = 2
 
 # Sizes are in characters; one of these counts as three, because a word has about two of them.
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]")
@@ -67,19 +67,13 @@ _LEVELS = (
     (_ARTICLE, _LONGEST, 40),
     (_SPACE, _LONGEST, 50),
 )
-_LETTERS = re.compile(r"[^\W\d_]++")
+_LETTERS = re.compile(r"(?:[^\W\d_]\u0300*+)++")
 # Parts of an emoji: the joiner and the colours of a skin.
 _JOINED = re.compile(r"[\u200d\U0001f3fb-\U0001f3ff]")
 # A word of this size is no fragment: it is text without spaces.
 _FRAGMENT = 20
 # How far a cut moves back to keep a character and its marks together.
 _MARKS = 16
-# In scripts without spaces each character counts as a word; elsewhere a word may have apostrophes
-# and combining accents.
-_WORD = re.compile(
-    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]"
-    r"|(?:[^\W_][\u0300-\u036f]*+)++(?:['’](?:[^\W_][\u0300-\u036f]*+)++)*+"
-)
 
 
 @lru_cache(maxsize=128)
@@ -171,21 +165,12 @@ def _without_fragments(text: str, cuts: list[int]) -> list[int]:
     start = words = 0
     for cut in cuts:
         piece = text[start:cut]
-        words += 2 if _WIDE.search(piece) else len(_LETTERS.findall(piece))
+        words += 2 if _WIDE.search(piece) else len(_LETTERS.findall(with_plain_marks(piece)))
         if words > 1 or (words and size(piece) >= _FRAGMENT):
             kept.append(cut)
             words = 0
         start = cut
     return [*kept[:-1], len(text)] if text else []
-
-
-def words(text: str) -> list[str]:
-    """Return the words of a text in order, without case.
-
-    >>> words("The man's red car -- stops.")
-    ['the', "man's", 'red', 'car', 'stops']
-    """
-    return _WORD.findall(text.casefold())
 
 
 def repeats_note(repeated: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,16 +19,13 @@ from capeval.judging.prompts import PromptSet, load_prompts
 from capeval.judging.protocol import PreparedJudge
 from capeval.judging.registry import JUDGES, is_registered, load_judge, prepare_judge
 from capeval.llm.asker import Asker, open_asker
-from capeval.llm.batches import requests_sent
-from capeval.llm.client import DEFAULT_URL, endpoint_urls
-from capeval.llm.collecting import MOST_REQUESTS, Batching
+from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.judge_models import JudgeModel
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.schema import endpoint_name
-from capeval.text import Loss, counted, nearest, shown
+from capeval.text import nearest, shown
 
 
 @dataclass
@@ -87,7 +84,7 @@ async def open_judge(
     is_chat = judge is None or (isinstance(judge, str) and not is_registered(judge))
     for name in () if is_chat else _OF_CHAT:
         # A server that capeval.toml sets is for the judges that need one.
-        if name == "base_url" and {*(options.base_url or ())} <= keyless_addresses:
+        if name == "base_url" and options.base_url in keyless_addresses:
             continue
         if getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
             which = shown(judge) if isinstance(judge, str) else type(judge).__name__
@@ -111,31 +108,7 @@ async def open_judge(
         prepared.close()
 
 
-_OF_CHAT = ("reasoning", "base_url", "prompts", "explain", "batch", "batch_files")
-
-
-def _batching(options: JudgeOptions, model: str | None) -> Batching | None:
-    """Return how requests are collected, or None if each is made at once; raises `UsageError`."""
-    given = {
-        "--batch": options.batch,
-        "--batch-files": options.batch_files,
-        "--service-tier": options.service_tier,
-        "several --base-url": len(options.base_url or ()) > 1,
-        "client": options.client,
-    }
-    together = [name for name, value in given.items() if value]
-    if not (options.batch or options.batch_files):
-        if options.finish == "live":
-            raise UsageError("--finish is about batches; add --batch")
-        return None
-    if len(together) > 1:
-        raise UsageError(f"{' and '.join(together[:2])} exclude each other; choose one")
-    if options.batch_files is None:
-        return Batching(finish_live=options.finish == "live")
-    if options.finish == "live" or model is None:
-        why = "needs --judge MODEL" if model is None else "has no --finish live"
-        raise UsageError(f"--batch-files {why}: it calls nothing")
-    return Batching(Path(options.batch_files))
+_OF_CHAT = ("reasoning", "base_url", "prompts", "explain")
 
 
 def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--base-url") -> None:
@@ -146,7 +119,7 @@ def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--ba
     base_url : the option that names the endpoint
     """
     key = options.api_key or os.environ.get("OPENAI_API_KEY")
-    if key or options.client is not None or DEFAULT_URL not in endpoint_urls(options.base_url):
+    if key or options.client is not None or endpoint_url(options.base_url) != DEFAULT_URL:
         return
     near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
     unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
@@ -160,7 +133,8 @@ def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--ba
 class ChatModel:
     """A chat model at an endpoint, and what it is asked with.
 
-    `offline` is the asker without a client; `endpoint` the name that is configured for `address`.
+    `offline` is the asker without a client; `endpoint` the name that is configured for `address`;
+    `weights` what the endpoint says of them.
     `reason` says why it is asked for `effort`, where the user did not say so; `thinks` whether it
     reasons, as far as is documented.
     """
@@ -173,6 +147,7 @@ class ChatModel:
     effort: str | None
     reason: str
     thinks: bool
+    weights: str
 
 
 @asynccontextmanager
@@ -183,11 +158,11 @@ async def open_chat_model(
 
     A notice says that the model ends soon, or has ended.
     """
-    base_urls = endpoint_urls(options.base_url)
-    address, endpoint = public_url(base_urls[0]), _endpoint_of(base_urls)
-    batch = _batching(options, model)
+    base_url = endpoint_url(options.base_url)
+    address = public_url(base_url)
+    endpoint = configured_names(config_file()).get(address)
     async with open_asker(
-        base_urls,
+        base_url,
         options.api_key or os.environ.get("OPENAI_API_KEY") or None,
         client=options.client,
         offline=offline and model is not None,
@@ -195,8 +170,6 @@ async def open_chat_model(
         max_cost=options.max_cost,
         on_notice=on_notice,
         timeout=options.timeout,
-        service_tier=options.service_tier,
-        batch=batch,
         # For a second attempt after one that took all its time.
         patience=max(300.0, 2 * options.timeout),
         max_concurrency=options.max_concurrency,
@@ -217,17 +190,8 @@ async def open_chat_model(
             effort,
             reason,
             thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
+            weights=await asker.weights(name),
         )
-
-
-def _endpoint_of(base_urls: Sequence[str]) -> str | None:
-    """Return the configured name of addresses; a judge's identity has one name at most."""
-    configured = configured_names(config_file())
-    names = {public_url(url): configured.get(public_url(url)) for url in base_urls}
-    if len({name or endpoint_name(address) for address, name in names.items()}) > 1:
-        each = ", ".join(f"{url} is {name or endpoint_name(url)}" for url, name in names.items())
-        raise UsageError(f"--base-url: several must have one name in [endpoints] ({each})")
-    return names[public_url(base_urls[0])]
 
 
 @asynccontextmanager
@@ -239,9 +203,8 @@ async def _open_chat_judge(
     on_notice: Callable[[str], None],
 ) -> AsyncIterator[OpenJudge]:
     prompts = load_prompts(options.prompts, explain=options.explain)
-    if not options.batch_files and (model is None or not offline):
+    if model is None or not offline:
         check_key(options, model)
-    is_collected = options.batch or options.batch_files
     async with open_chat_model(options, model, offline=offline, on_notice=on_notice) as chat:
         judge, cached = (
             LLMJudge(
@@ -251,23 +214,13 @@ async def _open_chat_judge(
                 base_url=chat.address,
                 endpoint=chat.endpoint,
                 reasoning=chat.effort,
-                concurrency=captions_at_once(
-                    MOST_REQUESTS if is_collected else options.max_concurrency
-                ),
+                weights=chat.weights,
+                concurrency=captions_at_once(options.max_concurrency),
                 on_notice=on_notice,
             )
             for asker in (chat.asker, chat.offline)
         )
         reasons = (*reasons, chat.reason) if chat.reason else reasons
-        if len(urls := [public_url(url) for url in endpoint_urls(options.base_url)]) > 1:
-            reasons = (*reasons, f"{counted(len(urls), 'server')}: {', '.join(urls)}")
-        cache = None if options.client or options.batch_files else chat.asker.cache
-        sent = requests_sent(cache, chat.address) if cache else 0
-        found = f"{counted(sent, 'request')} in batches at {chat.address}"
-        if sent and not options.batch:
-            on_notice(Loss(f"{found}: --batch reads their replies; live, they are paid for again"))
-        elif sent and offline:
-            on_notice(f"{found} already")
         yield OpenJudge(
             judge, chat.asker.meter, judge.concurrency, prompts, cached, reasons, chat.thinks
         )

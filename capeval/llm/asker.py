@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -18,12 +19,9 @@ from capeval.errors import (
     RequestTooLong,
     UsageError,
 )
-from capeval.llm.batches import BatchClient
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.collecting import BatchFiles, Batching, CollectingClient
 from capeval.llm.meter import Meter
-from capeval.llm.pool import EndpointPool
 from capeval.llm.prices import read_prices
 from capeval.llm.redact import public_url
 from capeval.llm.types import (
@@ -36,15 +34,20 @@ from capeval.llm.types import (
     State,
     described,
 )
-from capeval.llm.wire import ending
+from capeval.llm.wire import Weights, ending, weights_of
+from capeval.schema import endpoint_name
+from capeval.text import Loss, counted
 from capeval.tracing import trace
 
 T = TypeVar("T")
 Check = Callable[[ChatReply], T]
 Preflight = Callable[[str, str | None], Awaitable[ChatReply]]
+Listing = Callable[[], Awaitable[Mapping[str, Any]]]
 
 # Characters, far more than any answer has: a model that ran away did not end where it should have.
 LONGEST_REPLY = 200_000
+# Nothing that is known from an earlier call waits longer for the list of models.
+LISTING_SECONDS = 10.0
 
 
 class Asker:
@@ -52,7 +55,8 @@ class Asker:
 
     Without a client it is offline: what is not in the cache raises `CacheMiss`, and the cache is
     not changed. `preflight` makes a small call before the first real one with a model and an
-    effort: a cached run needs none.
+    effort: a cached run needs none. `listing` asks the endpoint for its list of models; without it
+    a model's name is all that is known of it.
     """
 
     def __init__(
@@ -63,18 +67,61 @@ class Asker:
         base_url: str,
         meter: Meter,
         preflight: Preflight | None = None,
+        listing: Listing | None = None,
     ) -> None:
         self.client, self.cache, self.meter = client, cache, meter
         self.base_url = public_url(base_url)
         # Conversations under way, by the key of their first request.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._listing = listing
+        self._weights: dict[str, Weights] = {}
+        self._paid: set[str] = set()
+        # Replies of earlier commands by model, which may have had other weights, and their days.
+        self._reused: dict[str, list[str]] = {}
         self._preflight = preflight
         self._preflight_turn = asyncio.Lock()
         self._preflights: dict[tuple[str, str | None], EndpointRefused | None] = {}
 
     def offline(self) -> Asker:
         """Return the same without a client, counting on a meter of its own."""
-        return Asker(None, self.cache, base_url=self.base_url, meter=self.meter.unused())
+        meter = self.meter.unused()
+        asker = Asker(None, self.cache, base_url=self.base_url, meter=meter, listing=self._listing)
+        asker._weights = self._weights
+        return asker
+
+    async def weights(self, model: str) -> str:
+        """Return what the endpoint says of a model's weights, empty if nothing; asked once.
+
+        If it cannot be asked, it is what it said at the last call.
+        """
+        if model not in self._weights:
+            async with self._preflight_turn:
+                if model not in self._weights:
+                    self._weights[model] = await self._look_up(model)
+        return self._weights[model].text
+
+    async def _look_up(self, model: str) -> Weights:
+        if self._listing is None:
+            return Weights(is_certain=True)
+        try:
+            found = weights_of(await self._listing(), model)
+        except EndpointRefused as failure:
+            trace("models not listed", reason=str(failure))
+            found = Weights(self.cache.last_weights(self.base_url, model) if self.cache else "")
+        trace("weights", model=model, weights=found.text)
+        return found
+
+    def reuse_notices(self) -> list[Loss]:
+        """Return a notice for each model with reused replies that other weights may have given."""
+        return [
+            Loss(
+                f"{self.base_url} does not say which weights {model} has: "
+                f"{counted(len(days), 'reply', 'replies')} came from the cache, the oldest of "
+                f"{min(days)}; if the weights are others now, delete the file that `capeval cache` "
+                "shows, remove these results and repeat the command"
+            )
+            for model, days in self._reused.items()
+        ]
 
     async def ask(
         self,
@@ -94,7 +141,8 @@ class Asker:
         Raises `ReplyBroken` after `attempts` replies, `ReplyRefused` where the model declines,
         `BudgetReached`, `CacheMiss`, and what the client raises.
         """
-        asked = identify(request, self.base_url)
+        weights = await self.weights(request.model)
+        asked = identify(request, self.base_url, weights)
         keys: list[str] = []
         replies: list[ChatReply] = []
         complaints: list[str] = []
@@ -128,7 +176,7 @@ class Asker:
                 is_cut = ending(reply.finish_reason) == "cut"
                 longer = request.max_tokens * 2 + 2048 if is_cut else None
                 request = request.followed_by(reply.text, complaint, longer)
-                asked = identify(request, self.base_url)
+                asked = identify(request, self.base_url, weights)
 
     async def only_model(self, option: str) -> str:
         """Return the endpoint's only model; raises `UsageError` where `option` must name one."""
@@ -139,7 +187,7 @@ class Asker:
 
     async def models(self) -> tuple[str, ...]:
         """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
-        if isinstance(self.client, OpenAIChatClient | EndpointPool | CollectingClient):
+        if isinstance(self.client, OpenAIChatClient):
             return await self.client.models()
         return ()
 
@@ -151,6 +199,9 @@ class Asker:
         if stored is not None:
             self.meter.served(stored[0].usage)
             trace("cache hit", key=asked.key[-12:], state=stored[1], **described(request))
+            is_certain = bool(request.scope) or self._weights[request.model].is_certain
+            if not (is_certain or asked.key in self._paid):
+                self._reused.setdefault(request.model, []).append(stored[0].day or "?")
             return stored
         trace("cache miss" if self.cache else "no cache", key=asked.key[-12:])
         if self.client is None:
@@ -163,7 +214,9 @@ class Asker:
                 self.meter.too_long += 1
                 raise
             paid(reply)
-        return reply, None
+        self._paid.add(asked.key)
+        weights = self._weights[request.model].text
+        return replace(reply, model=f"{reply.model} ({weights})") if weights else reply, None
 
     async def _check_endpoint(self, model: str, effort: str | None) -> None:
         if self._preflight is None or self._preflights.get((model, effort), True) is None:
@@ -206,47 +259,46 @@ def listed(models: Sequence[str]) -> str:
 
 @asynccontextmanager
 async def open_asker(
-    base_urls: Sequence[str],
+    base_url: str,
     key: str | None,
     *,
     client: ChatClient | None = None,
     offline: bool = False,
     cache: str | Path | None = None,
     max_cost: float | None = None,
-    service_tier: str | None = None,
-    batch: Batching | None = None,
     on_notice: Callable[[str], None],
     **settings: Any,
 ) -> AsyncIterator[Asker]:
-    """Open endpoints with the cache of their replies, the user's prices and a cap on the cost.
+    """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
 
-    Replies are cached as those of the first endpoint, whichever of them answered.
-    `client` replaces the connection, and `offline` leaves it out; `batch` makes the client that
-    collects requests of a single endpoint; `settings` are those of `OpenAIChatClient`. Raises
-    `InputError` where the user's prices are not right.
+    `client` replaces the connection, and `offline` leaves it out; `settings` are those of
+    `OpenAIChatClient`. Raises `InputError` where the user's prices are not right.
     """
-    tier = batch.tier if batch else service_tier
-    meter = Meter(prices=read_prices(config_file()), cap=max_cost, tier=tier)
+    meter = Meter(prices=read_prices(config_file()), cap=max_cost)
     replies = ReplyCache(cache, on_notice=on_notice)
+
+    async def list_models() -> Mapping[str, Any]:
+        seconds = min(LISTING_SECONDS, settings.get("timeout", LISTING_SECONDS))
+        async with OpenAIChatClient(base_url, key, timeout=seconds) as one:
+            return await one.listing()
+
+    # OpenAI's own names are snapshots, whose weights do not change.
+    is_named = client is not None or endpoint_name(public_url(base_url)) == "openai"
+    listing = None if is_named else list_models
     try:
         if client is not None or offline:
-            yield Asker(client, replies, base_url=base_urls[0], meter=meter)
+            yield Asker(client, replies, base_url=base_url, meter=meter, listing=listing)
             return
-        settings |= {"service_tier": service_tier, "on_notice": on_notice}
-        endpoint = (
-            EndpointPool(base_urls, key, on_paid=meter.paid, **settings)
-            if len(base_urls) > 1
-            else OpenAIChatClient(base_urls[0], key, **settings)
-        )
-        asked: ChatClient = endpoint
-        preflight: Preflight | None = endpoint.preflight
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(endpoint)
-            if batch is not None and isinstance(endpoint, OpenAIChatClient):
-                kind = BatchClient if batch.folder is None else BatchFiles
-                collecting = kind(endpoint, replies, batch, meter, on_notice)
-                asked = await stack.enter_async_context(collecting)
-                preflight = None if batch.folder else preflight
-            yield Asker(asked, replies, base_url=base_urls[0], meter=meter, preflight=preflight)
+        async with OpenAIChatClient(base_url, key, on_notice=on_notice, **settings) as endpoint:
+            asker = Asker(
+                *(endpoint, replies),
+                base_url=base_url,
+                meter=meter,
+                preflight=endpoint.preflight,
+                listing=listing,
+            )
+            yield asker
+        for notice in asker.reuse_notices():
+            on_notice(notice)
     finally:
         replies.close()

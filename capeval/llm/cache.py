@@ -1,8 +1,7 @@
 """Replies that were paid for, kept in one SQLite file that any number of processes share.
 
-A reply is `received`, and not yet checked; or `validated`; or `refused`, part of a conversation
-that goes on with a complaint about it; or `exhausted`, part of one that ended without a value: kept
-for inspection, never served.
+A reply is `validated`; or `refused`, part of a conversation that goes on with a complaint about it;
+or `exhausted`, part of one that ended without a value: kept for inspection, never served.
 
 A reply is written where it arrives, which takes a tenth of a millisecond: a process that is killed
 pays again only for calls in flight. A file that cannot be used never stops a run: calls go
@@ -17,12 +16,11 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capeval.errors import InputError
 from capeval.llm.types import ChatReply, ChatRequest, State
 from capeval.schema.usage import Usage
 from capeval.text import Loss, one_line
@@ -33,20 +31,14 @@ CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY, state TEXT NOT NULL, model TEXT NOT NULL,
     request TEXT NOT NULL, reply TEXT NOT NULL)
 """
-# Batches that may exist at an endpoint, as JSON; see `capeval.llm.batches`. An empty note says
-# that the replies of a batch, or of a file, have been read.
-BATCHES = "CREATE TABLE IF NOT EXISTS batches (hash TEXT PRIMARY KEY, note TEXT NOT NULL)"
 # Another process writes for milliseconds, and all calls of this one wait meanwhile. After that,
 # replies are kept in memory, and written with one that comes later.
 BUSY_SECONDS = 0.3
 RETRY_SECONDS = 3.0
-# What batches need has nowhere else to go.
-PATIENT_SECONDS = 60
 # Shorter ones cost nothing to store.
 LONG_DATA_URL = 1000
 
 STATE_NAMES = {
-    "received": "not checked yet",
     "validated": "accepted",
     "refused": "not accepted, and asked again",
     "exhausted": "not accepted, and the caption left out",
@@ -66,8 +58,13 @@ class RequestIdentity:
     text: str
 
 
-def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
-    """Return the identity of a whole request to one endpoint, given by its public URL."""
+def identify(request: ChatRequest, base_url: str, weights: str = "") -> RequestIdentity:
+    """Return the identity of a whole request to one endpoint, given by its public URL.
+
+    Parameters
+    ----------
+    weights : what the endpoint says of the model's weights
+    """
     messages = [_shortened(message) for message in request.messages]
     schema = request.schema
     text = _canonical(
@@ -80,7 +77,9 @@ def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
             "reasoning": request.reasoning,
             "repeat": request.repeat,
             "schema": schema and {"name": schema.name, "schema": dict(schema.schema)},
+            **({"scope": request.scope} if request.scope else {}),
             "temperature": None if request.temperature is None else float(request.temperature),
+            **({"weights": weights} if weights else {}),
         }
     )
     key = _sha256(_canonical(messages))[:32] + _sha256(text)[:32]
@@ -159,53 +158,20 @@ class ReplyCache:
             return None
         return None if state == "exhausted" else (_reply_in(text), state)  # type: ignore[return-value]
 
+    def last_weights(self, base_url: str, model: str) -> str:
+        """Return what an endpoint said of a model's weights at the last call."""
+        last = """
+            SELECT json_extract(request, '$.weights') FROM replies
+            WHERE model = ? AND json_valid(request) AND json_extract(request, '$.base_url') = ?
+            ORDER BY rowid DESC LIMIT 1"""
+        rows = self._run(last, model, base_url)
+        return rows[0][0] or "" if rows else ""
+
     def put(self, asked: RequestIdentity, reply: ChatReply, state: State) -> None:
         """Keep a reply, in place of one that is stored for the same request."""
         row = (asked.key, state, asked.model, asked.text, _text_of(reply))
         self._unwritten[asked.key] = row
         self._write()
-
-    def receive(self, replies: Mapping[str, ChatReply]) -> None:
-        """Keep replies of a batch by key until they are checked; raises `InputError`.
-
-        Those that nobody waits for are asked for by a later run, and exist nowhere else.
-        """
-        insert = """
-            INSERT INTO replies VALUES (?, 'received', ?, '', ?)
-            ON CONFLICT (key) DO UPDATE SET state = 'received', reply = excluded.reply
-            WHERE state = 'exhausted'"""
-        rows = [(key, reply.model, _text_of(reply)) for key, reply in replies.items()]
-        self._write_surely(insert, rows)
-
-    def batches(self) -> list[str]:
-        """Return the notes about batches that are not finished."""
-        return [note for (note,) in self._run("SELECT note FROM batches WHERE note <> ''") or ()]
-
-    def note_batch(self, name: str, note: str | None) -> None:
-        """Keep a note about a batch, or remove it; raises `InputError`."""
-        if note is None:
-            self._write_surely("DELETE FROM batches WHERE hash = ?", [(name,)])
-        else:
-            self._write_surely("INSERT OR REPLACE INTO batches VALUES (?, ?)", [(name, note)])
-
-    def is_read(self, name: str) -> bool:
-        """Return whether the replies of a batch or a file have been received before."""
-        return self._run("SELECT 1 FROM batches WHERE hash = ? AND note = ''", name) == [(1,)]
-
-    def _write_surely(self, sql: str, rows: Iterable[tuple[str, ...]]) -> None:
-        """Write rows that would be missed, however long others write; raises `InputError`."""
-        try:
-            with closing(_open(self.path)) as db:
-                db.execute(f"PRAGMA busy_timeout = {PATIENT_SECONDS * 1000}")
-                # A note is on the disk before its batch exists, even if the power fails.
-                db.execute("PRAGMA synchronous = FULL")
-                db.execute("BEGIN IMMEDIATE")
-                db.executemany(sql, rows)
-                db.execute("COMMIT")
-        except (sqlite3.Error, OSError) as error:
-            raise InputError(
-                f"the reply cache, which batches need, cannot be written: {error}", file=self.path
-            ) from None
 
     def mark(self, keys: Iterable[str], state: State) -> None:
         """Change the state of stored replies."""
@@ -286,7 +252,6 @@ def _open(path: Path) -> sqlite3.Connection:
         # Written through to the system at each commit: a killed process loses nothing.
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(TABLE)
-        db.execute(BATCHES)
     except BaseException as error:
         db.close()
         if isinstance(error, sqlite3.OperationalError) and not os.access(path.parent, os.W_OK):
@@ -299,10 +264,11 @@ def _open(path: Path) -> sqlite3.Connection:
 def _text_of(reply: ChatReply) -> str:
     fields = {name: getattr(reply, name) for name in _FIELDS}
     # ASCII: replies may contain unpaired surrogates, which SQLite does not store.
-    return json.dumps(fields | {"usage": reply.usage.model_dump()})
+    own = {"usage": reply.usage.model_dump(), "day": reply.day or time.strftime("%Y-%m-%d")}
+    return json.dumps(fields | own)
 
 
-_FIELDS = ("text", "finish_reason", "model", "fingerprint", "left_off", "tier")
+_FIELDS = ("text", "finish_reason", "model", "fingerprint", "left_off")
 
 
 def _reply_in(text: str) -> ChatReply:

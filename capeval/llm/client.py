@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import json
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +14,6 @@ from capeval.config import config_file, keyless_addresses
 from capeval.errors import (
     EndpointDown,
     EndpointRefused,
-    EndpointUnreachable,
     RequestRefused,
     RequestTooLong,
     RetriesExhausted,
@@ -48,10 +47,17 @@ FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
 # Seconds: an endpoint that recovers is used again within this time.
 LONGEST_WAIT = 30.0
-# Seconds for one call and for all its attempts in a slow tier of service, which OpenAI advises to
-# give 15 minutes.
-SLOW_TIMEOUT, SLOW_PATIENCE = 900.0, 3600.0
 
+# What to do about a connection that failed, by what its error says.
+_CONNECTION_ADVICE = (
+    ("timeout", "if it is only slow, raise --timeout"),
+    (
+        "certificate_verify_failed",
+        "to trust its certificate, set SSL_CERT_FILE to a file with it or with its authority's",
+    ),
+    ("ssl", "does the address begin with http:// and not https://?"),
+    ("server disconnected", "is it still starting, or does its address begin with https://?"),
+)
 PREFLIGHT_ATTEMPTS = 3
 PREFLIGHT = (
     {"role": "user", "content": 'Reply with the JSON object {"ok": true} and nothing else.'},
@@ -64,11 +70,6 @@ def endpoint_url(base_url: str | None) -> str:
     return base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
 
 
-def endpoint_urls(base_urls: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the base URLs to call: the given ones, else the one of `endpoint_url`."""
-    return tuple(base_urls or ()) or (endpoint_url(None),)
-
-
 class OpenAIChatClient:
     """Calls one endpoint; an async context manager.
 
@@ -76,8 +77,7 @@ class OpenAIChatClient:
     unintended address; `key_help` is the advice if the endpoint requires a key.
     `timeout` limits one attempt, in seconds; no attempt begins `patience` after the first.
     `attempts` counts failures other than throttling, which is waited out for as long as patience
-    lasts. A `service_tier` such as "flex" answers slowly, and gets more time. `on_notice` is called
-    with one line for each finding about the endpoint.
+    lasts. `on_notice` is called with one line for each finding about the endpoint.
     """
 
     def __init__(
@@ -90,7 +90,6 @@ class OpenAIChatClient:
         max_concurrency: int = 64,
         attempts: int = 6,
         patience: float = 300.0,
-        service_tier: str | None = None,
         on_notice: Callable[[str], None] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -106,17 +105,14 @@ class OpenAIChatClient:
         # A token can be in the place of the user (https://TOKEN@host).
         login, query = self._endpoint.login or (), self._endpoint.query
         remember_secrets((self._key, *login, *query.values()))
-        if service_tier is not None:
-            timeout, patience = max(timeout, SLOW_TIMEOUT), max(patience, SLOW_PATIENCE)
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
-        self._tier = service_tier
         self._notify = on_notice or (lambda _: None)
         # By model and effort: what a model takes may depend on how much it reasons.
         self._plans: dict[tuple[str, str | None], RequestPlan] = {}
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
-        self._has_answered = self._has_waited = False
+        self._has_answered = False
         self._refused: dict[str | None, str] = {}
         self._failed_in_a_row = 0
         self._last_failure = ""
@@ -141,16 +137,13 @@ class OpenAIChatClient:
             await self._connection.close()
             self._connection = None
 
-    async def complete(self, request: ChatRequest, *, once: bool = False) -> ChatReply:
-        """Make one call, however many attempts it takes; raises `EndpointError`.
-
-        With `once`, another endpoint can take the call: only throttling is waited out here.
-        """
-        retrying = self._retrying(1 if once else self._attempts, self._patience)
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Make one call, however many attempts it takes; raises `EndpointError`."""
+        retrying = self._retrying(self._attempts, self._patience)
         try:
             reply = await self._persist(request, retrying)
         except CallFailed as failure:
-            self._failed_in_a_row += not once
+            self._failed_in_a_row += 1
             self._last_failure = str(failure)
             attempts = counted(retrying.statistics["attempt_number"], "attempt")
             raise RetriesExhausted(
@@ -158,11 +151,6 @@ class OpenAIChatClient:
             ) from None
         self._failed_in_a_row = 0
         return reply
-
-    def prepare(self, request: ChatRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Return the body of a request as this endpoint takes it, and what it leaves off."""
-        plan = self._plan(request)
-        return body_of(request, plan), plan.left_off
 
     async def preflight(self, model: str, reasoning: str | None = None) -> ChatReply:
         """Make one small call with every parameter, to find out what the endpoint takes.
@@ -179,23 +167,24 @@ class OpenAIChatClient:
         try:
             return await self._persist(request, retrying, is_first=True)
         except CallFailed as failure:
-            raise EndpointUnreachable(self.explained(failure, model)) from None
+            raise EndpointRefused(self._explained(failure, model)) from None
         except RequestRefused as error:
-            what, advice = "refuses any request", ""
-            if "service_tier" in str(error):
-                what = f"does not offer the tier {self._tier}"
-                advice = "; omit --service-tier, or choose another model"
-            elif reasoning is not None and "reasoning" in str(error).lower():
+            advice = ""
+            if reasoning is not None and "reasoning" in str(error).lower():
                 # It is never left off: with another effort, the judge would be another.
                 advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
-            raise EndpointRefused(f"{self.base_url} {what}: {error}{advice}") from None
+            raise EndpointRefused(f"{self.base_url} refuses any request: {error}{advice}") from None
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
+        return model_ids(await self.listing())
+
+    async def listing(self) -> Mapping[str, Any]:
+        """Return the endpoint's list of models as it is; raises `EndpointRefused`."""
         try:
-            return model_ids(await self.connected().get("/models", self._timeout))
+            return await self._connected().get("/models", self._timeout)
         except CallFailed as failure:
-            raise EndpointRefused(self.explained(failure)) from None
+            raise EndpointRefused(self._explained(failure)) from None
 
     def _retrying(
         self, attempts: int, patience: float, longest: float = LONGEST_WAIT
@@ -203,7 +192,7 @@ class OpenAIChatClient:
         """Return what retries one call: pauses, and an end after `attempts` or `patience`."""
         from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
 
-        self.connected()
+        self._connected()
         growing = wait_random_exponential(0.5, longest)
         failures = 0
 
@@ -220,10 +209,6 @@ class OpenAIChatClient:
         def pause(state: RetryCallState) -> float:
             failure = failure_of(state)
             seconds, after = growing(state), getattr(failure, "after", None)
-            if self._tier is not None and not self._has_waited:
-                # It can take an hour.
-                self._has_waited = True
-                self._notify(one_line(f"{self.base_url} does not answer ({failure}); trying again"))
             if after is not None:
                 # Calls are spread over the time after the second that the endpoint named. If it
                 # throttles again at that time, they are spread further.
@@ -236,7 +221,7 @@ class OpenAIChatClient:
         def is_over(state: RetryCallState) -> bool:
             nonlocal failures
             failure = failure_of(state)
-            failures += not (isinstance(failure, CallFailed) and failure.is_busy)
+            failures += not (isinstance(failure, CallFailed) and failure.throttled)
             return failures >= attempts or seconds_spent(state) >= patience
 
         return AsyncRetrying(
@@ -263,7 +248,7 @@ class OpenAIChatClient:
                 raise RequestRefused(str(failure)) from None
             if failure.action == "refuse_access" and self._has_answered and not is_first:
                 raise RequestRefused(f"the endpoint refuses this request ({failure})") from None
-            message = self.explained(failure, request.model)
+            message = self._explained(failure, request.model)
             if is_first and failure.about_model:
                 message += await self._nearest(request.model)
             # A model that is unknown says nothing about the others.
@@ -312,11 +297,11 @@ class OpenAIChatClient:
             for name, why in request.required.items():
                 if name in plan.refused:
                     raise RequestRefused(f"{request.model} does not take {name}: {why}")
-            body = body_of(request, plan, self._tier)
+            body = body_of(request, plan)
             # Captions can contain an unpaired surrogate, which no endpoint can read.
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             try:
-                payload = await self.connected().post("/chat/completions", content, self._timeout)
+                payload = await self._connected().post("/chat/completions", content, self._timeout)
                 reply = reply_from(payload, request.model, plan.left_off)
             except CallFailed as failure:
                 parameter = failure.refused_parameter([one for one in OPTIONAL if one in body])
@@ -350,7 +335,7 @@ class OpenAIChatClient:
             trace("endpoint", notice=why)
             self._notify(type(why)(one_line(why)))
 
-    def connected(self) -> Connection:
+    def _connected(self) -> Connection:
         """Return the connections; opened before the clock of a call starts, as that takes time."""
         if self._connection is None:
             from capeval.llm.transport import Connection
@@ -371,16 +356,15 @@ class OpenAIChatClient:
         near = difflib.get_close_matches(model, known, NEAREST_MODELS, cutoff=0.4) or known
         return f"; it has {listed(near, NEAREST_MODELS)}" if near else "; it lists none"
 
-    def explained(self, failure: CallFailed, model: str = "") -> str:
+    def _explained(self, failure: CallFailed, model: str = "") -> str:
         """Return the message about a failure after which no call is made."""
         url, status = self.base_url, failure.status
         if status is None:
-            what = "check the address, the network and the proxy settings"
-            if "timeout" in str(failure).lower():
-                what = "if it is only slow, raise --timeout"
-            elif self._endpoint.is_local:
-                what = "is the server running?"
-            return f"cannot reach {url}: {failure}; {what}"
+            usual = "check the address, the network and the proxy settings"
+            if self._endpoint.is_local:
+                usual = "is the server running?"
+            found = (advice for sign, advice in _CONNECTION_ADVICE if sign in str(failure).lower())
+            return f"cannot reach {url}: {failure}; {next(found, usual)}"
         if status == 401 and not self._key and not self._endpoint.login:
             return f"{url} needs a key: {self._key_help} ({failure})"
         if status == 401:
@@ -394,8 +378,6 @@ class OpenAIChatClient:
                 f"{url} did not answer as an OpenAI-compatible endpoint ({failure}); "
                 "does the base URL end in /v1?"
             )
-        if failure.unavailable:
-            return f"{url} has no free machine ({failure}); try later, or omit --service-tier"
         if failure.action == "wait":
             return f"{url} does not answer ({failure})"
         return f"{url} refused the account or the key ({failure})"

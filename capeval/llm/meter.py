@@ -19,18 +19,14 @@ TOKENS_PER_IMAGE = 1000
 class Meter:
     """Counts tokens and US dollars of real calls, and calls that the cache answered.
 
-    `prices` are the user's own; `tier` is the service tier that is asked for. With a `cap` in US
-    dollars, no call is admitted that would pass it, by the mean cost of the calls before.
+    `prices` are the user's own. With a `cap` in US dollars, no call is admitted that would pass it,
+    by the mean cost of the calls before.
     """
 
     def __init__(
-        self,
-        *,
-        prices: Mapping[str, Price] | None = None,
-        cap: float | None = None,
-        tier: str | None = None,
+        self, *, prices: Mapping[str, Price] | None = None, cap: float | None = None
     ) -> None:
-        self.cap, self.tier = cap, tier
+        self.cap = cap
         self.spent = 0.0
         self.usage = Usage()
         self.cached_calls = 0
@@ -50,7 +46,7 @@ class Meter:
 
     def unused(self) -> Meter:
         """Return a meter with the same prices that has counted nothing."""
-        return Meter(prices=self._prices, cap=self.cap, tier=self.tier)
+        return Meter(prices=self._prices, cap=self.cap)
 
     def include(self, other: Meter) -> None:
         """Add what another meter has counted."""
@@ -62,7 +58,7 @@ class Meter:
 
     def price(self, model: str) -> Price | None:
         """Return the expected price of a model, or None where it is not known."""
-        return price_of(model, self._prices, self.tier)
+        return price_of(model, self._prices)
 
     @asynccontextmanager
     async def admit(self, request: ChatRequest) -> AsyncIterator[Callable[[ChatReply], None]]:
@@ -125,12 +121,9 @@ class Meter:
         self.cached_calls += usage.calls or 1
 
     def paid(self, model: str, reply: ChatReply, *, billed: Usage | None = None) -> None:
-        """Count a real call, billed by the tier that the reply names.
-
-        `billed` are its tokens where the endpoint reported none.
-        """
+        """Count a real call; `billed` are its tokens where the endpoint reported none."""
         self.usage = self.usage + reply.usage
-        price = price_of(model, self._prices, reply.tier)
+        price = self.price(model)
         if price is not None:
             self.spent += price.cost(billed or reply.usage)
 

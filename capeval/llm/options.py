@@ -1,6 +1,6 @@
 """The options of commands that ask a chat model which is not their judge."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ class ChatOptions(CallOptions):
 
     _: KW_ONLY
     judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
-    base_url: Sequence[str] | None = option(None, panel=JUDGE, metavar="URL")
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     reasoning: Effort | None = python_only(None, "How much it reasons, as in `capeval judge`.")
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     on_notice: Callable[[str], None] = python_only(ignore, shown=False)

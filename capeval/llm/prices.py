@@ -29,11 +29,6 @@ class Price(BaseModel):
     cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
 
-    def times(self, factor: float) -> Price:
-        """Return this price, all of it multiplied."""
-        cached = None if self.cached_input is None else self.cached_input * factor
-        return Price(input=self.input * factor, cached_input=cached, output=self.output * factor)
-
     def cost(self, usage: Usage) -> float:
         """Return what `usage` costs, in US dollars."""
         cached = min(usage.cached_tokens, usage.input_tokens)
@@ -42,13 +37,10 @@ class Price(BaseModel):
         return (fresh + cached * cached_input + usage.output_tokens * self.output) / 1_000_000
 
 
-def price_of(
-    model: str, own: Mapping[str, Price] | None = None, tier: str | None = None
-) -> Price | None:
-    """Return the price of a model in a service tier, or None where it is not known.
+def price_of(model: str, own: Mapping[str, Price] | None = None) -> Price | None:
+    """Return the price of a model, or None where it is not known.
 
-    The user's `own` prices come first, and are taken to be those of the tier in use; one for an
-    undated name is that of its snapshots too.
+    The user's `own` prices come first; one for an undated name is that of its snapshots too.
 
     >>> price_of("gpt-4.1-2025-04-14") == price_of("gpt-4.1")
     True
@@ -56,15 +48,7 @@ def price_of(
     True
     """
     given = (own[name] for name in names_of(model) if own and name in own)
-    found = next(given, None)
-    if found is not None:
-        return found
-    listed = list_price(model)
-    return None if listed is None else listed.times(_OF_LIST_PRICE.get(tier or "", 1.0))
-
-
-# OpenAI bills flex as it bills batches: half. What another program answers is not billed here.
-_OF_LIST_PRICE = {"flex": 0.5, "batch": 0.5, "files": 0.0}
+    return next(given, None) or list_price(model)
 
 
 @cache

@@ -24,8 +24,8 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, TypeAdapter, ValidationError
 
 from capeval.errors import ReplyError
-from capeval.llm.thinking import after_thinking
 from capeval.text import shown, storable
+from capeval.thinking import after_thinking
 
 T = TypeVar("T")
 

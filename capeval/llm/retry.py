@@ -25,8 +25,6 @@ TOO_LONG = re.compile(
     r"|string_above_max|reduce the length|exceeds? the (model|limit|maximum)|at most \d+",
     re.IGNORECASE,
 )
-# A tier of service without a free machine at the moment: fewer calls would not help.
-UNAVAILABLE = re.compile(r"resource[_ ]unavailable|capacity_exceeded", re.IGNORECASE)
 NO_MODEL = re.compile(
     r"model_not_found|model\b.{0,200}(does not exist|not found|not a valid)"
     r"|invalid model|unknown model|not found.{0,40}model",
@@ -39,10 +37,9 @@ ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|struc
 class CallFailed(Exception):
     """A call that brought no chat completion, and what to do about it.
 
-    `status` is the HTTP status, None where no response came; the endpoint has `throttled` the user,
-    or no machine is free for the tier of service (`unavailable`); `body` is the error in the
-    response, JSON values or text; `after` is how many seconds the endpoint asks to wait, if it says
-    so.
+    `status` is the HTTP status, None where no response came; the endpoint has `throttled` the user;
+    `body` is the error in the response, JSON values or text; `after` is how many seconds the
+    endpoint asks to wait, if it says so.
 
     Of the actions, "stop_run" means that no call can succeed; "refuse_access" that none can unless
     one has succeeded already: then a firewall or a proxy refuses this request. "refuse_request": it
@@ -63,19 +60,13 @@ class CallFailed(Exception):
         self._body = body
         # Azure and gateways nest the reason deeper than the message.
         self._text = text = f"{message} {json.dumps(body)[:4000]}"
-        self.unavailable = status in {429, 498} and bool(UNAVAILABLE.search(text))
-        self.throttled = status in {429, 503, 529} and not self.unavailable
+        self.throttled = status in {429, 503, 529}
         self.about_model = status in {400, 404, 422} and bool(NO_MODEL.search(text))
         self.too_long = status == 413 or (status in {400, 422} and bool(TOO_LONG.search(text)))
         self.about_content = self.too_long or (
             status in {400, 403, 422} and bool(FILTERED.search(text))
         )
         self.action = self._action()
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether the same call can succeed later: it does not count as a failed attempt."""
-        return self.throttled or self.unavailable
 
     def _action(self) -> Action:
         status = self.status
@@ -87,7 +78,7 @@ class CallFailed(Exception):
             return "refuse_request"
         if status in {403, 404, 405, 410} or 300 <= status < 400:
             return "refuse_access"
-        if self.unavailable or status in {408, 409, 425, 429} or status >= 500 or status < 300:
+        if status in {408, 409, 425, 429} or status >= 500 or status < 300:
             return "wait"
         return "refuse_access" if self.about_model else "refuse_request"
 

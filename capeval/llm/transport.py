@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+import sys
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Any
 
 import httpx2
 from aiohttp import ClientError
@@ -29,14 +30,11 @@ CONNECT_SECONDS = 10.0
 LARGE_BODY, PIECE = 1 << 20, 1 << 18
 
 # The library's own headers describe the user's machine, and variables can add others.
-_KEPT = ("Host", "Authorization", "Content-Length", "Content-Type", "Accept-Encoding")
+_KEPT = ("Host", "Content-Length", "Content-Type", "Accept-Encoding")
 
 # Their records of level INFO contain the address with its parameters.
 for _library in ("httpx2", "openai"):
     logging.getLogger(_library).setLevel(logging.WARNING)
-
-
-T = TypeVar("T")
 
 
 class Connection:
@@ -75,14 +73,6 @@ class Connection:
         )
         return _object(await _answer(sent, timeout))
 
-    async def call(self, make: Callable[[AsyncOpenAI], Awaitable[T]], timeout: float) -> T:
-        """Return what another call of the library's client returns; raises `CallFailed`."""
-        answer = await _answer(make(self._client), timeout)
-        if isinstance(answer, str):
-            # The library returns the text of a page that came instead of JSON.
-            raise CallFailed(200, "", answer)
-        return answer
-
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
@@ -90,12 +80,17 @@ class Connection:
 
 def _http_client(endpoint: Endpoint, key: str, connections: int) -> httpx2.AsyncClient:
     own = {"Accept": "application/json", "User-Agent": f"capeval/{__version__}"}
-    # With a login, httpx has put it there.
-    authorization = {} if endpoint.login else {"Authorization": f"Bearer {key}"}
+    kept: tuple[str, ...] = _KEPT
+    if endpoint.login:  # httpx has put it there
+        kept = (*_KEPT, "Authorization")
+    elif "api-version" in endpoint.query:  # Azure's classic endpoint
+        own["api-key"] = key
+    else:
+        own["Authorization"] = f"Bearer {key}"
 
     async def set_headers(request: httpx2.Request) -> None:
-        kept = {name: request.headers[name] for name in _KEPT if name in request.headers}
-        request.headers = httpx2.Headers({**kept, **own, **authorization})
+        there = {name: request.headers[name] for name in kept if name in request.headers}
+        request.headers = httpx2.Headers({**there, **own})
 
     try:
         # Loading certificates takes 50 ms; a context without any trusts none.
@@ -125,7 +120,9 @@ def _http_client(endpoint: Endpoint, key: str, connections: int) -> httpx2.Async
         ) from None
 
 
-async def _answer(call: Awaitable[T], timeout: float) -> T:
+async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> httpx2.Response:
+    # What the caller was handling when it called; no part of this failure.
+    outer = sys.exception()
     try:
         # The library limits each read; only this stops a server that sends byte by byte.
         async with asyncio.timeout(timeout):
@@ -139,7 +136,7 @@ async def _answer(call: Awaitable[T], timeout: float) -> T:
     except (APIError, ClientError, OSError, ValueError, AttributeError) as error:
         # They call any failure a timeout: the first exception of the chain is the cause.
         cause: BaseException = error
-        while link := cause.__cause__ or cause.__context__:
+        while (link := cause.__cause__ or cause.__context__) and link is not outer:
             cause = link
         raise CallFailed(None, describe(cause, 300)) from error
 

@@ -12,7 +12,7 @@ from capeval.tracing import is_tracing
 
 T_co = TypeVar("T_co", covariant=True)
 # Of a stored reply; `capeval.llm.cache` says what they mean.
-State = Literal["received", "validated", "refused", "exhausted"]
+State = Literal["validated", "refused", "exhausted"]
 
 # A model needs to see what it got wrong, not all of a runaway reply: that would be paid for again.
 QUOTED_CHARACTERS = 4000
@@ -33,7 +33,7 @@ class ChatRequest:
     `messages` are `{"role", "content"}`, the content text or a list of parts; `max_tokens` counts
     the visible reply; `repeat` is sent as `seed`, `reasoning` as `reasoning_effort`, and `media` as
     `media_io_kwargs`, by which vLLM reads a video. `required` are parameters that must not be left
-    off, and why.
+    off, and why. With a `scope`, only replies to requests of the same scope are reused.
     """
 
     model: str
@@ -45,6 +45,7 @@ class ChatRequest:
     reasoning: str | None = None
     media: Mapping[str, Any] | None = None
     required: Mapping[str, str] = field(default_factory=dict)
+    scope: str = ""
 
     def parts(self) -> list[Any]:
         """Return the parts of all messages: texts as strings, other parts unchanged."""
@@ -74,10 +75,10 @@ class ChatRequest:
 class ChatReply:
     """What a model answered.
 
-    `model` is the snapshot as the endpoint names it, `tier` the service tier that it billed;
-    `finish_reason` is "refusal" where the
-    endpoint put the text into its refusal field; `left_off` names the parameters of the request
-    that the endpoint does not take.
+    `model` is the snapshot as the endpoint names it, and what it says of the weights;
+    `finish_reason` is "refusal" where the endpoint put the text into its refusal field; `left_off`
+    names the parameters of the request that the endpoint does not take; `day` is the date on which
+    a cached reply came.
     """
 
     text: str
@@ -87,7 +88,7 @@ class ChatReply:
     usage: Usage
     cached: bool = False
     left_off: tuple[str, ...] = ()
-    tier: str | None = None
+    day: str | None = None
 
 
 def described(request: ChatRequest) -> dict[str, Any]:

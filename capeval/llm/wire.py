@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from capeval.llm.retry import CallFailed
-from capeval.llm.thinking import after_thinking
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 from capeval.text import one_line, storable
+from capeval.thinking import after_thinking
 
 # The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192
@@ -57,11 +57,9 @@ class RequestPlan:
         return tuple(name for name, is_omitted in omitted.items() if is_omitted)
 
 
-def body_of(request: ChatRequest, plan: RequestPlan, tier: str | None = None) -> dict[str, Any]:
+def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     """Return the JSON body for `request`, without what `plan` leaves off."""
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
-    if tier is not None:
-        body["service_tier"] = tier
     much = request.reasoning in MUCH_REASONING
     room = MUCH_REASONING_TOKENS if much else HIDDEN_REASONING_TOKENS
     if "max_tokens" not in plan.refused:
@@ -151,7 +149,6 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
         fingerprint=_name(payload.get("system_fingerprint")),
         usage=_usage(payload.get("usage")),
         left_off=left_off,
-        tier=_name(payload.get("service_tier")),
     )
 
 
@@ -215,9 +212,52 @@ def _name(value: object) -> str | None:
     return one_line(value, LONGEST_NAME) if isinstance(value, str) and value.strip() else None
 
 
+def _records(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+    listed = payload.get("data")
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What a server says of the weights behind a model's name.
+
+    `text` is empty where it says nothing; `is_certain` is whether other weights would have another
+    text.
+    """
+
+    text: str = ""
+    is_certain: bool = False
+
+
+# Of vLLM the first two, of gateways `digest`, of llama.cpp its `meta`. What else servers list
+# changes with each start (`created`, `permission`) or with its options (`max_model_len`, `n_ctx`).
+_OF_WEIGHTS = ("root", "parent", "digest", "n_params", "size", "ftype")
+_CERTAIN = ("root", "digest")
+
+
+def weights_of(payload: Mapping[str, Any], model: str) -> Weights:
+    """Return what a list of models says of the weights of a model; an only model has any name.
+
+    >>> weights_of({"data": [{"id": "judge", "root": "/ckpt/1", "created": 7}]}, "judge")
+    Weights(text='root /ckpt/1', is_certain=True)
+    """
+    records = _records(payload)
+    record = next((one for one in records if one.get("id") == model), None)
+    if record is None:
+        record = records[0] if len(records) == 1 else {}
+    meta = record.get("meta")
+    details = {**(meta if isinstance(meta, dict) else {}), **record}
+    found = {
+        name: one_line(str(value), LONGEST_NAME)
+        for name in _OF_WEIGHTS
+        # SGLang and others repeat the name that they serve as the root.
+        if isinstance(value := details.get(name), str | int) and value not in ("", record.get("id"))
+    }
+    text = ", ".join(f"{name} {value}" for name, value in found.items())
+    return Weights(text, any(name in found for name in _CERTAIN))
+
+
 def model_ids(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the ids in an endpoint's list of models."""
-    listed = payload.get("data")
-    records = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    names = dict.fromkeys(record.get("id") for record in records)
+    names = dict.fromkeys(record.get("id") for record in _records(payload))
     return tuple(name for name in names if isinstance(name, str) and name and name.isprintable())

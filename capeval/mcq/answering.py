@@ -107,6 +107,7 @@ class QuestionJob(Job):
             kind="answer",
             system=None if self.folds_system else prompt.system,
             continuations=tuple(text for several in texts.values() for text in several),
+            run=self.run,
         )
 
     def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:

@@ -8,17 +8,28 @@ each reasoning type, which only the name of the folder has. Video-MME's is a tem
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from capeval.errors import InputError, UsageError
+from capeval.files.caption_layouts import recorded_reply
 from capeval.files.jsonl import dumps
 from capeval.files.reading import json_lines, read_text
 from capeval.files.validation import validated
-from capeval.mcq.layouts import VIDEO_MME, Name, Notices, read_source
+from capeval.mcq.layouts import (
+    OWN,
+    Name,
+    Notices,
+    Record,
+    Source,
+    harness_id,
+    read_source,
+    record_of,
+)
+from capeval.mcq.questions import LAYOUTS
 from capeval.schema.question import OPTION_LETTERS, Question, Response, Text, option_lines
 from capeval.text import counted, listed, shown
 
@@ -26,6 +37,7 @@ _FOLDER = re.compile(r"(?:shuffle_)?(?P<reasoning>[^+/]+)\+(?P<demonstration>[^+
 _PART = re.compile(r"(?!\.)[^/\\+\x00-\x1f]+")
 # Models that take the whole video have -1 frames.
 _WHOLE_VIDEO = -1
+_HARNESSES = "VLMEvalKit's predictions or lmms-eval's log"
 
 
 class _TomatoLine(BaseModel):
@@ -42,30 +54,101 @@ class _TomatoLine(BaseModel):
 # ---- Results that are graded -------------------------------------------------------------------
 
 
-def filled_template(path: Path, on_notice: Notices = lambda _: None) -> list[Response]:
-    """Return the responses of a filled template or table of Video-MME, in its order.
+def predictions(
+    path: Path,
+    questions: Sequence[Question] | None = None,
+    on_notice: Notices = lambda _: None,
+) -> list[Response]:
+    """Return the responses of a benchmark's own file with replies, in its order.
 
-    A question without `response`, or where it is null or an empty cell, has no reply; an empty text
-    in JSON is an empty reply. InputError if no question has a response.
+    It is a filled template or table of Video-MME, a table of VLMEvalKit's, or a log of lmms-eval's,
+    which needs `questions`. A question whose reply is null or an empty cell has none; an empty text
+    in Video-MME's JSON is an empty reply. InputError if no question has a reply.
     """
     source = read_source(path, on_notice)
-    if not VIDEO_MME.fits(source):
-        message = "has neither responses, as JSON lines, nor the layout of Video-MME's results"
-        raise InputError(message, file=path)
-    questions = [question for _, question in VIDEO_MME.questions(source, on_notice)]
-    replies = [one.fields.get("response") for one in VIDEO_MME.records(source, on_notice)]
-    if path.suffix.lower() in (".csv", ".tsv", ".xlsx"):
+    logs = source.value.get("logs") if isinstance(source.value, dict) else None
+    if isinstance(logs, list):
+        places = ((f"entry {n}", one) for n, one in enumerate(logs, start=1))
+        source = Source(path, records=[record_of(path, place, one) for place, one in places])
+    if source.records and is_lmms_line(source.records[0].fields):
+        return _of_log(source, questions, on_notice)
+    layout = next((one for one in LAYOUTS.values() if one.fits(source)), OWN)
+    rows = [*layout.records(source, on_notice)] if layout.reply else []
+    if not any(layout.reply in one.fields for one in rows):
+        what = f"JSON lines as in responses.jsonl, a file of a benchmark's code, {_HARNESSES}"
+        raise InputError(f"has no responses; give {what}", file=path)
+    replies = [one.fields.get(layout.reply) for one in rows]
+    if layout.reply == "prediction":
+        on_notice(f"{path}: VLMEvalKit's predictions for {layout.benchmark}")
+        replies = [*map(recorded_reply, replies)]
+    elif path.suffix.lower() in (".csv", ".tsv", ".xlsx"):
         replies = [None if reply == "" else reply for reply in replies]
-    if not any("response" in one.fields for one in VIDEO_MME.records(source, on_notice)):
-        raise InputError("has no responses", file=path)
-    return [
-        Response.to(
-            question,
-            reply=None if reply is None else str(reply),
-            reason=f"no response in {path.name}" if reply is None else None,
-        )
-        for question, reply in zip(questions, replies, strict=True)
+    ids = {one.id: one for one in questions or ()}
+    texts = {(one.video, one.question): one for one in questions or ()}
+    # VLMEvalKit numbers the rows of Video-MME.
+    named = [
+        one if one.id in ids else texts.get((one.video, one.question), one)
+        for _, one in layout.questions(source, on_notice)
     ]
+    return [_to(*pair, path) for pair in zip(named, replies, strict=True)]
+
+
+def _to(question: Question, reply: Any, file: Path) -> Response:
+    reason = f"no response in {file.name}" if reply is None else None
+    return Response.to(question, None if reply is None else str(reply), reason=reason)
+
+
+def is_lmms_line(value: Any) -> bool:
+    """Return whether a JSON value is a sample in a log of lmms-eval's."""
+    return isinstance(value, Mapping) and "doc_id" in value and bool({*_RESPONSES} & value.keys())
+
+
+_RESPONSES = ("filtered_resps", "resps")
+_QUESTION_IDS: Mapping[str, Callable[[Record], str]] = {
+    "tomato_score": lambda record: "/".join(harness_id(record, "question_id")),
+    "videomme_perception_score": lambda record: record.part("question_id"),
+    "videomme_percetion_score": lambda record: record.part("question_id"),  # before version 0.3
+}
+"""The id of a question, by the name of the metric that lmms-eval logs with its fields."""
+
+
+def _of_log(
+    source: Source, questions: Sequence[Question] | None, on_notice: Notices
+) -> list[Response]:
+    """Return the responses of a log of lmms-eval's, which has no options."""
+    file, first = source.file, source.records[0].fields
+    if not questions:
+        message = "lmms-eval's log has replies only; name the questions with --questions"
+        raise InputError(message, file=file)
+    metric = next((name for name in _QUESTION_IDS if isinstance(first.get(name), dict)), None)
+    how = "doc_id in the order of the questions" if metric is None else f"{metric}.question_id"
+    on_notice(f"{file}: lmms-eval's log, joined by {how}")
+    known = {one.id: one for one in questions}
+    found = []
+    for record in source.records:
+        if metric is None:
+            question = _numbered(record, questions)
+        else:
+            part = record_of(file, record.place, record.fields.get(metric))
+            name = _QUESTION_IDS[metric](part)
+            if name not in known:
+                raise record.error(metric, f"{shown(name)} is not among the questions")
+            question = known[name]
+        replies = next(record.fields[name] for name in _RESPONSES if name in record.fields)
+        found.append(_to(question, recorded_reply(replies), file))
+    return found
+
+
+def _numbered(record: Record, questions: Sequence[Question]) -> Question:
+    """Return the question of a row number from 0, whose answer must be the target."""
+    number, target = record.fields["doc_id"], record.fields.get("target")
+    if type(number) is not int or not 0 <= number < len(questions):
+        raise record.error("doc_id", f"must be a number from 0 to {len(questions) - 1}")
+    question = questions[number]
+    if target not in (question.answer, question.options[question.right]):
+        message = f"{shown(target)} is not the answer of question {question.id}, row {number}"
+        raise record.error("target", f"{message}; name the questions of this log")
+    return question
 
 
 def is_tomato_line(value: Any) -> bool:

@@ -84,21 +84,6 @@ class Counts(_Part):
     unlike_exact: int
 
 
-class StrategyGrades(_Part):
-    """The result of one strategy among those that are compared."""
-
-    select: str
-    published: bool
-    accuracy: Accuracy
-    accuracy_answered: float | None
-    n: int
-    answered: int
-    by_chance: int
-    failed: int
-    unlike_exact: int
-    decided_by: dict[str, int]
-
-
 @dataclass(slots=True)
 class GradedItem:
     """One response and how it was graded; `correct` is None where it is not counted.
@@ -132,7 +117,7 @@ class Grades(_Part):
     changes : by flag, accuracy where it is true divided by accuracy where it is false, minus 1
     decided_by : how many replies each rule decided
     baselines : of the whole set; the same are in each group
-    strategies : every strategy, with `--select all`
+    strategies : with `--select all` the grades by every strategy, without groups and items
     captioning : F1 of the same model's captions by element type, where it was named
     items : every response
     """
@@ -145,7 +130,7 @@ class Grades(_Part):
     changes: dict[str, Accuracy] = Field(default_factory=dict)
     decided_by: dict[str, int]
     baselines: dict[str, Any]
-    strategies: list[StrategyGrades] = Field(default_factory=list)
+    strategies: list[Grades] = Field(default_factory=list)
     captioning: dict[str, Any] | None = None
     items: list[GradedItem]
 

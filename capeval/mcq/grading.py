@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
@@ -18,10 +18,9 @@ from capeval.mcq.grades import (
     GradedItem,
     Grades,
     Group,
-    StrategyGrades,
 )
 from capeval.mcq.responses import collection_paused
-from capeval.mcq.strategies import STRATEGIES, Asked, Convention, Decision, Strategy, letter_of
+from capeval.mcq.strategies import Asked, Convention, Decision, Strategy, letter_of
 from capeval.schema.question import Question
 from capeval.stats.values import Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
@@ -34,8 +33,7 @@ class Graded:
     Attributes
     ----------
     questions : what should have been asked, if it is known
-    by : tags to group by, in place of the benchmark's own
-    sides : the decisions of other strategies, by their names
+    by : tags to group by, in place of the benchmark's own; None for no groups and no items
     """
 
     asked: Sequence[Asked]
@@ -43,10 +41,9 @@ class Graded:
     strategy: Strategy
     convention: Convention | None = None
     questions: Sequence[Question] | None = None
-    by: Sequence[str] = ()
+    by: Sequence[str] | None = ()
     resamples: int = 10_000
     seed: int = 0
-    sides: Mapping[str, Sequence[Decision]] = field(default_factory=dict)
 
 
 @collection_paused()
@@ -59,7 +56,7 @@ def count_grades(
 ) -> Grades:
     """Return the result of what was decided."""
     table = _Table(graded)
-    tags = grouped([one.response for one in graded.asked], graded.by)
+    tags = {} if graded.by is None else grouped([one.response for one in graded.asked], graded.by)
     named = {(tag, name): at for tag, buckets in tags.items() for name, at in buckets.items()}
     columns = {_ALL: table.counted_of(range(len(graded.asked)))}
     columns |= {name: table.counted_of(at) for name, at in named.items()}
@@ -81,12 +78,8 @@ def count_grades(
             **whole.baselines,
             "frequent": {"letter": table.letter, "value": whole.baselines["frequent"]},
         },
-        strategies=[
-            _side(replace(graded, strategy=STRATEGIES[name], decisions=decisions, convention=None))
-            for name, decisions in graded.sides.items()
-        ],
         captioning=captioning,
-        items=table.items(),
+        items=[] if graded.by is None else table.items(),
     )
 
 
@@ -216,25 +209,6 @@ def _changes(groups: Mapping[tuple[str, str], Group], ratios: VideoRatios) -> di
         ends = ratios.share_change(columns.index(true), columns.index(false))
         found[flag] = _with_ends(value / base - 1, ends)
     return found
-
-
-def _side(graded: Graded) -> StrategyGrades:
-    """Return a strategy's result over all replies that it can grade."""
-    table = _Table(graded)
-    at = table.counted_of(range(len(graded.asked)))
-    whole = table.group(at, table.ratios([at]).share(0) if len(at) else None)
-    return StrategyGrades.model_construct(
-        select=graded.strategy.name,
-        published=graded.strategy.published,
-        accuracy=whole.accuracy,
-        accuracy_answered=whole.accuracy_answered,
-        n=whole.n,
-        answered=whole.answered,
-        by_chance=whole.by_chance,
-        failed=len(graded.asked) - whole.n,
-        unlike_exact=_unlike_exact(graded),
-        decided_by=_rules(graded.decisions),
-    )
 
 
 def _accuracy(correct: int, n: int, ends: Interval | Missing | None) -> Accuracy:

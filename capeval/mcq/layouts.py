@@ -17,6 +17,7 @@ from capeval.files.reading import json_lines, parse_json, read_text
 from capeval.files.tables import CONTROL, is_binary_table, read_table
 from capeval.files.validation import validated
 from capeval.files.videos import SUFFIXES
+from capeval.schema.ids import id_text
 from capeval.schema.question import OPTION_LETTERS, VISIBLE, Question, Tag
 from capeval.text import counted, listed, shown
 
@@ -43,6 +44,9 @@ def _text(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
+    value = id_text(value)
+    if isinstance(value, float):
+        raise ValueError(f"must be text or a whole number, not {shown(value)}")  # noqa: TRY004
     name = _text(value).strip()
     if CONTROL.search(name):
         raise ValueError(f"{shown(name)} has a control character, which names must not have")
@@ -167,7 +171,7 @@ def read_source(file: Path, on_notice: Notices) -> Source:
     first, _, rest = text.strip().partition("\n")
     if first[0] == "{" and rest.strip() and _is_json(first, file):
         lines = json_lines(text, file=file)
-        return Source(file, records=[_record(file, f"line {n}", value) for n, value in lines])
+        return Source(file, records=[record_of(file, f"line {n}", value) for n, value in lines])
     try:
         value = parse_json(text, file=file)
     except InputError as error:
@@ -183,7 +187,7 @@ def read_source(file: Path, on_notice: Notices) -> Source:
     if not values:
         raise InputError("has no questions", file=file)
     places = [f"entry {n}" if value is values else "line 1" for n in range(1, len(values) + 1)]
-    return Source(file, value, [_record(file, *one) for one in zip(places, values, strict=True)])
+    return Source(file, value, [record_of(file, *one) for one in zip(places, values, strict=True)])
 
 
 def _is_json(text: str, file: Path) -> bool:
@@ -194,7 +198,8 @@ def _is_json(text: str, file: Path) -> bool:
     return True
 
 
-def _record(file: Path, place: str, value: Any) -> Record:
+def record_of(file: Path, place: str, value: Any) -> Record:
+    """Return a record of a file, which must be a JSON object."""
     if not isinstance(value, dict):
         raise InputError(f"must be a JSON object, not {shown(value)}", file=file, where=place)
     return Record(file, place, value)
@@ -222,6 +227,7 @@ class Layout:
     needs : the fields by which the layout is recognised
     records : yields the records, one for each question, under the file's names
     ignored : fields that do not become tags
+    reply : the field with a model's reply, in files of predictions
     """
 
     benchmark: str
@@ -230,6 +236,7 @@ class Layout:
     names: Mapping[str, str] = field(default_factory=dict)
     records: Callable[[Source, Notices], Iterable[Record]] = _as_they_are
     ignored: frozenset[str] = frozenset()
+    reply: str = "prediction"
 
     def fits(self, source: Source) -> bool:
         """Return whether a file has this layout, judged by its first record."""
@@ -251,7 +258,7 @@ class Layout:
         fields = {
             names.get(name, str(name)): value
             for name, value in record.fields.items()
-            if name not in self.ignored
+            if name not in self.ignored and name != self.reply
         }
         try:
             return Row.model_validate(fields)
@@ -266,26 +273,30 @@ class Layout:
             raise record.error(f"{self.names.get(str(name), name)}{place}", message) from None
 
     def _letters(self, rows: Sequence[tuple[Record, Row]]) -> list[str]:
-        """Return the letters of the right options; all answers of a file are of one kind."""
+        """Return the letters of the right options; each answer is read by itself."""
         ways = {
             "letter": {"a letter": _by_letter},
             "number": {"the number of an option from 0": _by_number},
             "letter or text": {"the text of one option": _by_text, "a letter": _by_letter},
         }[self.answers]
-        found = {kind: [read(row) for _, row in rows] for kind, read in ways.items()}
-        kind = min(found, key=lambda one: found[one].count(None))
-        for (record, row), number in zip(rows, found[kind], strict=True):
-            if number is None:
+        found = [
+            {kind: n for kind, read in ways.items() if (n := read(row)) is not None}
+            for _, row in rows
+        ]
+        # One that is the text of one option and the letter of another is like all the others.
+        clear = {kind for one in found if len(one) == 1 for kind in one}
+        letters = []
+        for (record, row), one in zip(rows, found, strict=True):
+            numbers = {n for kind, n in one.items() if {kind} == clear} or {*one.values()}
+            if len(numbers) != 1:
                 message = f"must be {' or '.join(ways)}, not {shown(row.answer)}"
-                if len(ways) > 1 and found[kind].count(None) < len(rows):
-                    message = f"{shown(row.answer)} is not {kind}, as other answers are"
+                if numbers:
+                    message = (
+                        f"{shown(row.answer)} is the text of one option and the letter of another"
+                    )
                 raise record.error(self.names.get("answer", "answer"), message)
-        whole = [numbers for numbers in found.values() if None not in numbers]
-        for (record, row), *numbers in zip(rows, *whole, strict=True):
-            if len({*numbers}) > 1:
-                message = f"{shown(row.answer)} is the text of one option and the letter of another"
-                raise record.error(self.names.get("answer", "answer"), message)
-        return [OPTION_LETTERS[number] for number in found[kind] if number is not None]
+            letters.append(OPTION_LETTERS[numbers.pop()])
+        return letters
 
 
 def _by_letter(row: Row) -> int | None:
@@ -378,22 +389,25 @@ def _of_tomato(source: Source, on_notice: Notices) -> Iterator[Record]:
         if not isinstance(one.value, dict):
             raise InputError('must be a JSON object of questions such as {"0": {…}}', file=one.file)
         for number, value in one.value.items():
-            record = _record(one.file, f"question {number}", value)
+            record = record_of(one.file, f"question {number}", value)
             yield _with_ids(record, one.file.stem, number, f"{record.part('key')}")
 
 
 def _of_harness(source: Source, on_notice: Notices) -> Iterator[Record]:
     """Yield the questions of the table that evaluation harnesses publish."""
     for record in _as_they_are(source, on_notice):
-        # The file of "visual cues" is called visual_cues.
-        reasoning_type = "_".join(record.part("reason_type").split())
-        number = re.sub(rf"^{re.escape(reasoning_type)}[_/-]", "", record.part("id"))
         path = PurePosixPath(record.part("video_path").replace("\\", "/"))
         key = path.stem if path.suffix.lower() in SUFFIXES else path.name
-        fields = dict(record.fields)
-        if "demonstration_type" not in fields:
+        if "demonstration_type" not in record.fields:
             key = f"{path.parent.name}/{key}" if path.parent.name else key
-        yield _with_ids(Record(record.file, record.place, fields), reasoning_type, number, key)
+        yield _with_ids(record, *harness_id(record, "id"), key)
+
+
+def harness_id(record: Record, field: str) -> tuple[str, str]:
+    """Return the reasoning type and the number of a question of TOMATO, from harnesses' fields."""
+    # The file of "visual cues" is called visual_cues.
+    reasoning_type = "_".join(record.part("reason_type").split())
+    return reasoning_type, re.sub(rf"^{re.escape(reasoning_type)}[_/-]", "", record.part(field))
 
 
 def _with_ids(record: Record, reasoning_type: str, number: str, key: str) -> Record:
@@ -421,7 +435,7 @@ def _of_template(source: Source, on_notice: Notices) -> Iterator[Record]:
         for number, question in enumerate(questions, start=1):
             is_nested = "questions" in record.fields
             place = f"{record.place}, question {number}" if is_nested else record.place
-            fields = {**of_video, **_record(record.file, place, question).fields}
+            fields = {**of_video, **record_of(record.file, place, question).fields}
             yield Record(record.file, place, fields)
 
 
@@ -438,15 +452,23 @@ class _VideoMme(Layout):
         return has_questions and bool(columns & {"video_id", "videoID"})
 
 
-OWN = Layout("", "letter or text", frozenset({"id", "video", "question", "options", "answer"}))
+OWN = Layout(
+    "",
+    "letter or text",
+    frozenset({"id", "video", "question", "options", "answer"}),
+    reply="",
+)
 TUNA = Layout(
     "tuna",
     "letter or text",
     frozenset({"video", "question", "answer", "candidates"}),
     {"id": "index", "options": "candidates"},
     _of_tuna,
+    ignored=frozenset({"video_path"}),
 )
-TOMATO = _Tomato("tomato", "number", frozenset(), {}, _of_tomato, ignored=frozenset({"variation"}))
+TOMATO = _Tomato(
+    "tomato", "number", frozenset(), {}, _of_tomato, ignored=frozenset({"variation"}), reply=""
+)
 HARNESS = Layout(
     "tomato",
     "number",
@@ -461,5 +483,12 @@ VIDEO_MME = _VideoMme(
     frozenset({"question_id", "question", "options", "answer"}),
     {"id": "question_id", "video": "videoID"},
     _of_template,
-    ignored=frozenset({"response"}),
+    reply="response",
+)
+VIDEO_MME_HARNESS = Layout(
+    "video-mme",
+    "letter",
+    TUNA.needs | {"duration", "sub_category", "task_type"},
+    TUNA.names,
+    ignored=frozenset({"video_path", "subtitle_path"}),
 )

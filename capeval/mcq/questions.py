@@ -18,6 +18,7 @@ from capeval.mcq.layouts import (
     TOMATO,
     TUNA,
     VIDEO_MME,
+    VIDEO_MME_HARNESS,
     Layout,
     Notices,
     Source,
@@ -33,6 +34,7 @@ _MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user 
 
 
 LAYOUTS: Mapping[str, Layout] = {
+    "video-mme-harness": VIDEO_MME_HARNESS,
     "tuna": TUNA,
     "tomato": TOMATO,
     "tomato-harness": HARNESS,

@@ -16,7 +16,12 @@ from pydantic_core import from_json
 from capeval.errors import InputError
 from capeval.files.reading import first_line, parse_json, read_text
 from capeval.files.tables import is_binary_table
-from capeval.mcq.benchmark_files import filled_template, is_tomato_line, tomato_responses
+from capeval.mcq.benchmark_files import (
+    is_lmms_line,
+    is_tomato_line,
+    predictions,
+    tomato_responses,
+)
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.layouts import Notices
 from capeval.runs.shards import file_of, shards_in
@@ -50,8 +55,9 @@ def load_responses(
     Parameters
     ----------
     path : a responses.jsonl, or a folder with one or with those of shards; a filled template of
-        Video-MME; a result file of TOMATO's code or a folder of such files
-    questions : what was asked, which files of TOMATO's code do not say completely
+        Video-MME; a result file of TOMATO's code or a folder of such files; predictions of
+        VLMEvalKit's, or a log of lmms-eval's
+    questions : what was asked, which TOMATO's code and lmms-eval do not record completely
 
     Raises
     ------
@@ -70,7 +76,7 @@ def load_responses(
     elif file.suffix.lower() == ".jsonl" or _is_lines(file):
         found = _lines(file, questions, on_notice)
     else:
-        found = filled_template(file, on_notice)
+        found = predictions(file, questions, on_notice)
     refuse_duplicates(found, file)
     return tuple(found)
 
@@ -100,6 +106,8 @@ def _lines(
         value = _value(line, file, number)
         if not result and is_tomato_line(value):
             return tomato_responses(file, questions, on_notice)
+        if not result and is_lmms_line(value):
+            return predictions(file, questions, on_notice)
         result.append(_response(value, file, number))
     return result
 

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from unicodedata import normalize
 
 from capeval.errors import InputError, MissingExtra
 from capeval.files.reading import read_bytes, reading, why_missing
@@ -105,16 +106,17 @@ class SubtitleFiles:
 
     def _add(self, file: Path, key: str) -> None:
         # .srt comes before .vtt of the same name.
+        key = normalize("NFC", key)
         if key not in self._files:
             self._files[key] = file
-            self._keys.setdefault(file.stem, []).append(key)
+            self._keys.setdefault(PurePosixPath(key).name, []).append(key)
 
     def of(self, video: str) -> tuple[Cue, ...] | None:
         """Return the subtitles of a video (its name, with or without suffix); None if none.
 
         They have its whole path, or else its bare name, in whatever folder.
         """
-        path = PurePosixPath(video)
+        path = PurePosixPath(normalize("NFC", video))
         stem = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
         found = [str(stem)] if str(stem) in self._files else self._keys.get(stem.name, [])
         if len(found) > 1:

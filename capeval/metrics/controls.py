@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -13,18 +12,7 @@ from capeval.metrics.protocol import (
     Output,
     Scored,
 )
-from capeval.text import normal_form
-
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-
-
-def words_of(text: str) -> list[str]:
-    """Return the words of a text in lower case: letters and digits, apostrophes within.
-
-    >>> words_of("A dog’s RED ball--and 2 cats.")
-    ['a', "dog's", 'red', 'ball', 'and', '2', 'cats']
-    """
-    return [word.replace("’", "'") for word in _WORD.findall(normal_form(text).casefold())]
+from capeval.text import words
 
 
 def unigram_f1(candidate: Sequence[str], reference: Sequence[str]) -> float:
@@ -43,12 +31,12 @@ class UnigramF1(CaptionMetric):
 
     name = "unigram-f1"
     outputs = (Output("unigram-f1", control=True),)
-    settings: Mapping[str, str] = {"version": "1", "words": "nfkc-casefold", "references": "max"}
+    settings: Mapping[str, str] = {"version": "2", "words": "nfkc-casefold", "references": "max"}
 
     async def score_caption(self, item: Item) -> Outcome:
         """Return the F1."""
-        candidate = words_of(item.caption)
-        best = max(unigram_f1(candidate, words_of(text)) for text in item.references)
+        candidate = words(item.caption)
+        best = max(unigram_f1(candidate, words(text)) for text in item.references)
         return Scored({self.name: best})
 
 
@@ -58,8 +46,8 @@ class CaptionLength(CaptionMetric):
     name = "length"
     outputs = (Output("length", unit="words", control=True),)
     uses_references = False
-    settings: Mapping[str, str] = {"version": "1", "words": "nfkc-casefold"}
+    settings: Mapping[str, str] = {"version": "2", "words": "nfkc-casefold"}
 
     async def score_caption(self, item: Item) -> Outcome:
         """Return the length."""
-        return Scored({self.name: float(len(words_of(item.caption)))})
+        return Scored({self.name: float(len(words(item.caption)))})

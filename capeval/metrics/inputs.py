@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from capeval.errors import UsageError
-from capeval.files.captions import captions_in_memory, check_known
+from capeval.files.caption_layouts import CaptionsFile, captions_in_memory
+from capeval.files.captions import check_known
 from capeval.files.references import load_candidates, load_references
 from capeval.files.validation import validated
 from capeval.metrics.protocol import Item
 from capeval.runs.folder import RunFolder
-from capeval.runs.sources import Source
+from capeval.runs.sources import Source, distinct_names
 from capeval.schema import Caption
 from capeval.schema.reference import Reference
 from capeval.text import counted, shown
@@ -84,12 +85,17 @@ def of_candidates(
     system: str | None,
     out: Path | None,
     ignore_unknown: bool = False,
+    columns: Mapping[str, str] | None = None,
+    on_notice: Callable[[str], None] = lambda _: None,
 ) -> Target:
     """Return captions of videos without annotations, with references if they are given."""
     known = None if references is None else {one.index: one for one in _read(references)}
     items: list[Item] = []
     taken: dict[str | None, str] = {}
-    for label, name, captions in _systems(candidates, system):
+    for label, name, found in _systems(candidates, system, known or (), columns):
+        captions = found.captions
+        for notice in found.notices:
+            on_notice(notice)
         if name in taken:
             raise UsageError(
                 f"{taken[name]} and {label} both have captions of the system {shown(name)}; rename "
@@ -141,14 +147,19 @@ def _item(caption: Caption, system: str | None, reference: Reference | None) -> 
 
 
 def _systems(
-    candidates: Captions, system: str | None
-) -> list[tuple[str, str | None, Sequence[Caption]]]:
+    candidates: Captions,
+    system: str | None,
+    known: Iterable[str],
+    columns: Mapping[str, str] | None,
+) -> list[tuple[str, str | None, CaptionsFile]]:
     if isinstance(candidates, Mapping):
         return [("candidates", system, captions_in_memory(candidates, "candidates"))]
     if system is not None and len(candidates) > 1:
         raise UsageError("--system names one system; give it with one --candidates file")
-    return [
-        (str(path), name, captions)
+    read = [
+        (str(path), name, found)
         for path in candidates
-        for name, captions in load_candidates(path, system)
+        for name, found in load_candidates(path, system, known=known, columns=columns)
     ]
+    names = distinct_names([(name, Path(label.removeprefix("lines:"))) for label, name, _ in read])
+    return [(label, name, found) for (label, _, found), name in zip(read, names, strict=True)]

@@ -34,7 +34,7 @@ class MetricsOptions(ChatOptions, ModelOptions):
     annotations : Annotations: a file, 'tuna' or 'sample'. By default those that a run names.
     candidates : Captions of videos without annotations.
     references : Reference captions, for --candidates.
-    columns : The columns of captions: index=video_id,caption=text.
+    columns : The columns of captions: index=clip,caption=text.
     system : Who wrote the candidates. By default the file's stem, or the model that its lines name.
     out : By default metrics.jsonl in the run; with --candidates, in the working folder.
     judge : The chat model of metrics such as clair. By default gpt-4o-2024-08-06, or the server's

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
@@ -17,48 +16,48 @@ from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.comparison_result import Comparison, TypeDifference
 from capeval.text import both_ends
 
-
-@dataclass(frozen=True)
-class Series:
-    """One line, bar colour or polygon: the scores at each place of its grid."""
-
-    name: str
-    cells: tuple[TypeScores | None, ...]
-
-    @property
-    def values(self) -> list[Estimate | None]:
-        """F1 at each place."""
-        return [None if cell is None else cell.f1 for cell in self.cells]
+Cells = Sequence[TypeScores | None]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Scores of several series at named places.
+    """Scores of several series (runs or models) at named places.
 
-    `kind` says how it is best drawn: the places of "rows" have no order, those of
-    "curves" have one.
+    `by` says what the places are, and `ordered` whether they have an order.
     """
 
     name: str
-    title: str
-    kind: Literal["rows", "curves"]
-    axis: str
-    places: tuple[str, ...]
-    series: tuple[Series, ...]
+    by: str
+    ordered: bool
+    places: Sequence[str]
+    series: Mapping[str, Cells]
 
     @property
-    def counts(self) -> list[list[int]]:
-        """The numbers of videos at each place, one for each series."""
-        return [[cell.n if cell else 0 for cell in self.at(at)] for at in range(len(self.places))]
+    def values(self) -> list[list[Estimate | None]]:
+        """F1 of each series at each place."""
+        return [[cell.f1 if cell else None for cell in cells] for cells in self.series.values()]
+
+    @property
+    def rows(self) -> list[tuple[str, Cells]]:
+        """Each place with the scores of all series there."""
+        cells = zip(*self.series.values(), strict=True)
+        return list(zip(self.places, cells, strict=True)) if self.series else []
 
     @property
     def sizes(self) -> list[int]:
         """The largest number of videos at each place."""
-        return [max(counts, default=0) for counts in self.counts]
+        return [max(cell.n if cell else 0 for cell in cells) for _, cells in self.rows]
 
-    def at(self, place: int) -> list[TypeScores | None]:
-        """Return the scores of all series at a place."""
-        return [series.cells[place] for series in self.series]
+    @property
+    def empty(self) -> bool:
+        """Whether there is no value."""
+        return all(one is None or one.value is None for values in self.values for one in values)
+
+    @property
+    def few(self) -> bool:
+        """Whether a value has no interval, because there are too few videos."""
+        known = (one for values in self.values for one in values if one is not None)
+        return any(one.value is not None and None in (one.low, one.high) for one in known)
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,13 @@ class Forest:
     """Differences of two runs, second − first, by bucket."""
 
     name: str
-    title: str
     axis: str
-    rows: tuple[ForestRow, ...]
+    rows: Sequence[ForestRow]
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no difference."""
+        return all(row.value is None for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -89,99 +92,71 @@ class Scatter:
     """A metric and human ratings: (metric, human) points by system."""
 
     name: str
-    title: str
     x: str
     y: str
-    points: Mapping[str, tuple[tuple[float, float], ...]]
+    points: Mapping[str, Sequence[tuple[float, float]]]
     note: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no point."""
+        return not any(self.points.values())
 
 
 Figure = Grid | Forest | Scatter
 
-
-def has_interval(estimate: Estimate | None) -> bool:
-    """Return whether there is a value with its interval; few videos have a value alone."""
-    return estimate is not None and None not in (estimate.value, estimate.low, estimate.high)
-
-
-def some_without_interval(grid: Grid) -> bool:
-    """Return whether a value of a grid has no interval, which a drawing must explain."""
-    return any(
-        one is not None and one.value is not None and not has_interval(one)
-        for series in grid.series
-        for one in series.values
-    )
-
-
-def by_type(runs: Mapping[str, Scores]) -> Grid:
-    """Return F1 by type of element (the paper's figure 1)."""
-    ways: dict[str, dict[str, TypeScores]] = {
-        name: {kind: getattr(scores.overall, kind) for kind in ELEMENT_TYPES}
-        for name, scores in runs.items()
-    }
-    return _grid("types", "F1 by type of element", "rows", "Type", ELEMENT_TYPES, ways)
-
-
-_Way = Literal["visual_characteristic", "domain", "events", "elements"]
-# The name, title, kind and axis of each figure; events and elements are the paper's 6 and 10.
-_BY: dict[_Way, tuple[str, str, Literal["rows", "curves"], str]] = {
-    "visual_characteristic": (
-        "characteristics",
-        "F1 by visual characteristic",
-        "rows",
-        "Characteristic",
-    ),
-    "domain": ("domains", "F1 by domain", "rows", "Domain"),
-    "events": ("events", "F1 by number of events", "curves", "Events in the video"),
-    "elements": ("elements", "F1 by number of elements", "curves", "Visual elements in the video"),
+# What the places are, whether they are ordered, and the places; None for those of the data.
+_BREAKDOWNS: Mapping[str, tuple[str, bool, Sequence[str] | None]] = {
+    "types": ("type of element", False, ELEMENT_TYPES),
+    "characteristics": ("visual characteristic", False, CHARACTERISTICS),
+    "events": ("number of events", True, [name for _, name in EVENT_BUCKETS]),
+    "elements": ("number of elements", True, [name for _, name in ELEMENT_BUCKETS]),
+    "domains": ("domain", False, None),
+    "frames": ("number of frames", True, None),
 }
 
 
-def by_bucket(runs: Mapping[str, Scores], way: _Way) -> Grid:
-    """Return F1 by visual characteristic, domain, number of events or number of elements."""
-    ways = {
-        name: {place: bucket.all for place, bucket in getattr(scores.by, way).items()}
-        for name, scores in runs.items()
-    }
-    order: Mapping[_Way, Sequence[str]] = {
-        "visual_characteristic": CHARACTERISTICS,
-        "domain": sorted({place for cells in ways.values() for place in cells}),
-        "events": [name for _, name in EVENT_BUCKETS],
-        "elements": [name for _, name in ELEMENT_BUCKETS],
-    }
-    name, title, kind, axis = _BY[way]
-    return _grid(name, title, kind, axis, order[way], ways)
+def breakdowns(runs: Mapping[str, JudgedRun]) -> dict[str, Grid]:
+    """Return F1 by each kind of element and video, by the name of the figure.
 
-
-def by_frames(runs: Mapping[str, JudgedRun]) -> Grid | None:
-    """Return overall F1 by number of frames, a series for each model (figure 11); None where no
-    model has runs with different numbers of frames.
+    `frames` (the paper's figure 11) has a series for each model with runs of different numbers of
+    frames; it is left out where there is none.
     """
-    found: dict[str, dict[int, TypeScores]] = {}
+    of_runs = {name: _places(run.scores) for name, run in runs.items()}
+    names = [name for name in _BREAKDOWNS if name != "frames"]
+    found = {name: _grid(name, {run: of[name] for run, of in of_runs.items()}) for name in names}
+    models: dict[str, dict[str, TypeScores]] = {}
     for name, run in runs.items():
         if run.frames is not None and re.fullmatch(r"[0-9]+", run.frames):
-            found.setdefault(run.model or name, {})[int(run.frames)] = run.scores.overall.all
-    several = {model: by for model, by in found.items() if len(by) > 1}
-    if not several:
-        return None
-    order = [str(count) for count in sorted({count for by in several.values() for count in by})]
-    ways = {model: {str(n): scores for n, scores in by.items()} for model, by in several.items()}
-    return _grid("frames", "F1 by number of frames", "curves", "Frames", order, ways)
+            models.setdefault(run.model or name, {})[run.frames] = run.scores.overall.all
+    several = {model: by for model, by in models.items() if len(by) > 1}
+    return found | ({"frames": _grid("frames", several)} if several else {})
 
 
-def _grid(
-    name: str,
-    title: str,
-    kind: Literal["rows", "curves"],
-    axis: str,
-    order: Sequence[str],
-    ways: Mapping[str, Mapping[str, TypeScores]],
-) -> Grid:
-    places = tuple(place for place in order if any(place in way for way in ways.values()))
-    series = tuple(
-        Series(name, tuple(way.get(place) for place in places)) for name, way in ways.items()
-    )
-    return Grid(name, title, kind, axis, places, series)
+def _places(scores: Scores) -> dict[str, dict[str, TypeScores]]:
+    """Return the scores at the places of each breakdown."""
+    by = scores.by
+    buckets = {
+        "characteristics": by.visual_characteristic,
+        "events": by.events,
+        "elements": by.elements,
+        "domains": by.domain,
+    }
+    found: dict[str, dict[str, TypeScores]] = {
+        name: {place: bucket.all for place, bucket in of.items()} for name, of in buckets.items()
+    }
+    found["types"] = {kind: getattr(scores.overall, kind) for kind in ELEMENT_TYPES}
+    return found
+
+
+def _grid(name: str, series: Mapping[str, Mapping[str, TypeScores]]) -> Grid:
+    by, ordered, order = _BREAKDOWNS[name]
+    known = {place for of in series.values() for place in of}
+    if order is None:
+        order = sorted(known, key=int if name == "frames" else None)
+    places = tuple(place for place in order if place in known)
+    cells = {one: tuple(of.get(place) for place in places) for one, of in series.items()}
+    return Grid(name, by, ordered, places, cells)
 
 
 # Longer names of runs keep both their ends in a title.
@@ -196,15 +171,15 @@ def forest_of(found: Comparison) -> Forest:
     The p of buckets is adjusted, that of types is not.
     """
     first, second = (both_ends(run.name, _LONGEST_NAME) for run in (found.first, found.second))
-    rows = [_row("Overall", found.overall.all, found.overall.all.f1.p)]
-    for name in ELEMENT_TYPES:
-        of: TypeDifference = getattr(found.overall, name)
-        rows.append(_row(name.title(), of, of.f1.p))
+    rows = [
+        _row(name.title() if name != "all" else "Overall", of, of.f1.p)
+        for name in ("all", *ELEMENT_TYPES)
+        for of in [getattr(found.overall, name)]
+    ]
     for way, unit in _UNITS.items():
         for name, bucket in getattr(found.by, way).items():
             rows.append(_row(f"{name}{unit}", bucket.all, bucket.p_adjusted, adjusted=True))
-    title = f"F1 of {second} − F1 of {first}"
-    return Forest("forest", title, f"{title} (points)", tuple(rows))
+    return Forest("forest", f"F1 of {second} − F1 of {first} (points)", rows)
 
 
 def _row(label: str, of: TypeDifference, p: float | None, *, adjusted: bool = False) -> ForestRow:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from capeval.reporting.numbers import thousands
+from capeval.reporting.report.cards import LABELS
 from capeval.reporting.table import Table, columns
-from capeval.reporting.viewer.cards import LABEL_WORDS
 from capeval.schema import ELEMENT_TYPES, RELATIONS
 from capeval.scoring.comparison_result import Comparison, Flip, Transitions
 from capeval.text import counted, one_line
@@ -81,7 +81,7 @@ def _chosen(found: Comparison) -> list[Flip]:
 def _element(flip: Flip) -> list[str]:
     return [
         f"{one_line(flip.index)}\n{flip.element_id} {flip.type}",
-        f"{LABEL_WORDS[flip.first]}\n→ {LABEL_WORDS[flip.second]}",
+        f"{LABELS[flip.first][1]}\n→ {LABELS[flip.second][1]}",
         one_line(flip.content, _LONGEST_CONTENT),
         str(flip.weight),
     ]

@@ -86,7 +86,6 @@ def _scatter(
     return (
         Scatter(
             name="scatter" if len(sides.sources.judges) == 1 else f"scatter-{judge}",
-            title=f"{judge} and human raters",
             x=f"{measure.title() if measure != 'f1' else 'F1'} by {judge} (%)",
             y=_HUMAN[human.name] + ("" if human.name == "score" else " (%)"),
             points={system: tuple(points[system]) for system in [*first, *points]},

@@ -155,18 +155,18 @@ def _sentence(one: Accuracy) -> str:
 def _strategies(found: Grades) -> Table:
     rows: list[Row] = []
     for published in (False, True):
-        sides = [one for one in found.strategies if one.published is published]
+        sides = [one for one in found.strategies if one.settings["published"] is published]
         if published and sides:
             rows.append(["published readers"])
         rows += [
             [
-                one.select,
-                one.accuracy,
-                (one.answered, one.n),
-                one.accuracy_answered,
-                one.by_chance,
-                one.failed,
-                one.unlike_exact,
+                one.settings["strategy"],
+                one.overall.accuracy,
+                (one.overall.answered, one.overall.n),
+                one.overall.accuracy_answered,
+                one.overall.by_chance,
+                one.counts.failed,
+                one.counts.unlike_exact,
             ]
             for one in sides
         ]

@@ -1,4 +1,4 @@
-"""Figures of `capeval.reporting.figures`, drawn by matplotlib as points with error bars."""
+"""Figures of `capeval.reporting.figures`, drawn by matplotlib for a column of a paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.errors import MissingExtra
 from capeval.reporting.figures import Figure, Forest, Grid, Scatter
-from capeval.reporting.numbers import p_value, place_name
+from capeval.reporting.numbers import Bounded, p_value, percent, place_name
 from capeval.text import both_ends, one_line
 
 if TYPE_CHECKING:
@@ -30,11 +30,25 @@ _GREY = "#666666"
 _LONGEST_NAME = 28
 # Inches of a row, and of what is around the rows.
 _ROW, _AROUND = 0.13, 0.8
-_Named = tuple[Any, str]
 _METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None},
     "svg": {"Date": None},
     "png": {"Software": None},
+}
+_SETTINGS: dict[Any, Any] = {
+    "font.size": 7.0,
+    "text.parse_math": False,  # a run may be called "$x$"
+    "axes.formatter.use_mathtext": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "legend.frameon": False,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 3.5,
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "capeval",
 }
 
 
@@ -51,8 +65,7 @@ def require_plot_extra() -> None:
 def rendered(figure: Figure, form: Format) -> bytes:
     """Return a figure as a file, drawn with matplotlib's own defaults and not the user's.
 
-    PDF has TrueType fonts embedded; SVG has text as outlines. Raises
-    `MissingExtra`.
+    PDF has TrueType fonts embedded; SVG has text as outlines. Raises `MissingExtra`.
     """
     require_plot_extra()
     import matplotlib
@@ -60,23 +73,8 @@ def rendered(figure: Figure, form: Format) -> bytes:
     # Reading the backend's setting would choose a backend for good.
     defaults: dict[Any, Any] = dict(dict.items(matplotlib.rcParamsDefault))
     del defaults["backend"]
-    ours: dict[Any, Any] = {
-        "font.size": 7.0,
-        "text.parse_math": False,  # a run may be called "$x$"
-        "axes.formatter.use_mathtext": False,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.axisbelow": True,
-        "grid.color": "#dddddd",
-        "legend.frameon": False,
-        "lines.linewidth": 1.0,
-        "lines.markersize": 3.5,
-        "savefig.dpi": 300,
-        "pdf.fonttype": 42,
-        "svg.hashsalt": "capeval",
-    }
     out = io.BytesIO()
-    with matplotlib.rc_context({**defaults, **ours}):
+    with matplotlib.rc_context({**defaults, **_SETTINGS}):
         drawn(figure).savefig(out, format=form, metadata=_METADATA[form])
     return out.getvalue()
 
@@ -89,87 +87,71 @@ def drawn(figure: Figure) -> Drawing:
     axes = drawing.add_subplot()
     axes.grid(visible=True)
     match figure:
-        case Grid(kind="curves"):
-            named = _curves(axes, figure)
         case Grid():
-            named = _rows(axes, figure)
-            rows = len(figure.places) * (len(figure.series) + 1)
-            drawing.set_figheight(_AROUND + _ROW * rows)
+            named = _lines(axes, figure) if figure.ordered else _bars(axes, figure)
         case Forest():
             named = _forest(axes, figure)
-            drawing.set_figheight(_AROUND + 1.3 * _ROW * len(figure.rows))
         case Scatter():
             named = _scatter(axes, figure)
-            drawing.set_size_inches(_WIDTH, _WIDTH)
     if named:
         _add_legend(drawing, named)
     return drawing
 
 
-def is_empty(figure: Figure) -> bool:
-    """Return whether a figure would show nothing."""
-    match figure:
-        case Grid():
-            estimates = (value for series in figure.series for value in series.values)
-            return all(one is None or one.value is None for one in estimates)
-        case Forest():
-            return all(row.value is None for row in figure.rows)
-        case Scatter():
-            return not any(figure.points.values())
+_Named = list[tuple[Any, str]]
 
 
-def _rows(axes: Any, grid: Grid) -> list[_Named]:
-    """Draw a row for each series at each place."""
-    named = _series(axes, grid, 1 / (len(grid.series) + 1), across=True)
-    axes.set_yticks(range(len(grid.places)), _places(grid, " "))
-    axes.set_ylim(len(grid.places) - 0.5, -0.5)
+def _bars(axes: Any, grid: Grid) -> _Named:
+    """Draw a bar with its interval for each series at each place."""
+    named = []
+    high = 0.8 / len(grid.series)
+    for number, (name, estimates) in enumerate(zip(grid.series, grid.values, strict=True)):
+        values, ends = _percent(estimates)
+        places = _beside(grid, high, number)
+        error = {"xerr": ends, "error_kw": {"elinewidth": 0.8}}
+        handle = axes.barh(places, values, high, color=_look(number)["color"], **error)
+        # A bar of 0 would look like a missing value.
+        shown = [percent(one.value) if one and one.value is not None else "" for one in estimates]
+        axes.bar_label(handle, shown, padding=2, fontsize=5)
+        named.append((handle, name))
+    axes.grid(visible=False, axis="y")
+    axes.margins(x=0.12)
+    _rows(axes, _places(grid, " "), _ROW * (len(grid.series) + 1))
     axes.set_xlabel("F1 (%)")
     return named
 
 
-def _curves(axes: Any, grid: Grid) -> list[_Named]:
-    """Draw a line for each series over places that have an order."""
-    named = _series(axes, grid, 0.2 / (len(grid.series) + 1), across=False)
+def _lines(axes: Any, grid: Grid) -> _Named:
+    """Draw a line for each series over places that have an order; a missing value is a gap."""
+    named = []
+    for number, (name, estimates) in enumerate(zip(grid.series, grid.values, strict=True)):
+        values, ends = _percent(estimates)
+        places = _beside(grid, 0.2 / (len(grid.series) + 1), number)
+        handle = axes.errorbar(places, values, yerr=ends, elinewidth=0.8, **_look(number))
+        named.append((handle, name))
     axes.set_xticks(range(len(grid.places)), _places(grid, "\n"))
-    axes.set_xlabel(grid.axis)
+    axes.set_xlabel(grid.by.capitalize())
     axes.set_ylabel("F1 (%)")
     return named
 
 
-def _series(axes: Any, grid: Grid, step: float, *, across: bool) -> list[_Named]:
-    """Draw values and intervals beside each other; what is missing is a gap."""
-    named = []
-    for number, series in enumerate(grid.series):
-        aside = step * (number - (len(grid.series) - 1) / 2)
-        places = [place + aside for place in range(len(grid.places))]
-        cells = [(e.value, e.low, e.high) if e else (None,) * 3 for e in series.values]
-        values, ends = _percent(cells)
-        points = (values, places) if across else (places, values)
-        bars = {"xerr" if across else "yerr": ends, "elinewidth": 0.8}
-        bars["linestyle"] = "none" if across else "-"
-        named.append((axes.errorbar(*points, **_look(number), **bars), series.name))
-    return named
-
-
-def _forest(axes: Any, forest: Forest) -> list[_Named]:
+def _forest(axes: Any, forest: Forest) -> _Named:
     """Draw each difference with its interval; p is in the row's name."""
-    rows = forest.rows
-    values, ends = _percent([(row.value, row.low, row.high) for row in rows])
+    values, ends = _percent(forest.rows)
     axes.axvline(0, color=_GREY, linewidth=0.7)
-    axes.errorbar(values, range(len(rows)), xerr=ends, linestyle="none", **_look(0))
+    axes.errorbar(values, range(len(values)), xerr=ends, linestyle="none", **_look(0))
     labels = [
         f"{_text(place_name(row.label))} n={row.n:,} {'p (Holm)' if row.adjusted else 'p'} "
         f"{p_value(row.p)}"
-        for row in rows
+        for row in forest.rows
     ]
-    axes.set_yticks(range(len(rows)), labels)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    _rows(axes, labels, 1.3 * _ROW)
     # Of the figure, which is wider than the axes beside the rows' names.
     axes.figure.supxlabel(textwrap.fill(_text(forest.axis, 200), 50), fontsize=7.0)
     return []
 
 
-def _scatter(axes: Any, scatter: Scatter) -> list[_Named]:
+def _scatter(axes: Any, scatter: Scatter) -> _Named:
     """Draw a point for each caption, with a colour and a marker for each system."""
     named = []
     for number, (system, points) in enumerate(scatter.points.items()):
@@ -179,10 +161,18 @@ def _scatter(axes: Any, scatter: Scatter) -> list[_Named]:
     axes.set_xlabel(_text(scatter.x, 60))
     axes.set_ylabel(_text(scatter.y, 60))
     axes.set_title(scatter.note, fontsize=6.5, loc="right")
+    axes.figure.set_figheight(_WIDTH)
     return named if len(named) > 1 else []
 
 
-def _add_legend(drawing: Drawing, named: Sequence[_Named]) -> None:
+def _rows(axes: Any, labels: Sequence[str], inches: float) -> None:
+    """Name the rows, the first at the top, and give each its height."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.figure.set_figheight(_AROUND + inches * len(labels))
+
+
+def _add_legend(drawing: Drawing, named: _Named) -> None:
     """Add the legend above the axes, which keep their height."""
     handles, names = zip(*named, strict=True)
     texts = [_text(name) for name in names]
@@ -202,16 +192,21 @@ def _look(number: int) -> dict[str, Any]:
     return {"color": colour, "marker": marker}
 
 
-def _percent(
-    cells: Sequence[tuple[float | None, float | None, float | None]],
-) -> tuple[list[float], list[list[float]]]:
+def _percent(estimates: Sequence[Bounded | None]) -> tuple[list[float], list[list[float]]]:
     """Return values in percent, and how far the ends of their intervals are below and above."""
-    values = [math.nan if value is None else 100 * value for value, _, _ in cells]
-    below, above = [], []
-    for at, (_, low, high) in zip(values, cells, strict=True):
-        below.append(0.0 if low is None else at - 100 * low)
-        above.append(0.0 if high is None else 100 * high - at)
-    return values, [below, above]
+    known = [(one.value, one.low, one.high) if one else (None, None, None) for one in estimates]
+    values = [math.nan if value is None else 100 * value for value, _, _ in known]
+    ends: list[list[float]] = [[], []]
+    for value, (_, *known_ends) in zip(values, known, strict=True):
+        for side, end in zip(ends, known_ends, strict=True):
+            side.append(0.0 if end is None else abs(100 * end - value))
+    return values, ends
+
+
+def _beside(grid: Grid, step: float, number: int) -> list[float]:
+    """Return where a series is at each place, beside the others."""
+    aside = step * (number - (len(grid.series) - 1) / 2)
+    return [place + aside for place in range(len(grid.places))]
 
 
 def _places(grid: Grid, joint: str) -> list[str]:

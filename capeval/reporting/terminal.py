@@ -228,8 +228,8 @@ def broken(text: str, width: int) -> list[str]:
 
     >>> broken("LLaVA-Video-7B", 8)
     ['LLaVA-', 'Video-7B']
-    >>> broken("lexical-1:precision", 16)
-    ['lexical-1:', 'precision']
+    >>> broken("lexical-2:precision", 16)
+    ['lexical-2:', 'precision']
     """
     lines = []
     for line in text.split("\n"):

@@ -12,7 +12,6 @@ from capeval.config import config_file
 from capeval.errors import UsageError
 from capeval.files.jsonl import printable_json, write_atomic
 
-_DEBUG_LOG = re.compile(rb'\{"time": *"[^"]*", *"event": *"start"')
 # Written to in place: replacing a device with a file would break other programs.
 _OTHER_KINDS = (".csv", ".tsv", ".xlsx", ".parquet", ".md", ".tex", ".txt", ".html", ".pdf")
 _PLAIN = ("/dev/stdout", "/dev/null")
@@ -51,7 +50,7 @@ def check_output(
     ------
     UsageError
         The output is one of the inputs or the configuration (under any name), has a name of
-        capeval's own files, is a debug log, or is no regular file.
+        capeval's own files, or is no regular file.
     """
     if str(path) in _PLAIN:
         return
@@ -65,8 +64,6 @@ def check_output(
         why = "is one of the files to be read; choose another"
     elif target.name.lower() != own and _OWN.fullmatch(target.name):
         why = "has a name that capeval uses itself; choose another"
-    elif option != "--debug" and is_debug_log(target):
-        why = "is a debug log; choose another"
     if why:
         raise UsageError(f"{option}: {path} {why}")
 
@@ -78,15 +75,6 @@ def _is_read(file: Path, target: Path) -> bool:
     inside = file.is_dir() and not Path.cwd().is_relative_to(file.resolve())
     # Hard links have paths of their own.
     return file.samefile(target) or (inside and target.is_relative_to(file.resolve()))
-
-
-def is_debug_log(path: Path) -> bool:
-    """Return whether a file begins as every log of `--debug` does."""
-    try:
-        with path.open("rb") as file:
-            return bool(_DEBUG_LOG.match(file.read(200)))
-    except OSError:
-        return False
 
 
 def write_output(path: Path, text: str | bytes) -> None:

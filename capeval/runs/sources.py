@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from capeval.files.annotations import (
     load_video_list,
     split_format,
 )
-from capeval.files.caption_layouts import read_captions
-from capeval.files.captions import captions_hash, captions_in_memory, known_captions, load_captions
+from capeval.files.caption_layouts import captions_in_memory, read_captions
+from capeval.files.captions import captions_hash, known_captions, load_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import Stamp, stamp_of
@@ -197,6 +198,26 @@ def from_file(
     return source
 
 
+def distinct_names(named: Sequence[tuple[str, Path]]) -> list[str]:
+    """Return the names of captions, each given with its file or the folder of its run.
+
+    Where files have one name, it is the file's own instead, or else its folder's.
+    """
+    names = [name for name, _ in named]
+    count = Counter(names)
+    for own in (
+        [file.stem for _, file in named],
+        [file.resolve().parent.name for _, file in named],
+    ):
+        found = [
+            other if count[name] > 1 and file.is_file() else name
+            for (name, file), other in zip(named, own, strict=True)
+        ]
+        if len({*found}) == len(found):
+            return found
+    return names
+
+
 def run_name(name: str) -> str:
     """Check a name for a run, and return it."""
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():
@@ -284,11 +305,11 @@ def from_memory(
         path, loaded = str(annotations), annotations_of(str(annotations))
     else:
         path, loaded = "memory", annotations_in_memory(annotations)
-    if isinstance(captions, Mapping):
-        captions = captions_in_memory(captions, "captions")
-    known = known_captions(captions, loaded, file="captions", ignore_unknown=ignore_unknown)
+    given = captions_in_memory(captions)
+    known = known_captions(given.captions, loaded, file="captions", ignore_unknown=ignore_unknown)
     run = RunFolder(runs / run_name(name)) if name else None
-    return Source(name or "captions", run, loaded, known, path, "memory")
+    notices = given.notices
+    return Source(name or "captions", run, loaded, known, path, "memory", notices)
 
 
 def default_videos(annotations_path: str, *, needed: bool = False) -> Path:

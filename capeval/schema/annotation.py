@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
+from capeval.schema.ids import Id, id_text
+
 ElementType = Literal["camera", "scene", "action", "attribute"]
 ELEMENT_TYPES: tuple[ElementType, ...] = get_args(ElementType)
 
@@ -69,8 +71,8 @@ class Video(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    index: Sentence
-    video: str | None = None
+    index: Id
+    video: Annotated[str | None, BeforeValidator(id_text)] = None
     question: str | None = None
 
 

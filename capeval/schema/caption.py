@@ -7,13 +7,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
+from capeval.schema.ids import Id
+
 
 class Caption(BaseModel):
     """A captioner's description of one video; other fields of its line are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    index: Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+    index: Id
     caption: Annotated[str, StringConstraints(strict=True)]
     model: str | None = None
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -16,6 +17,8 @@ from pydantic import (
     model_serializer,
 )
 
+from capeval.schema.ids import id_text
+
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of options in files and prompts, by their number."""
 
@@ -23,6 +26,7 @@ VISIBLE = r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\
 """A character that is seen; controls and characters without width would show an empty option."""
 
 Text = Annotated[str, StringConstraints(strict=True, pattern=VISIBLE)]
+Name = Annotated[Text, BeforeValidator(id_text)]
 Tag = str | int | float | bool | None | list[str]
 """The value of a benchmark's own field, such as a task type."""
 
@@ -56,9 +60,9 @@ class Question(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    id: Text
+    id: Name
     benchmark: Text = "own"
-    video: Text
+    video: Name
     question: Text
     options: Annotated[tuple[Text, ...], AfterValidator(_can_be_lettered)]
     answer: Annotated[str, StringConstraints(strict=True)]
@@ -117,9 +121,9 @@ class Response(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, Tag] = Field(init=False)
 
-    id: Text
+    id: Name
     benchmark: Text
-    video: str
+    video: Annotated[str, BeforeValidator(id_text)]
     question: str
     options: tuple[str, ...]
     answer: str

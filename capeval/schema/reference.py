@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from capeval.schema.ids import Id
+
 Sentence = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
 
 
@@ -25,7 +27,7 @@ class Reference(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    index: Sentence
+    index: Id
     references: Annotated[tuple[Sentence, ...], BeforeValidator(_as_list)] = Field(min_length=1)
     events: tuple[Sentence, ...] | None = None
     group: str | None = None

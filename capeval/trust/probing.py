@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from capeval.errors import InputError, UsageError
+from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic, write_jsonl
 from capeval.rating.sheet import csv_text
 from capeval.runs.folder import RunFolder
@@ -19,8 +19,7 @@ from capeval.runs.sources import Source, run_name
 from capeval.schema import Annotation, Caption, Scored
 from capeval.stats.proportions import design_effect, wilson
 from capeval.text import counted
-from capeval.trust.probe_kinds import KINDS, Kind, Probe
-from capeval.trust.probe_set import build_probes
+from capeval.trust.probe_kinds import KINDS, Kind, Probe, build_probes
 
 MODEL = "probes"
 """The `model` of the captions, and their system in `labels.csv`."""
@@ -39,44 +38,22 @@ class ProbeSource(Source):
         return self.of_sample
 
     @property
-    def folder(self) -> Path:
-        """The run's folder."""
-        assert self.run is not None  # noqa: S101 - probes always have one
-        return self.run.path
-
-    @property
-    def labels(self) -> Path:
-        """`labels.csv`: the certain verdicts."""
-        return self.folder / "labels.csv"
-
-    def build(self) -> None:
-        """Store the probes, to be judged later."""
-        assert self.run is not None  # noqa: S101 - probes always have one
-        with self.run.locked():
-            self.store()
+    def videos(self) -> int:
+        """The number of probed videos."""
+        return len({probe.annotation.index for probe in self.probes})
 
     def store(self) -> None:
-        """Write everything that a judge, or a comparison with its verdicts, needs.
-
-        Raises
-        ------
-        InputError
-            The folder has such files that are of no probes.
-        """
+        """Write everything that a judge, or a comparison with its verdicts, needs."""
         self.check()
-        assert self.run is not None  # noqa: S101 - probes always have one
-        for file in (Path(self.annotations_path), self.labels):
-            if file.exists() and not self.run.exists():
-                raise InputError("exists, and is of no probes; name another --run", file=file)
-        annotations = (one.model_dump(exclude_none=True) for one in self.annotations)
-        write_jsonl(Path(self.annotations_path), annotations)
+        path = Path(self.annotations_path)
+        write_jsonl(path, (one.model_dump(exclude_none=True) for one in self.annotations))
         rows = (
-            (probe.index, MODEL, f"{event + 1}.{place + 1}", label, kind)
+            (probe.index, MODEL, f"{event + 1}.{place + 1}", label, probe.kind)
             for probe in self.probes
-            for (event, place), (label, kind) in sorted(probe.labels.items())
+            for (event, place), label in sorted(probe.labels.items())
         )
         text = csv_text(("video_id", "system", "element_id", "label", "probe"), rows)
-        write_atomic(self.labels, text)
+        write_atomic(path.with_name("labels.csv"), text)
         super().store()
 
 
@@ -93,32 +70,23 @@ def probe_source(
 
     Each probe is judged against its video's annotation, under the probe's index.
     """
-    if len({annotation.index for annotation in annotations}) < len(annotations):
-        raise UsageError("the annotations have the same index twice")
     probes = build_probes(annotations, videos=videos, seed=seed)
     if not probes:
         raise UsageError("no probe can be built: no video has a sentence that can be used")
-    drawn = len({probe.annotation.index for probe in probes})
     run = RunFolder(runs / run_name(name))
+    captions = (
+        {"index": one.index, "caption": one.caption, "model": MODEL, "edits": list(one.edits)}
+        for one in probes
+    )
     return ProbeSource(
         name=run.name,
         run=run,
         annotations=tuple(
             probe.annotation.model_copy(update={"index": probe.index}) for probe in probes
         ),
-        captions=tuple(
-            Caption.model_validate(
-                {
-                    "index": probe.index,
-                    "caption": probe.caption,
-                    "model": MODEL,
-                    "edits": list(probe.edits),
-                }
-            )
-            for probe in probes
-        ),
+        captions=tuple(map(Caption.model_validate, captions)),
         annotations_path=str(run.path / "annotations.jsonl"),
-        origin=f"the probes of {counted(drawn, 'video')} with seed {seed}",
+        origin=f"the probes of {counted(min(videos, len(annotations)), 'video')} with seed {seed}",
         probes=probes,
         of_sample=of_sample,
     )
@@ -145,7 +113,7 @@ class Agreement(BaseModel):
 class Probing(BaseModel):
     """How a judge agrees with the certain verdicts, by kind of probe, the worst kind first.
 
-    `folder` holds the probes; `judge` is None where they were only built.
+    `folder` holds the probes; `judge` is None where there is no verdict yet.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -162,17 +130,17 @@ def agreement(source: ProbeSource, judge: Path | None) -> Probing:
     """Compare the verdicts in a judge's folder with the certain ones; None is no verdict yet."""
     judged = load_judged(judge, annotations=source.annotations) if judge else None
     scored = judged.scored if judged else {}
-    kinds = {kind: _agreement(kind, source.probes, scored) for kind in KINDS}
-    found = [(kind, one) for kind, one in kinds.items() if one.captions]
-    # Of kinds without a mistake, the one that the fewest verdicts speak for.
-    found.sort(key=lambda item: (_or_one(item[1].value), _or_one(item[1].low)))
+    of_kind = {kind: [one for one in source.probes if one.kind == kind] for kind in KINDS}
+    kinds = {kind: _agreement(probes, scored) for kind, probes in of_kind.items() if probes}
+    # Of kinds without a mistake, the one with the widest interval.
+    worst = sorted(kinds, key=lambda kind: (_or_one(kinds[kind].value), _or_one(kinds[kind].low)))
     return Probing(
         folder=str(source.run),
         judge=judged.identity.judge if judged else None,
-        videos=len({probe.annotation.index for probe in source.probes}),
+        videos=source.videos,
         captions=len(source.probes),
-        unscored=sum(probe.index not in scored for probe in source.probes),
-        kinds=dict(found),
+        unscored=sum(one.unscored for one in kinds.values()),
+        kinds={kind: kinds[kind] for kind in worst},
     )
 
 
@@ -180,12 +148,16 @@ def _or_one(value: float | None) -> float:
     return 1.0 if value is None else value
 
 
-def _agreement(kind: Kind, probes: Sequence[Probe], scored: Mapping[str, Scored]) -> Agreement:
-    of_kind = [probe for probe in probes if any(k == kind for _, k in probe.labels.values())]
+def _agreement(probes: Sequence[Probe], scored: Mapping[str, Scored]) -> Agreement:
     by_video: dict[str, list[bool]] = defaultdict(list)
-    for probe in of_kind:
+    for probe in probes:
         if probe.index in scored:
-            by_video[probe.annotation.index] += _right(probe, kind, scored[probe.index])
+            relations = scored[probe.index].relations
+            for (event, place), label in probe.labels.items():
+                given = relations[event][place]
+                # A foreign caption may contradict.
+                is_right = given == label or (probe.kind == "foreign" and given != "entailment")
+                by_video[probe.annotation.index].append(is_right)
     correct = np.array([sum(of) for of in by_video.values()], dtype=np.float64)
     n = np.array([len(of) for of in by_video.values()], dtype=np.float64)
     right, total = int(correct.sum()), int(n.sum())
@@ -198,14 +170,6 @@ def _agreement(kind: Kind, probes: Sequence[Probe], scored: Mapping[str, Scored]
         value=right / total if total else None,
         low=low,
         high=high,
-        captions=len(of_kind),
-        unscored=sum(probe.index not in scored for probe in of_kind),
+        captions=len(probes),
+        unscored=sum(probe.index not in scored for probe in probes),
     )
-
-
-def _right(probe: Probe, kind: Kind, judgment: Scored) -> Iterator[bool]:
-    """Yield whether each verdict of a kind is right: a foreign caption may contradict."""
-    for (event, place), (label, of) in probe.labels.items():
-        if of == kind:
-            given = judgment.relations[event][place]
-            yield given == label or (kind == "foreign" and given != "entailment")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import capeval
 from capeval.errors import BudgetReached, RequestRefused, UsageError
 from capeval.llm.fake import ScriptedClient
 from tests.generating import FakeCaptioner, FakeReader
+from tests.server import LoopbackServer
 
 
 def test_captions_of_a_scripted_endpoint_are_a_run(tmp_path: Path) -> None:
@@ -23,6 +25,28 @@ def test_captions_of_a_scripted_endpoint_are_a_run(tmp_path: Path) -> None:
     assert made.run.path == tmp_path / "my-vlm"
     scores = capeval.judge(str(made.run.path), judge="lexical", runs=tmp_path)
     assert scores.counts.captioned == 2
+
+
+async def test_cached_captions_are_for_their_own_run(tmp_path: Path) -> None:
+    async with LoopbackServer(lambda _: f"Caption {server.calls}.") as server:
+
+        async def calls(run: str) -> int:
+            before = server.calls
+            made = await capeval.generate_async(
+                "my-vlm", base_url=server.url, runs=tmp_path, run=run, limit=2, frames="2"
+            )
+            assert not made.ungenerated
+            return server.calls - before
+
+        paid = await calls("step1000")
+        file = tmp_path / "step1000" / "captions.jsonl"
+        lines = file.read_text("utf-8").splitlines(keepends=True)
+        file.write_text(lines[0], "utf-8")  # as if it was killed
+        assert await calls("step1000") == 0
+        # Another run asks, whatever its name: the server may have another checkpoint by now.
+        assert await calls("step2000") == paid
+        shutil.rmtree(tmp_path / "step1000")
+        assert await calls("step1000") == paid
 
 
 async def test_a_model_of_ones_own_is_an_object(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from capeval.runs.engine import Status
 from capeval.runs.folder import RunFolder
 from capeval.schema import Caption
 from capeval.scoring import Scores
+from tests.judge_responder import answer
+from tests.server import LoopbackServer
 from tests.six_videos import COUNT, captions, right, videos
 
 
@@ -50,6 +52,13 @@ def test_three_lines_judge_a_mapping(client: ScriptedClient, tmp_path: Path) -> 
     assert len(client.requests) == 3 * COUNT
 
 
+def test_reasoning_is_removed_from_captions_in_memory(client: ScriptedClient) -> None:
+    texts = {index: f"<think>A dog?</think> {text}" for index, text in captions().items()}
+    notices: list[str] = []
+    assert judge(client, texts, videos(), on_notice=notices.append) == judge(client)
+    assert any("reasoning was removed" in notice for notice in notices)
+
+
 async def test_it_works_where_a_loop_runs_already(client: ScriptedClient) -> None:
     blocking = judge(client)
     assert blocking == await capeval.judge_async(captions(), videos(), client=client)
@@ -62,6 +71,69 @@ async def test_two_can_be_judged_at_once(client: ScriptedClient) -> None:
     )
     assert [scores.settings["judge"] for scores in both] == ["one", "two"]
     assert both[0].overall == both[1].overall
+
+
+def served(created: int, **more: Any) -> list[str | dict[str, Any]]:
+    """What a server lists of its model; some fields change with every start."""
+    start = {"created": created, "permission": [{"id": str(created)}], "max_model_len": created}
+    return [{"id": "judge-model", **start, **more}]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"root": "/ckpt/step1000"}, {"root": "/ckpt/step2000"}),
+        ({"root": "judge-model", "digest": "ab12"}, {"root": "judge-model", "digest": "cd34"}),
+        ({"root": "/lora", "parent": "base-1"}, {"root": "/lora", "parent": "base-2"}),
+    ],
+)
+async def test_other_weights_under_the_same_name_judge_anew(
+    first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    notices: list[str] = []
+    async with LoopbackServer(answer, models=served(1, **first)) as server:
+
+        async def judged(run: str) -> tuple[int, Scores]:
+            before = server.calls
+            scores = await capeval.judge_async(
+                captions(), videos(), judge="judge-model", run=run, base_url=server.url,
+                on_notice=notices.append,
+            )  # fmt: skip
+            return server.calls - before, scores
+
+        paid, by_first = await judged("one")
+        server.models = tuple(served(2, **first))
+        assert (await judged("two"))[0] == 0
+        assert server.paths["/v1/models"] == 2
+        server.models = tuple(served(3, **second))
+        again, by_second = await judged("three")
+        assert again == paid
+        assert by_first.signature != by_second.signature
+        # The verdicts of both are kept, and a notice says whose they are.
+        assert not notices
+        assert (await judged("one"))[1].signature == by_second.signature
+        assert len(RunFolder(Path("runs/one")).judges()) == 2
+        assert "is a different judge" in notices[0]
+    # A server that is down has the weights that it had.
+    assert (await judged("three"))[0] == 0
+
+
+@pytest.mark.parametrize(
+    "silent", [{}, {"root": "judge-model"}, {"meta": {"size": 7, "n_ctx": 9}, "root": None}]
+)
+async def test_a_server_that_says_nothing_of_its_weights_is_reported(silent: Any) -> None:
+    notices: list[str] = []
+    async with LoopbackServer(answer, models=served(1, **silent)) as server:
+        for run in ("one", "two"):
+            assert not notices
+            await capeval.judge_async(
+                captions(), videos(), judge="judge-model", run=run, base_url=server.url,
+                on_notice=notices.append,
+            )  # fmt: skip
+        assert server.calls == 3 * COUNT + 1
+    (notice,) = notices
+    assert f"{3 * COUNT} replies came from the cache, the oldest of 20" in notice
+    assert "delete the file that `capeval cache` shows" in notice
 
 
 def test_a_named_run_is_kept_and_gone_on_with(client: ScriptedClient) -> None:

@@ -57,7 +57,7 @@ def test_scores_as_rows_are_those_of_the_file(results: dict[str, Any]) -> None:
     camera = frame.loc[("overall", "all", "camera")]
     assert camera["recall"] == scores.overall.camera.recall.value
     assert camera["f1_low"] == scores.overall.camera.f1.low
-    assert str(scores).startswith("F1 22.7 [11.1, 35.9] over all 10 videos")
+    assert str(scores).startswith("F1 28.2 [18.9, 38.7] over all 10 videos")
 
 
 def test_annotations_may_be_dicts() -> None:

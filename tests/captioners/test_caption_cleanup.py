@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from capeval.captioners.caption_cleanup import (
-    caption_in,
-    has_reasoning,
-    is_empty,
-    repetition_warning,
-)
+from capeval.captioners.caption_cleanup import is_empty, repetition_warning
 from capeval.captioners.transformers_backend import written_text
 from capeval.errors import ReplyError
+from capeval.thinking import caption_in, has_reasoning
 from tests.captioners import tiny
 
 

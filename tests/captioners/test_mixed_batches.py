@@ -20,7 +20,6 @@ Make = Callable[..., TransformersCaptioner]
 Load = Callable[..., LoadedModel]
 
 # Some processors give tensors to numpy in a way that numpy 2 means to end.
-pytestmark = pytest.mark.filterwarnings("ignore:__array:DeprecationWarning")
 
 PROMPTS = (
     "Describe the video.",

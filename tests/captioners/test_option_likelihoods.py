@@ -15,8 +15,6 @@ from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from tests.captioners import tiny
 
-pytestmark = pytest.mark.filterwarnings("ignore:__array:DeprecationWarning")
-
 Make = Callable[..., TransformersCaptioner]
 Load = Callable[..., LoadedModel]
 
@@ -74,7 +72,7 @@ def test_a_cache_that_cannot_be_continued_costs_time_and_no_value(load: Load) ->
         """Stands before a model that continues no cache."""
 
         def generate(self, **arguments: Any) -> Any:
-            if "past_key_values" in arguments:
+            if "cache" in arguments:
                 raise ValueError("it has no such cache")
             return model.model.generate(**arguments)
 

@@ -50,7 +50,6 @@ def helped(command: str) -> str:
         ("commands.judge.judge = 'm'", "judge", 'capeval.toml sets "m".'),
         ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "judge", 'capeval.toml sets "n".'),
         ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "probe", 'capeval.toml sets "m".'),
-        ("defaults.base_url = ['http://a', 'http://b']", "judge", 'sets ["http://a", "http://b"].'),
         ("defaults.base_url = 'http://me:secret@a'", "judge", 'sets "http://[hidden]@a".'),
         ("defaults.explain = true", "judge", "sets true."),
         ("defaults.timeout = 7.5", "generate", "By default 300. capeval.toml sets 7.5."),
@@ -83,7 +82,7 @@ def test_the_help_shows_what_the_file_sets(
         ("defaults.repeats = 'x'", "score old", "defaults.repeats must be a valid integer"),
         ("defaults.repeats = 0", "score old", "defaults.repeats must be greater than"),
         ("defaults.judge = ''", "score old", "defaults.judge is empty"),
-        ("defaults.judge = ['a']", "score old", 'judge: must be text or a number, not ["a"]'),
+        ("defaults.base_url = ['a']", "judge old", 'base_url: must be text or a number, not ["a"]'),
         ("defaults.judge = true", "score old", "defaults.judge: must be text or a number, not t"),
         ("defaults.columns = {a = 'b'}", "score old", "defaults.columns: must be text or a number"),
         ("defaults.full = 'yes'", "score old", 'defaults.full: must be true or false, not "yes"'),
@@ -113,7 +112,7 @@ def test_the_file_sets_what_is_not_typed(project: Path) -> None:
     assert (done.code, "--repeats 7" in done.err) == (3, True)
     assert typed(project, "score", "old", "--repeats", "1").json["overall"]
     # Probes are never among the runs.
-    assert typed(project, "probe", "--only-build", "--count", "2", "--run", "p").code == 0
+    assert typed(project, "probe", "--judge", "lexical", "--count", "2", "--run", "p").code == 0
     assert Path("probes/p").is_dir()
 
 
@@ -179,7 +178,7 @@ async def test_an_address_in_the_file_gets_no_key(
 
     async def ask(*more: str, base_url: str = refusing.url, **env: str) -> tuple[str, Said]:
         """The key that the server got last, and what the command said."""
-        work.write("capeval.toml", f"[defaults]\nbase_url = ['{base_url}']")
+        work.write("capeval.toml", f"[defaults]\nbase_url = '{base_url}'")
         before = refusing.calls
         env |= {"OPENAI_API_KEY": KEY}
         done = await asyncio.to_thread(work.run, *ASKING[name], *more, **env)

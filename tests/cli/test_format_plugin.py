@@ -165,7 +165,7 @@ def test_a_run_whose_format_is_not_installed_any_more_is_left_out(folder: Path) 
         if len(command) == 1:
             assert done.code == 3
             assert 'no annotation format is called "scenes"' in done.err
-            assert "left out: runs/captions/lexical-1" in done.err
+            assert "left out: runs/captions/lexical-2" in done.err
         else:
             assert "--out: scenes.txt is one of the files to be read" in done.err
     assert (folder / "scenes.txt").read_text() == SCENES

@@ -72,7 +72,7 @@ async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
     judged = await here(tmp_path, "judge", "--judge", "lexical")
     assert judged.code == 0
     assert "my-vlm: captioned 10/10, scored 10/10" in judged.out
-    assert (tmp_path / "runs" / "my-vlm" / "lexical-1" / "scores.json").is_file()
+    assert (tmp_path / "runs" / "my-vlm" / "lexical-2" / "scores.json").is_file()
 
 
 async def test_json_is_alone_on_stdout(tmp_path: Path) -> None:

@@ -45,15 +45,49 @@ def test_own_columns_are_named(folder: Path) -> None:
     (folder / "mine.jsonl").write_text("\n".join(lines))
 
     refused = typed(folder, "judge", "mine.jsonl", *JUDGE)
-    done = typed(folder, "judge", "mine.jsonl", *JUDGE, "--columns", "index=clip,caption=text")
+    done = typed(folder, "judge", "mine.jsonl", *JUDGE, "--columns", "index=clip")
     measured = typed(
         folder, "metrics", "mine.jsonl", *JUDGE[:2], "--columns", "index=clip,caption=text"
     )
 
     assert (refused.code, len(refused.lines)) == (2, 1)
     assert '"clip", "text"' in refused.err
-    assert "--columns index=NAME,caption=NAME" in refused.err
+    assert "--columns index=NAME" in refused.err
     assert (done.code, measured.code) == (0, 0)
+
+
+def test_files_of_one_name_are_runs_named_after_their_folders(folder: Path) -> None:
+    files = [f"step{n}/captions.jsonl" for n in (1, 2)]
+    for file in files:
+        (folder / file).parent.mkdir()
+        (folder / file).write_text(SAMPLE.read_text())
+    named = {"captions", "step1", "step2"}
+
+    judged = typed(folder, "judge", *files, *JUDGE, "--json")
+    measured = typed(
+        folder,
+        *("metrics", "--candidates", files[0], "--candidates", files[1]),
+        *("--metric", "length", "--json"),
+    )
+    twice = typed(folder, "judge", files[0], f"./{files[0]}", *JUDGE)
+
+    assert (judged.code, judged.json.keys() & named) == (0, {"step1", "step2"})
+    assert (measured.code, twice.code) == (0, 2)
+    assert {one["name"] for one in measured.json} == {"step1", "step2"}
+    assert "2 of the arguments are the run 'captions'" in twice.err
+
+
+def test_reasoning_is_removed_from_candidates_of_metrics(folder: Path) -> None:
+    (folder / "c.jsonl").write_text('{"clip": "1", "text": "<think>Is it?</think> A dog."}')
+
+    done = typed(
+        folder,
+        *("metrics", "--candidates", "c.jsonl", "--metric", "length", "--columns", "index=clip"),
+    )
+
+    assert done.code == 0
+    assert "the model's reasoning was removed from 1 caption" in done.err
+    assert json.loads((folder / "metrics.jsonl").read_text())["value"] == 2
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".json"])

@@ -20,7 +20,7 @@ VIDEOS = [
     annotation("V3", "c1 s2", domain="Plants", visual_characteristic="Multi-Scene"),
 ]
 BARE = [annotation(f"V{n}", "c3 s1 a2 t2") for n in (1, 2, 3)]
-JUDGE = Provenance(judge="lexical-1", prompts=None, baseline=True)
+JUDGE = Provenance(judge="lexical-2", prompts=None, baseline=True)
 ALL = ["types", "characteristics", "domains", "events", "elements"]
 
 
@@ -43,7 +43,7 @@ def make_run(
         else Unscored(index=index, reason="refused", provenance=JUDGE)
         for index, row in labels.items()
     ]
-    write_judgments(folder / "lexical-1" / "judgments.jsonl", judgments)
+    write_judgments(folder / "lexical-2" / "judgments.jsonl", judgments)
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_captions_that_only_people_know_are_left_out_aloud() -> None:
     Path("more.csv").write_text("video_id,system,score\nV1,at-8,2\nV2,at-8,3\nV9,at-8,5\n")
     said = typed("plot", "scatter", "at-8", "--human", "more.csv", "--format", "png")
     assert (said.code, said.out) == (0, "figures/scatter.png\n")
-    assert said.err.startswith("lexical-1:f1: 2 of 3 matched; missing: V9 of at-8\n")
+    assert said.err.startswith("lexical-2:f1: 2 of 3 matched; missing: V9 of at-8\n")
 
 
 def test_of_people_s_figures_a_run_without_a_score_is_left_out() -> None:
@@ -180,7 +180,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
         (["frames", "at-8"], "nothing to draw: frames would be empty"),
         (["types,domains", "failed"], "nothing to draw: types, domains would be empty"),
         (["scatter", "at-8", "--human", "gone.csv"], "gone.csv"),
-        (["scatter", "bare", "--human", "other.csv"], "has a score of lexical-1:f1"),
+        (["scatter", "bare", "--human", "other.csv"], "has a score of lexical-2:f1"),
         (["types", "at-8", "--out", "a.json"], "a.json"),
     ],
 )
@@ -200,7 +200,7 @@ def test_mistakes_are_one_line(arguments: list[str], complaint: str) -> None:
     [
         (lambda target: target.mkdir(), "is a folder"),
         (
-            lambda target: target.hardlink_to("runs/at-8/lexical-1/judgments.jsonl"),
+            lambda target: target.hardlink_to("runs/at-8/lexical-2/judgments.jsonl"),
             "is one of the files",
         ),
     ],
@@ -220,7 +220,7 @@ def test_nothing_is_written_where_one_figure_cannot_be(
 
 
 def test_figures_of_each_judge_are_checked_before_any_is_written() -> None:
-    judged = Path("runs/at-8/lexical-1/judgments.jsonl")
+    judged = Path("runs/at-8/lexical-2/judgments.jsonl")
     write_judgments(judged.parent.with_name("other") / judged.name, [
         scored(index, row, provenance=Provenance(judge="other", prompts=None))
         for index, row in (("V1", "+0- 0"), ("V2", "+0"), ("V3", "-+"))

@@ -74,5 +74,5 @@ def test_reasons_are_stored_and_shown(work: Workspace, monkeypatch: pytest.Monke
     card = work.run("inspect", "captions", "V000", "--json").json
     shown = [element for event in card["events"] for element in event["elements"]]
     assert {bool(element["explanation"]) for element in shown} == {True, False}
-    text = work.run("inspect", "captions", "V000", "--full").out
+    text = work.run("inspect", "captions", "V000").out
     assert text.count("→ ") == sum(bool(element["explanation"]) for element in shown)

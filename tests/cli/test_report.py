@@ -24,14 +24,14 @@ VIDEOS = [
 LABELS = {"sample_01": "+0 -", "broken": "+"}
 
 
-def judge(run: str, name: str = "lexical-1", labels: dict[str, str] | None = None) -> Path:
+def judge(run: str, name: str = "lexical-2", labels: dict[str, str] | None = None) -> Path:
     """A judged run in the working folder."""
     folder = Path("runs") / run
     (folder / name).mkdir(parents=True)
     lines = [json.dumps({"index": index, "caption": "A dog."}) for index in labels or LABELS]
     (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "annotations.json"}}))
-    by = Provenance(judge=name, prompts=None, baseline=name == "lexical-1")
+    by = Provenance(judge=name, prompts=None, baseline=name == "lexical-2")
     made = [scored(i, row, provenance=by) for i, row in (labels or LABELS).items()]
     write_judgments(folder / name / "judgments.jsonl", made)
     return folder / name
@@ -69,11 +69,11 @@ def test_a_name_of_another_format_is_refused(name: str) -> None:
 
 def test_one_runs_report_lies_in_its_judges_folder() -> None:
     ended = report("mine")
-    file = Path("runs/mine/lexical-1/report.html")
+    file = Path("runs/mine/lexical-2/report.html")
     assert ended.code == 0
     # The first line is the answer.
     assert ended.out == (
-        "mine: F1 77.3 [–] over 2 of 3 videos, judged by the baseline lexical-1; "
+        "mine: F1 77.3 [–] over 2 of 3 videos, judged by the baseline lexical-2; "
         f"report: {file} ({file.stat().st_size / 1e3:.0f} kB)\n"
     )
     assert (
@@ -89,7 +89,7 @@ def test_one_runs_report_lies_in_its_judges_folder() -> None:
 
 def test_videos_are_linked_or_embedded_if_they_are_small() -> None:
     def urls() -> list[str | None]:
-        videos = data_of("runs/mine/lexical-1/report.html")["videos"]
+        videos = data_of("runs/mine/lexical-2/report.html")["videos"]
         return [video.get("url") for video in videos]
 
     linked = ["./../../../videos/sample_01.mp4", "./../../../videos/broken.mp4", None]
@@ -117,20 +117,20 @@ def test_written_again_it_is_the_same_and_small() -> None:
 def test_several_runs_lie_in_the_working_folder() -> None:
     judge("other", labels={"sample_01": "00 +"})
     judge("other", "another", labels={"sample_01": "++ +"})
-    ended = report("mine", "runs/other/lexical-1", "runs/other/another", "--frames", "0")
+    ended = report("mine", "runs/other/lexical-2", "runs/other/another", "--frames", "0")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith(
         "mine: F1 77.3 [–] over 2 of 3 videos, the first of 3 runs (not ranked"
     )
     assert [run["name"] for run in data_of("report.html")["runs"]] == [
         "mine",
-        "other (lexical-1)",
+        "other (lexical-2)",
         "other (another)",
     ]
 
 
 def test_bare_verdicts_need_no_run() -> None:
-    Path("bare.jsonl").write_bytes(Path("runs/mine/lexical-1/judgments.jsonl").read_bytes())
+    Path("bare.jsonl").write_bytes(Path("runs/mine/lexical-2/judgments.jsonl").read_bytes())
     ended = report("bare.jsonl", "--annotations", "annotations.json", "--frames", "0")
     assert ended.code == 0
     assert "; report: report.html (" in ended.out
@@ -150,7 +150,7 @@ def test_human_labels_are_shown_and_those_that_cannot_be_are_counted() -> None:
         "human.csv: 1 label of these runs left out: the video or element is not annotated\n"
         "human.csv: 1 label of other systems left out\n"
     )
-    (mine,) = data_of("runs/mine/lexical-1/report.html")["videos"][0]["runs"]
+    (mine,) = data_of("runs/mine/lexical-2/report.html")["videos"][0]["runs"]
     assert mine["human"] == [[0, 0, "l", 1]]
 
 
@@ -186,7 +186,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_wrong_is_one_line(case: str) -> None:
     arguments, message = BAD[case]
-    Path("bare.jsonl").write_bytes(Path("runs/mine/lexical-1/judgments.jsonl").read_bytes())
+    Path("bare.jsonl").write_bytes(Path("runs/mine/lexical-2/judgments.jsonl").read_bytes())
     Path("damaged.jsonl").write_text('{"index": \n{"index": 1}\n')
     Path("scores.csv").write_text("video_id,system,score\nsample_01,mine,3\n")
     Path("alien.csv").write_text("video_id,element_id,label\nmars,1.1,lack\n")

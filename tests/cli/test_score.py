@@ -19,13 +19,13 @@ VIDEOS = [
     annotation("b", "t2"),
     annotation("c", "c1"),
 ]
-BY = Provenance(judge="lexical-1", prompts=None, baseline=True)
+BY = Provenance(judge="lexical-2", prompts=None, baseline=True)
 JUDGMENTS = [scored("a", "+0 -", provenance=BY), scored("b", "+", provenance=BY)]
 RUN = Path("runs/mine")
-JUDGE = RUN / "lexical-1"
+JUDGE = RUN / "lexical-2"
 UNFINISHED = (
     "mine: 1 of 3 captions is not judged yet; finish with the same `capeval judge` command as "
-    "before (judge: lexical-1, a baseline, repeats 1)\n"
+    "before (judge: lexical-2, a baseline, repeats 1)\n"
 )
 
 
@@ -74,11 +74,11 @@ def score(*arguments: str, cwd: Path = Path()) -> Said:
 @pytest.mark.parametrize(
     ("path", "captioned", "judge"),
     [
-        ("mine", 3, "lexical-1"),
-        (str(RUN), 3, "lexical-1"),
-        (str(JUDGE), 3, "lexical-1"),
-        (str(JUDGE / "judgments.jsonl"), 3, "lexical-1"),
-        ("copy.jsonl", 2, "lexical-1"),
+        ("mine", 3, "lexical-2"),
+        (str(RUN), 3, "lexical-2"),
+        (str(JUDGE), 3, "lexical-2"),
+        (str(JUDGE / "judgments.jsonl"), 3, "lexical-2"),
+        ("copy.jsonl", 2, "lexical-2"),
         ("tuna.json", 2, "tuna-results"),
     ],
 )
@@ -119,7 +119,7 @@ def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> No
     assert done.out.startswith("mine: F1 ")
     assert " over 2 of 3 videos (scored 2/3), judged by " in done.out.splitlines()[0]
     assert "mine: captioned 3/3, scored 2/3" in done.out
-    assert "capeval:tuna-cap|judge:lexical-1|prompts:none|repeats:1|avg:macro|data:" in done.out
+    assert "capeval:tuna-cap|judge:lexical-2|prompts:none|repeats:1|avg:macro|data:" in done.out
     again = score("mine", "--json")
     assert Path("deep/scores.json").read_text() == again.out
 
@@ -229,8 +229,8 @@ def test_run_that_does_not_know_its_annotations_asks_for_them(manifest: dict[str
 # What was changed in `provenance`, in one line or in all, and what every reader says.
 TAMPERED: dict[str, tuple[Any, bool, str]] = {
     "number": ({"baseline": 1}, True, "provenance.baseline: Input should be a valid boolean"),
-    "other": ({"baseline": False}, False, "mixes verdicts of 2 judges or settings (lexical-1,"),
-    "missing": (None, False, "mixes verdicts of 2 judges or settings (lexical-1,"),
+    "other": ({"baseline": False}, False, "mixes verdicts of 2 judges or settings (lexical-2,"),
+    "missing": (None, False, "mixes verdicts of 2 judges or settings (lexical-2,"),
     "all missing": (None, True, "mine: the judge is unknown, the verdicts do not record it"),
 }
 

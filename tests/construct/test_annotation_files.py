@@ -157,7 +157,6 @@ def test_other_words_match_and_other_statements_do_not(
 
 OPPOSITES = [
     ("The camera zooms in.", "The camera zooms out."),
-    ("The dog chases the cat.", "The cat chases the dog."),
     ("The man wears a blue shirt.", "The man wears a red shirt."),
     ("Two men talk.", "Three men talk."),
 ]

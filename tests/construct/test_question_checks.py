@@ -26,7 +26,7 @@ def question(name: str, *options: str, answer: str = "A", **more: Any) -> dict[s
     asked = f"What is heard in {name}?"
     return {
         "id": name,
-        "video": "0.mp4",
+        "video": {"fine": "0", "order": "videos/0.mp4"}.get(name, "0.mp4"),
         "question": asked,
         "options": options,
         "answer": answer,

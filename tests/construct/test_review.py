@@ -85,3 +85,19 @@ def test_mistakes_are_one_line(tmp_path: Path, options: tuple[str, ...], error: 
     assert (done.code, len(done.lines)) == (2, 1)
     assert error in done.err
     assert not (tmp_path / "review").exists()
+
+
+def test_a_name_in_an_export_never_leads_out_of_the_folder(tmp_path: Path) -> None:
+    listed(tmp_path, 2)
+    element = {"content": "A man runs.", "type": "action", "weight": 3, "source": "m"}
+    events = [{"event": "A man.", "visual_elements": [element | {"confirmed_by": ["x"]}]}]
+    draft = {"index": "v01", "video": "v01", "events": events, "exported": "2026-10-05"}
+    draft["visual_characteristic"] = ["Low-Dynamic"]
+    for n, (name, domain) in enumerate({"x/../../y": "Foods", "bob": "Plants"}.items()):
+        text = json.dumps([draft | {"annotator": name, "domain": domain}])
+        (tmp_path / f"{n}.json").write_text(text)
+    before = {*tmp_path.parent.rglob("*")}
+    done = typed(tmp_path, "annotate", "review", ".", "--differences", "0.json,1.json")
+    assert done.code == 0, done.err
+    (page,) = (tmp_path / "review").iterdir()
+    assert {*tmp_path.parent.rglob("*")} == before | {page.parent, page}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 from openpyxl import Workbook
 
-from capeval.errors import CapevalError
-from capeval.files.caption_layouts import read_captions
+from capeval.errors import CapevalError, InputError
+from capeval.files.caption_layouts import captions_in_memory, read_captions
 from capeval.schema import Annotation
 from tests.files.making import annotated
+from tests.files.workbooks import save_workbook
 
 FAILED = "Failed to obtain answer via API. "
 QUOTED = 'A sign says "Failed to obtain answer".'
@@ -94,6 +97,11 @@ RECOGNISED = {
         "s.jsonl",
         lines(nested(5, "A sits.", target="a")),
         {"a": "A sits."},
+    ),
+    "lmms-eval, an empty reply and reasoning": (
+        "s.jsonl",
+        lines(nested(0, "", target="a"), nested(1, "<think>Hm.</think> B runs.", target="b")),
+        {"b": "B runs."},
     ),
     "TUNA's converter": (
         "submission.json",
@@ -230,12 +238,6 @@ def test_a_failed_call_is_no_caption_in_any_layout(name: str, text: str, tmp_pat
     assert "1 video without a caption" in found.notices[0]
 
 
-def test_references_beside_predictions_are_not_judged(tmp_path: Path) -> None:
-    (tmp_path / "p.tsv").write_text("index\tvideo\tcaption\tprediction\n0\ta\tRight.\tWrong.\n")
-    (one,) = read_captions(tmp_path / "p.tsv", videos("a", "b")).captions
-    assert one.caption == "Wrong."
-
-
 REFUSED = {
     "some numbers are indexes": (
         "s.json",
@@ -290,3 +292,147 @@ def test_what_cannot_be_joined_is_refused(case: str, tmp_path: Path) -> None:
 
     assert "\n" not in str(error.value)
     assert name in str(error.value) or mapped
+
+
+WRITERS: dict[str, Callable[[pandas.DataFrame, Path], object]] = {
+    "c.json": lambda frame, path: frame.to_json(path, orient="records"),
+    "c.jsonl": lambda frame, path: frame.to_json(path, orient="records", lines=True),
+    "c.csv": lambda frame, path: frame.to_csv(path, index=False),
+    "c.tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "c.xlsx": lambda frame, path: frame.to_excel(path, index=False),
+    "c.parquet": lambda frame, path: frame.to_parquet(path, index=False),
+}
+RIGHT = {"a": "A sits.", "b": "B runs."}
+THOUGHT = "<think>The events: a dog runs.</think> A sits."
+# The columns of a file of the videos a, b and c, and its captions, or what the refusal says.
+ROWS: dict[str, tuple[dict[str, list[Any]], dict[str, str] | str]] = {
+    "own": ({"index": ["a", "b"], "caption": [*RIGHT.values()]}, RIGHT),
+    "reordered": ({"text": ["B runs.", "A sits."], "Video ID": ["b", "a"]}, RIGHT),
+    "id": ({"id": ["a", "b"], "n": [1, 2], "pred": [*RIGHT.values()]}, RIGHT),
+    "names of files": ({"video": ["a.mp4", "clips/b.mp4"], "output": [*RIGHT.values()]}, RIGHT),
+    "row numbers": ({"index": [0, 1], "video": ["a", "b"], "text": [*RIGHT.values()]}, RIGHT),
+    "index and its file": (
+        {"video": ["clips/a.mp4", "b.mp4"], "index": ["a", "b"], "caption": [*RIGHT.values()]},
+        RIGHT,
+    ),
+    "index and another file": (
+        {"index": ["a", "b"], "video": ["b", "a"], "caption": [*RIGHT.values()]},
+        'index "a" and video "b" name different videos; choose one, as in --columns index=index',
+    ),
+    "two captions": (
+        {"index": ["a", "b"], "caption": ["Reference.", "Reference."], "response": ["A.", "B."]},
+        '"caption", "response" can each be the caption, .* as in --columns caption=response',
+    ),
+    "VLMEvalKit's, with references": (
+        {
+            "index": [0, 1],
+            "video": ["a", "b"],
+            "caption": ["Reference."] * 2,
+            "prediction": [*RIGHT.values()],
+        },
+        RIGHT,
+    ),
+    "VLMEvalKit's, an empty reply": (
+        {"index": [0, 1, 2], "video": ["a", "b", "c"], "prediction": [*RIGHT.values(), ""]},
+        RIGHT,
+    ),
+    "two models": (
+        {"index": ["a", "b"], "caption": [*RIGHT.values()], "model": ["m", "n"]},
+        r"model: has captions of 2 models \(m, n\); give each its own file",
+    ),
+    "two systems": (
+        {"index": ["a", "b"], "caption": [*RIGHT.values()], "system": ["m", "n"]},
+        "system: has captions of 2 models",
+    ),
+    "one video twice": ({"index": ["a", "a.mp4"], "caption": ["x", "y"]}, "is duplicated"),
+    "no caption": ({"index": ["a", "b"], "caption": [None, None]}, "has no caption"),
+    "missing, as text": (
+        {"index": ["a", "b", "c"], "caption": ["A sits.", "nan", "None"]},
+        {"a": "A sits."},
+    ),
+    "annotations": (
+        {"index": ["a"], "video": ["a"], "caption": ["Reference."], "events": ["[]"]},
+        "its captions are the references",
+    ),
+    "reasoning": (
+        {"index": ["a", "b", "c"], "caption": [THOUGHT, "B runs.", "<think>Perhaps"]},
+        RIGHT,
+    ),
+    "a formula that a spreadsheet program could not compute": (
+        {"index": ["a", "b"], "caption": ["A sits.", "#NAME?"]},
+        "caption: #NAME. is a formula to the spreadsheet program",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("case", ROWS)
+def test_the_same_rows_are_read_alike_from_every_format(
+    case: str, name: str, tmp_path: Path
+) -> None:
+    columns, expected = ROWS[case]
+    WRITERS[name](pandas.DataFrame(columns), tmp_path / name)
+    if isinstance(expected, str):
+        with pytest.raises(InputError, match=expected):
+            read_captions(tmp_path / name, videos("a", "b", "c"))
+    else:
+        found = read_captions(tmp_path / name, videos("a", "b", "c"))
+        assert {one.index: one.caption for one in found.captions} == expected
+
+
+def test_notices_name_columns_and_removed_reasoning(tmp_path: Path) -> None:
+    rows = {"video_id": ["a", "b"], "text": [THOUGHT, "<think>Perhaps"]}
+    file = tmp_path / "c.csv"
+    pandas.DataFrame(rows).to_csv(file, index=False)
+    assert read_captions(file, videos("a", "b")).notices == (
+        f'{file}: the index is "video_id", the caption "text"',
+        f"{file}: the model's reasoning was removed from 1 caption",
+        f"{file}: b has reasoning without an end, or no caption after it; counted as not captioned",
+    )
+    in_memory = captions_in_memory(dict(zip(*rows.values(), strict=True)))
+    assert [one.caption for one in in_memory.captions] == ["A sits."]
+    assert len(in_memory.notices) == 2
+
+
+IN_CELLS: dict[str, tuple[list[list[Any]], str]] = {
+    "a formula": (
+        [["index", "caption"], ["a", "A sits."], ["b", "=== Scene 1"]],
+        'sheet "Ratings", row 3: caption: is a formula to the spreadsheet program',
+    ),
+    "an index 1.10": (
+        [["index", "caption"], [1.1, "A sits."]],
+        "index: has numbers or dates, and 1.10 became 1.1; format the column as text",
+    ),
+    "an index that is a formula": (
+        [["index", "caption"], ["=1+1", "A sits."]],
+        'sheet "Ratings", row 2: index: is empty, or a formula without a stored result',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IN_CELLS)
+def test_what_a_spreadsheet_program_changed_is_refused_with_its_cell(
+    case: str, tmp_path: Path
+) -> None:
+    rows, message = IN_CELLS[case]
+    path = save_workbook(tmp_path / "c.xlsx", rows)
+    with pytest.raises(InputError, match=message):
+        read_captions(path, videos("a", "b", "1.1"))
+
+
+def test_numbers_in_another_format_are_text_only_in_tables(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("index,caption\na,5\n")
+    assert read_captions(tmp_path / "c.csv", videos("a")).captions[0].caption == "5"
+    (tmp_path / "c.json").write_text('{"a": 5}')
+    with pytest.raises(InputError, match="caption: Input should be a valid string, not 5"):
+        read_captions(tmp_path / "c.json", videos("a"))
+
+
+def test_names_of_videos_come_before_indexes_of_others(tmp_path: Path) -> None:
+    known = [
+        one.model_copy(update={"video": video})
+        for one, video in zip(annotated("1", "2", "3"), "312", strict=True)
+    ]
+    (tmp_path / "p.json").write_text(json.dumps(predictions(("3", "three"), ("1", "one"))))
+    found = read_captions(tmp_path / "p.json", known).captions
+    assert {one.index: one.caption for one in found} == {"1": "three", "2": "one"}

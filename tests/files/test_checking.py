@@ -103,6 +103,12 @@ def test_equal_weights_and_unreadable_videos_are_named(tmp_path: Path) -> None:
     assert found.total.means()["seconds"] == 6.0
 
 
+def test_a_word_with_combining_marks_is_one_token(tmp_path: Path) -> None:
+    events = [{"event": "एक आदमी चलता है।", "visual_elements": [element()]}]
+    found = check_annotations(written(tmp_path, record("a", events=events)))
+    assert found.total.tokens == 5
+
+
 def test_statistics_are_those_of_the_papers_table(tmp_path: Path) -> None:
     file = written(
         tmp_path,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from capeval.files.annotations import load_annotations
-from capeval.files.captions import load_captions
+from capeval.files.caption_layouts import read_captions
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 METADATA = DATA / "tuna_example_metadata.json"
@@ -29,6 +29,6 @@ def test_published_metadata_loads() -> None:
 
 
 def test_a_published_submission_loads() -> None:
-    captions = load_captions(SUBMISSION)
+    captions = read_captions(SUBMISSION, ()).captions
     assert captions[0].index == "TUNA_0001"
     assert not any(caption.is_empty for caption in captions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ def folder(tmp_path: Path) -> VideoFolder:
         ("d.mov", "d.mov"),
         ("film/f", "film/f.avi"),
         ("g", "film/g.mp4"),
+        ("g.mp4", "film/g.mp4"),
         ("k", "k.mp4"),
     ],
 )
@@ -73,6 +75,18 @@ def test_what_cannot_be_found_says_why(name: str, said: str, folder: VideoFolder
     with pytest.raises(VideoError) as caught:
         folder.find(name)
     assert said in str(caught.value)
+
+
+def test_names_are_alike_in_both_unicode_forms(tmp_path: Path) -> None:
+    nfc, nfd = "\ud55c\uad6d", unicodedata.normalize("NFD", "\ud55c\uad6d")
+    for stored, asked in ((nfc, nfd), (nfd, nfc)):
+        folder = tmp_path / stored
+        (folder / stored).mkdir(parents=True)
+        (folder / f"{stored}.mp4").touch()
+        (folder / stored / "a.mp4").touch()
+        for name in (asked, f"{asked}.mp4"):
+            assert VideoFolder(folder).find(name) == folder / f"{stored}.mp4"
+        assert VideoFolder(folder).find(f"{asked}/a.mp4") == folder / stored / "a.mp4"
 
 
 @pytest.mark.parametrize("name", ["gone.mp4", "gone"])

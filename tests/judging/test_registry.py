@@ -357,7 +357,7 @@ def test_only_a_judge_that_is_named_is_imported(site: Path) -> None:
     done = command(site, "lexical")
     assert done.code == 0
     assert not Path("imported").exists()
-    assert list(Path("runs").glob("sample-*/lexical-1"))
+    assert list(Path("runs").glob("sample-*/lexical-2"))
 
 
 def test_the_example_in_the_docs_judges() -> None:

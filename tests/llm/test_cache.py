@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +21,7 @@ from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 
 ROOT = Path(__file__).resolve().parents[2]
-REPLY = ChatReply(
-    *("text \ud83d", "stop", "snapshot", None, Usage(calls=1)), left_off=("seed",), tier="batch"
-)
+REPLY = ChatReply(*("text \ud83d", "stop", "snapshot", None, Usage(calls=1)), left_off=("seed",))
 DAMAGED = b"this is no database" * 1000
 
 
@@ -68,7 +67,8 @@ def test_a_stored_reply_comes_back_whole_from_one_file(cache: ReplyCache, tmp_pa
     found = ReplyCache(alone).get(asked().key)
     assert found is not None
     reply, state = found
-    assert (reply, state) == (replace(REPLY, cached=True), "refused")
+    today = time.strftime("%Y-%m-%d")
+    assert (reply, state) == (replace(REPLY, cached=True, day=today), "refused")
 
 
 def test_an_exhausted_reply_is_kept_but_never_served(cache: ReplyCache) -> None:

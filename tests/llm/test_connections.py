@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, EndpointRefused, UsageError
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.redact import public_url, redact, remember_secrets
@@ -27,7 +28,6 @@ Requests = Callable[..., ChatRequest]
 
 
 # The openai library calls aiohttp in a way that is deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore:.*(BasicAuth|proxy_auth):DeprecationWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -144,12 +144,12 @@ async def test_only_trusted_certificates_are_accepted(
     tls.load_cert_chain(*certificate)
     async with LoopbackServer(tls=tls) as server:
         for url, message in (
-            (server.url, "CERTIFICATE_VERIFY_FAILED"),
-            (server.url.replace("https", "http"), "attempt"),
+            (server.url, "CERTIFICATE_VERIFY_FAILED.*SSL_CERT_FILE"),
+            (server.url.replace("https", "http"), "disconnected.*begin with https://"),
         ):
-            async with client_of(url, attempts=1) as client:
-                with pytest.raises(CapevalError, match=message):
-                    await client.complete(ask_for())
+            async with client_of(url) as client:
+                with pytest.raises(EndpointRefused, match=message):
+                    await client.preflight("judge-model")
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
         async with client_of(server.url, attempts=1) as client:
             assert (await client.complete(ask_for("hi"))).text == "hi"
@@ -159,19 +159,37 @@ async def test_only_trusted_certificates_are_accepted(
             await client_of(server.url).complete(ask_for())
 
 
-async def test_what_cannot_be_reached_says_why(client_of: Clients, ask_for: Requests) -> None:
+async def test_what_cannot_be_reached_says_why(
+    client_of: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reach_async(url: str) -> None:
+        async with client_of(url) as client:
+            await client.preflight("judge-model")
+
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        closed = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        port = free.getsockname()[1]
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
     async with LoopbackServer() as plain:
         for url, message in (
-            (closed, "ConnectionRefused.*is the server running"),
-            (plain.url.replace("http", "https"), "SSL"),
+            (f"http://127.0.0.1:{port}/v1", "ConnectionRefused.*is the server running"),
+            (plain.url.replace("http", "https"), "SSL.*begin with http://"),
             ("http://judge.invalid:8000/v1", "Name or service.*check the address, the network"),
+            ("https://judge.invalid/v1", "ConnectionRefused.*proxy settings"),
         ):
-            async with client_of(url) as client:
-                with pytest.raises(EndpointRefused, match=message):
-                    await client.preflight("judge-model")
+            with pytest.raises(EndpointRefused, match=message):
+                # As the public functions do it, outside of a running loop.
+                await asyncio.to_thread(blocking(reach_async), url)
+
+
+async def test_azures_classic_endpoint_gets_the_key_in_its_own_header(
+    client_of: Clients, ask_for: Requests
+) -> None:
+    async with LoopbackServer() as server:
+        async with client_of(f"{server.url}?api-version=2024-10-21") as client:
+            await client.complete(ask_for())
+        assert server.headers[0]["api-key"] == KEY
+        assert "Authorization" not in server.headers[0]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,20 +85,6 @@ def test_a_cap_has_room_for_as_many_items_as_it_pays() -> None:
     meter.paid("m", DEAR)
     assert [meter.has_room(count, 1.0) for count in (2, 3)] == [True, False]
     assert Meter().has_room(10**9, 1.0)
-
-
-@pytest.mark.parametrize(("billed", "dollars"), [("flex", 0.5), ("default", 1.0), (None, 1.0)])
-def test_a_call_costs_what_its_tier_does(billed: str | None, dollars: float) -> None:
-    meter = Meter(tier="flex")
-    standard = price_of("gpt-5")
-    assert standard is not None
-    assert meter.price("gpt-5") == standard.times(0.5)
-    meter.paid("gpt-5", replace(DEAR, tier=billed))
-    assert meter.spent == pytest.approx(standard.input * dollars)
-
-
-def test_own_prices_are_those_of_the_tier_in_use() -> None:
-    assert Meter(prices=FLAT, tier="flex").price("m") == FLAT["m"]
 
 
 async def test_a_cap_needs_a_price(ask_for: Requests) -> None:

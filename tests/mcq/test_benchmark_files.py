@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
+from tests.mcq import question_files
 from tests.mcq.graded_files import line, write
 from tests.typed import typed
 
@@ -177,3 +180,115 @@ def test_names_from_files_cannot_act_on_a_terminal(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "\x1b" not in done.out
     assert "\x07" not in done.out
+
+
+# ---- Predictions of evaluation harnesses -------------------------------------------------------
+
+FAILED = "Failed to obtain answer via API."
+REPLIES = ["B", "The answer is D.", FAILED]
+VIDEO_MME = [
+    question_files.video_mme(question_id=f"001-{n}", question=f"How many boats are in {n}?")
+    for n in (1, 2, 3)
+]
+TUNA = [question_files.tuna(index=n, video=f"clip_{n}") for n in range(3)]
+TOMATO = [question_files.harness(id=f"visual_cues_{n}", answer=1) for n in range(3)]
+
+
+def of_vlmevalkit(benchmark: str) -> pandas.DataFrame:
+    """Return predictions as VLMEvalKit makes them, or its copy in TUNA's repository."""
+    if benchmark == "tuna":
+        frame = pandas.DataFrame(TUNA)
+        frame["answer"] = "right"
+        more = ["video_index", "visual_characteristic", "skill", "task"]
+    else:
+        frame = pandas.DataFrame(VIDEO_MME).assign(index=range(3), answer="B")
+        frame["video"], frame["candidates"] = frame["videoID"], frame["options"]
+        frame["subtitle_path"] = frame["videoID"].map("./subtitle/{}.srt".format)
+        more = ["duration", "domain", "sub_category", "task_type", "subtitle_path"]
+    frame["video_path"] = frame["video"].map("./video/{}.mp4".format)
+    frame = frame[["index", "video", "video_path", *more, "question", "answer", "candidates"]]
+    return frame.assign(prediction=REPLIES)
+
+
+TABLES: dict[str, Callable[[pandas.DataFrame, Path], Any]] = {
+    "p.xlsx": lambda frame, path: frame.to_excel(path, index=False),
+    "p.tsv": lambda frame, path: frame.to_csv(path, sep="\t", index=False, quoting=1),
+    "p.json": lambda frame, path: path.write_text(json.dumps(frame.to_dict("records"), indent=4)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("benchmark", ["tuna", "video-mme"])
+def test_predictions_of_vlmevalkit_are_graded(benchmark: str, name: str, tmp_path: Path) -> None:
+    TABLES[name](of_vlmevalkit(benchmark), tmp_path / name)
+    notices: list[str] = []
+    found = capeval.mcq_grade(tmp_path / name, on_notice=notices.append)
+    assert f"{tmp_path / name}: VLMEvalKit's predictions for {benchmark}" in notices
+    assert (found.counts.failed, found.overall.n, found.overall.correct) == (1, 2, 1)
+    assert {one.benchmark for one in found.items} == {benchmark}
+    assert not {"prediction", "video_path", "subtitle_path"} & {*found.items[0].tags}
+
+
+def test_rows_of_vlmevalkit_are_joined_to_the_published_questions(tmp_path: Path) -> None:
+    TABLES["p.xlsx"](of_vlmevalkit("video-mme")[1:], tmp_path / "p.xlsx")
+    questions = tmp_path / "q.json"
+    questions.write_text(json.dumps([one | {"answer": "B"} for one in VIDEO_MME]))
+    found = capeval.mcq_grade(tmp_path / "p.xlsx", questions=questions)
+    assert [one.id for one in found.items] == ["001-2", "001-3"]
+    assert found.counts.missing == 1
+
+
+def in_log(benchmark: str, number: int) -> dict[str, Any]:
+    """Return what lmms-eval logs of a question besides the reply."""
+    if benchmark == "tomato":
+        about = {"question_id": TOMATO[number]["id"], "reason_type": "visual cues"}
+        metric = about | {"score": 0.0, "demonstration_type": "object"}
+        return {"target": "utils.tomato_doc_to_target", "tomato_score": metric}
+    if benchmark == "tuna":
+        return {"target": "right", "exact_match": 0.0}
+    metric = {"question_id": VIDEO_MME[number]["question_id"], "pred_answer": "B", "answer": "C"}
+    return {"target": "C", "videomme_perception_score": metric | {"duration": "short"}}
+
+
+LOGS: dict[str, Callable[[list[dict[str, Any]]], str]] = {
+    "flat.jsonl": lambda samples: "".join(json.dumps(one) + "\n" for one in samples),
+    "nested.jsonl": lambda samples: "".join(
+        json.dumps(one | {"resps": [["C"]], "filtered_resps": ["C"]}) + "\n" for one in samples
+    ),
+    "logs.json": lambda samples: json.dumps({"args": {}, "logs": samples, "time": "0"}),
+}
+ASKED = {"tuna": TUNA, "tomato": TOMATO, "video-mme": VIDEO_MME}
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("benchmark", ASKED)
+def test_logs_of_lmms_eval_are_graded_with_the_questions(
+    benchmark: str, name: str, tmp_path: Path
+) -> None:
+    samples = [{"doc_id": n, "filtered_resps": "C", **in_log(benchmark, n)} for n in range(3)]
+    (tmp_path / name).write_text(LOGS[name](samples))
+    questions = tmp_path / "q.json"
+    questions.write_text(json.dumps(ASKED[benchmark]))
+    found = capeval.mcq_grade(tmp_path / name, questions=questions)
+    assert [(one.benchmark, one.reply) for one in found.items] == [(benchmark, "C")] * 3
+    assert found.overall.correct == (3 if benchmark == "video-mme" else 0)
+    with pytest.raises(InputError, match="name the questions with --questions"):
+        capeval.mcq_grade(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"doc_id": 9}, "doc_id: must be a number from 0 to 2"),
+        ({"target": "left"}, 'target: "left" is not the answer of question 1, row 1'),
+        ({"tomato_score": {"question_id": "7", "reason_type": "count"}}, "not among the questions"),
+    ],
+)
+def test_a_log_of_other_questions_is_refused(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    sample = {"doc_id": 1, "target": "right", "filtered_resps": "B"} | changes
+    write(tmp_path / "log.jsonl", [sample])
+    (tmp_path / "q.json").write_text(json.dumps(TUNA))
+    with pytest.raises(InputError, match=message):
+        capeval.mcq_grade(tmp_path / "log.jsonl", questions=tmp_path / "q.json")

@@ -230,13 +230,14 @@ def test_a_refused_key_ends_the_grading(tmp_path: Path) -> None:
 def test_all_strategies_are_side_by_side(tmp_path: Path) -> None:
     lines = [line(n, r, likelihood=LIKELIHOOD) for n, r in HARD.items()]
     found = capeval.mcq_grade(write(tmp_path / "r.jsonl", lines), select="all")
-    names = [one.select for one in found.strategies]
+    names = [one.settings["strategy"] for one in found.strategies]
     assert names == [n for n, s in STRATEGIES.items() if s.asks is None and "@" not in n]
-    sides = {one.select: one for one in found.strategies}
-    assert sides["exact"].unlike_exact == 0
-    assert sides["first-capital"].unlike_exact == 2
-    assert sides["exact+random"].by_chance == 3
-    assert sides["likelihood-symbol"].n == 8
+    sides = dict(zip(names, found.strategies, strict=True))
+    assert sides["exact"].counts.unlike_exact == 0
+    assert sides["first-capital"].counts.unlike_exact == 2
+    assert sides["exact+random"].overall.by_chance == 3
+    assert sides["likelihood-symbol"].overall.n == 8
+    assert sides["exact"].overall == found.overall
     assert found.settings["strategy"] == "exact"
 
 
@@ -397,7 +398,7 @@ def test_responses_are_found_by_their_content(tmp_path: Path) -> None:
     file = write(tmp_path / "responses.txt", [line(1, "C"), line(2, "B")])
     assert capeval.mcq_grade(file).overall.correct == 1
     (tmp_path / "list.json").write_text(json.dumps([line(1, "C")]), encoding="utf-8")
-    with pytest.raises(InputError, match="has neither responses, as JSON lines, nor the layout"):
+    with pytest.raises(InputError, match="has no responses; give JSON lines"):
         capeval.mcq_grade(tmp_path / "list.json")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from capeval.mcq.benchmark_files import filled_template
+from capeval.mcq.benchmark_files import predictions
 from capeval.mcq.questions import load_questions, select
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -49,7 +49,7 @@ def test_all_of_tomato_loads() -> None:
 @_needs(TEMPLATE)
 def test_the_template_of_video_mme_loads_with_its_responses() -> None:
     notices: list[str] = []
-    responses = filled_template(TEMPLATE, notices.append)
+    responses = predictions(TEMPLATE, on_notice=notices.append)
     assert len(notices) == 1
     assert "trailing commas" in notices[0]
     assert len(responses) == 9

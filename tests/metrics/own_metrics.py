@@ -58,7 +58,7 @@ class Hostile(CaptionMetric):
 
     async def score_caption(self, item: Item) -> Any:
         returned: dict[str, Callable[[], Any]] = {
-            "nan": lambda: Scored({"hostile": float("nan")}),
+            "not finite": lambda: Scored({"hostile": float("nan")}),
             "infinite": lambda: Scored({"hostile": float("inf")}),
             "text": lambda: Scored({"hostile": "1"}),  # type: ignore[dict-item]
             "endless": lambda: Scored({"hostile": 10**5000}),

@@ -141,7 +141,7 @@ def test_an_undefined_value_is_no_failure(tmp_path: Path) -> None:
 
 
 MALFORMED = {
-    "nan": "the metric returned no usable value for hostile: Input should be a finite number",
+    "not finite": "the metric returned no usable value for hostile: Input should be a finite",
     "infinite": "the metric returned no usable value for hostile: Input should be a finite",
     "text": "the metric returned no usable value for hostile: Input should be a valid number",
     "endless": "the metric returned no usable value for hostile: ",

@@ -36,7 +36,7 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Leaderboard:
     make_run("a-checkpoint-of-a-long-training-2026-01-31", "+++ ++0 | +0+ | ++ +")
     make_run("as-good", "+++ ++0 | +++ | ++ +", generation={"model": "own", "frames": "auto@64"})
     make_run("part", "+++ +++ | +++", captioned=2)
-    words = Provenance(judge="lexical-1", prompts=None, baseline=True)
+    words = Provenance(judge="lexical-2", prompts=None, baseline=True)
     make_run("words", "+0- 0++ | 0+- | 00 +", by=words)
     return caption_board()
 

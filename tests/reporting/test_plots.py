@@ -9,9 +9,10 @@ from typing import Any
 
 import matplotlib
 import pytest
+from matplotlib.container import BarContainer
 
-from capeval.reporting.figures import Figure, Forest, ForestRow, Grid, Scatter, Series
-from capeval.reporting.plots import FORMATS, drawn, is_empty, rendered
+from capeval.reporting.figures import Figure, Forest, ForestRow, Grid, Scatter
+from capeval.reporting.plots import FORMATS, drawn, rendered
 from capeval.scoring import Estimate, TypeScores
 
 TYPES = ("camera", "scene", "action", "attribute")
@@ -24,27 +25,24 @@ def estimate(value: float | None, spread: float | None = 0.05) -> Estimate:
 
 
 def grid(
-    kind: Any,
     places: Sequence[str],
     values: dict[str, Sequence[float | None]],
+    *,
+    ordered: bool = False,
     spread: float | None = 0.05,
 ) -> Grid:
     return Grid(
         name="g",
-        title="t",
-        kind=kind,
-        axis="Places",
-        places=tuple(places),
-        series=tuple(
-            Series(
-                name,
-                tuple(
-                    None if v is None else cell(estimate(v, spread), 1000 + at)
-                    for at, v in enumerate(row)
-                ),
-            )
+        by="place",
+        ordered=ordered,
+        places=places,
+        series={
+            name: [
+                None if v is None else cell(estimate(v, spread), 1000 + at)
+                for at, v in enumerate(row)
+            ]
             for name, row in values.items()
-        ),
+        },
     )
 
 
@@ -58,7 +56,6 @@ VALUES: dict[str, Sequence[float | None]] = {
 }
 FOREST = Forest(
     "forest",
-    "t",
     "F1 of $a$ − F1 of b (points)",
     (
         ForestRow("Overall", 0.031, 0.012, 0.05, 0.0004, 1000),
@@ -69,15 +66,14 @@ FOREST = Forest(
 )
 SCATTER = Scatter(
     "scatter",
-    "t",
     "F1 by judge (%)",
     "Human rating",
     {"one": ((10.0, 1.0), (55.5, 4.0)), "two": ((90.0, 5.0),)},
     "Kendall τ-b 0.62, n = 3",
 )
 EVERY: dict[str, Figure] = {
-    "rows": grid("rows", TYPES, VALUES),
-    "curves": grid("curves", ("<=2", "3-4", "5-6", ">=9"), VALUES),
+    "bars": grid(TYPES, VALUES),
+    "lines": grid(("<=2", "3-4", "5-6", ">=9"), VALUES, ordered=True),
     "forest": FOREST,
     "scatter": SCATTER,
 }
@@ -94,25 +90,33 @@ def ends(container: Any) -> list[list[float]]:
     return [[float(v) for v in (*one[0], *one[1])] for one in lines.get_segments() if len(one)]
 
 
-@pytest.mark.parametrize(("name", "across"), [("rows", True), ("curves", False)])
-def test_values_have_their_intervals_and_gaps_stay_gaps(name: str, across: bool) -> None:
-    axes = drawn(EVERY[name]).axes[0]
+def test_bars_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
+    axes = drawn(EVERY["bars"]).axes[0]
+    first, second = (one for one in axes.containers if isinstance(one, BarContainer))
+    assert [bar.get_width() for bar in first] == pytest.approx([20, 40, math.nan, 50], nan_ok=True)
+    assert all(a.get_y() < b.get_y() for a, b in zip(first, second, strict=True))
+    assert ends(second.errorbar)[2][::2] == pytest.approx([55, 65])
+    assert axes.get_yticklabels()[1].get_text() == "scene n=1,001"
+    # A bar of 0 cannot be seen.
+    shown = [text.get_text() for text in axes.texts]
+    assert shown == ["20.0", "40.0", "", "50.0", "30.0", "10.0", "60.0", "0.0"]
+
+
+def test_lines_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
+    axes = drawn(EVERY["lines"]).axes[0]
     first, second = axes.containers
-    values = [point[0 if across else 1] for point in points(first)]
-    assert values[:2] == pytest.approx([20, 40])
-    assert math.isnan(values[2])
-    places = [point[1 if across else 0] for point in points(first)]
-    beside = [point[1 if across else 0] for point in points(second)]
-    assert all(0 < b - a < 1 for a, b in zip(places, beside, strict=True))
-    low, high = sorted(ends(second)[2][0 if across else 1 :: 2])
-    assert (low, high) == pytest.approx((55, 65))
-    labels = axes.get_yticklabels() if across else axes.get_xticklabels()
-    assert labels[1].get_text().endswith("n=1,001")
+    values = [y for _, y in points(first)]
+    assert values == pytest.approx([20, 40, math.nan, 50], nan_ok=True)
+    assert all(0 < b - a < 1 for (a, _), (b, _) in zip(points(first), points(second), strict=True))
+    assert ends(second)[2][1::2] == pytest.approx([55, 65])
+    assert axes.get_xticklabels()[0].get_text() == "≤2\nn=1,000"
+    assert axes.get_xlabel() == "Place"
 
 
 def test_what_has_no_interval_is_a_mark_alone() -> None:
-    (container,) = drawn(grid("rows", ("a",), {"one": [0.5]}, None)).axes[0].containers
-    assert ends(container) == [pytest.approx([50, 0, 50, 0])]
+    figure = grid(("a",), {"one": [0.5]}, ordered=True, spread=None)
+    (container,) = drawn(figure).axes[0].containers
+    assert ends(container) == [pytest.approx([0, 50, 0, 50])]
 
 
 def test_a_forest_has_differences_in_points_and_p() -> None:
@@ -137,7 +141,7 @@ def test_a_scatter_has_a_point_for_each_caption() -> None:
 def test_the_legend_has_names_as_they_are_and_keeps_them_apart() -> None:
     long = "a-model-with-a-very-long-name-{}-of-2024-08-06"
     names = [r"$x_2$", "_hidden", "two\nlines", "你好", long.format(1), long.format(2)]
-    drawing = drawn(grid("rows", ("a",), {name: [0.5] for name in names}))
+    drawing = drawn(grid(("a",), {name: [0.5] for name in names}))
     shown = [text.get_text() for text in drawing.legends[0].get_texts()]
     assert shown[:2] == names[:2]
     assert "\n" not in shown[2]
@@ -161,12 +165,12 @@ def test_files_are_the_same_with_any_settings_and_refer_to_nothing(form: Any) ->
 @pytest.mark.parametrize(
     "figure",
     [
-        grid("curves", ("a",), {}),
-        Grid("g", "t", "rows", "x", TYPES, (Series("one", (cell(estimate(None), 0),) * 4),)),
-        Forest("forest", "t", "x", FOREST.rows[3:]),
-        Scatter("s", "t", "x", "y", {"one": ()}),
+        grid(("a",), {}),
+        Grid("g", "x", False, TYPES, {"one": (cell(estimate(None), 0),) * 4}),
+        Forest("forest", "x", FOREST.rows[3:]),
+        Scatter("s", "x", "y", {"one": ()}),
     ],
 )
 def test_empty_figures_are_known(figure: Figure) -> None:
-    assert is_empty(figure)
-    assert not any(map(is_empty, EVERY.values()))
+    assert figure.empty
+    assert not any(one.empty for one in EVERY.values())

@@ -97,8 +97,8 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "prompts": ("prompts set@1 vs. set@2", {"prompts": "set@2"}),
     "baseline": ("prompts set@1 vs. none", {"prompts": None}),
     "both": (
-        "judge judge-1-2024 vs. lexical-1; prompts set@1 vs. none",
-        {"judge": "lexical-1", "prompts": None, "models": ()},
+        "judge judge-1-2024 vs. lexical-2; prompts set@1 vs. none",
+        {"judge": "lexical-2", "prompts": None, "models": ()},
     ),
 }
 

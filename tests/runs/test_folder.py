@@ -110,7 +110,7 @@ def test_judges_have_folders_of_their_own(run: RunFolder) -> None:
         ("gpt-4o", "mine", "3"),  # other prompts of the same name
         ("org/gpt-4o", "mine", "4"),
         ("org-gpt-4o", "mine", "5"),
-        ("lexical-1", None, "6"),
+        ("lexical-2", None, "6"),
         ("Lexical-1", None, "7"),  # many file systems take both names for one
     ]
     for _ in range(2):

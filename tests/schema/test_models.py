@@ -149,7 +149,7 @@ def test_usage_refuses_negative_counts() -> None:
 
 
 OLD = (
-    '{"judge":"lexical-1","prompts":null,"base_url":null,"models":[],"fingerprints":[],'
+    '{"judge":"lexical-2","prompts":null,"base_url":null,"models":[],"fingerprints":[],'
     '"left_off":[]}'
 )
 
@@ -160,7 +160,7 @@ def test_a_line_of_an_older_version_is_rewritten_as_it_was() -> None:
 
 @pytest.mark.parametrize("declared", [None, False, True])
 def test_a_baseline_is_what_declares_to_be_one(declared: bool | None) -> None:
-    provenance = Provenance(judge="lexical-1", prompts=None, baseline=declared)
+    provenance = Provenance(judge="lexical-2", prompts=None, baseline=declared)
     assert provenance.is_baseline is (declared is True)
     assert Provenance.model_validate_json(provenance.model_dump_json()) == provenance
 

@@ -34,8 +34,8 @@ from itertools import combinations
 from typing import Any
 
 from capeval.reporting.numbers import percent, points, tenths
+from capeval.reporting.report.cards import LABELS, VideoCard
 from capeval.reporting.report.thumbnails import Strips
-from capeval.reporting.viewer.cards import LABEL_SIGNS, LABEL_WORDS, ElementView, VideoCard
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, HumanLabel
 from capeval.scoring import GROUPS, MEASURES
@@ -73,7 +73,7 @@ def payload(
             rater
             for one in shown
             for card in one.cards
-            for element in _elements(card)
+            for element in card.elements
             for rater in element.human
         }
     )
@@ -84,9 +84,7 @@ def payload(
         "characteristics": list(CHARACTERISTICS),
         "domains": domains,
         "raters": raters,
-        "labels": {
-            letter: [LABEL_SIGNS[label], LABEL_WORDS[label]] for label, letter in LETTERS.items()
-        },
+        "labels": {letter: list(LABELS[label]) for label, letter in LETTERS.items()},
         "labelled": bool(raters),
         "runs": [{"letter": one.letter, "name": one.name} for one in shown],
         "videos": [
@@ -94,10 +92,6 @@ def payload(
             for cards in zip(*(one.cards for one in shown), strict=True)
         ],
     }
-
-
-def _elements(card: VideoCard) -> list[ElementView]:
-    return [element for event in card.events for element in event.elements]
 
 
 def _video(
@@ -143,7 +137,7 @@ def _video(
 def _judged(
     card: VideoCard, scores: Mapping[str, VideoScore], raters: dict[str, int]
 ) -> dict[str, Any]:
-    elements = _elements(card)
+    elements = card.elements
     scored = card.status == "scored"
     repeats = len(elements[0].votes) if scored else 0
     return _full(

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from capeval.reporting.numbers import interval, percent, place_name, thousands
-from capeval.reporting.report.charts import Share
+from capeval.reporting.report.cards import EventView, VideoCard
 from capeval.reporting.report.data import Shown
-from capeval.reporting.viewer.cards import EventView, VideoCard
-from capeval.schema import ELEMENT_TYPES
+from capeval.schema import ELEMENT_TYPES, Relation
 from capeval.scoring import FEWEST_VIDEOS, Bucket, TypeScores
 from capeval.text import counted
 
@@ -30,6 +29,31 @@ HEADINGS = (
 _MAIN = 3
 # Lists of these lengths can be read at a glance.
 _MOST_LISTED, _MOST_LOSSES = 8, 5
+
+
+@dataclass(frozen=True)
+class Share:
+    """A row of a stacked bar: whole weights that add up to the row's total."""
+
+    label: str
+    entailed: int
+    contradicted: int
+    lacked: int
+
+    @property
+    def total(self) -> int:
+        """The whole."""
+        return self.entailed + self.contradicted + self.lacked
+
+    @property
+    def parts(self) -> Mapping[Relation, float]:
+        """The fraction of each verdict."""
+        parts: Mapping[Relation, int] = {
+            "entailment": self.entailed,
+            "contradiction": self.contradicted,
+            "lack": self.lacked,
+        }
+        return {verdict: part / self.total for verdict, part in parts.items()}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +13,7 @@ from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.html_page import policy_hash, script_json
 from capeval.llm.prices import Price, list_price, price_of
+from capeval.reporting.figures import Grid, breakdowns
 from capeval.reporting.numbers import (
     NOTHING,
     hundredths,
@@ -26,13 +27,12 @@ from capeval.reporting.numbers import (
     thousands,
     with_ends,
 )
-from capeval.reporting.report.charts import breakdowns, shares
+from capeval.reporting.report.cards import HumanLabels, cards_of, named_label
 from capeval.reporting.report.data import LETTERS, Shown, payload
 from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
 from capeval.reporting.report.paired import notices, paired
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.score_tables import BASELINE_NOTE, FEW_VIDEOS_NOTE, is_narrow
-from capeval.reporting.viewer.cards import HumanLabels, cards_of, named_label
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import RELATIONS, Usage
 from capeval.schema.annotation import Weight
@@ -43,6 +43,8 @@ MARK = '<meta name="generator" content="capeval report">'
 """This is near the beginning of every report: only reports may be overwritten."""
 
 _HERE = Path(__file__).parent
+# The page's policy forbids style attributes: the width of a bar, in half percents, is a class.
+_WIDTHS = "".join(f".w{half}{{width:{half / 2}%}}" for half in range(201))
 
 
 def same_annotations(runs: Mapping[str, JudgedRun]) -> None:
@@ -97,6 +99,7 @@ def report_html(
     style, script = (
         (_HERE / name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )
+    style += _WIDTHS
     heads = [_head(one, prices) for one in shown]
     texts: list[Mapping[str, str]] = [head["findings"].sentences for head in heads]
     has_frames = any(strip.frames for strip in (strips or {}).values())
@@ -126,7 +129,7 @@ def report_html(
         notices=notices(shown),
         paired=differences,
         few_videos_note=FEW_VIDEOS_NOTE if narrow else "",
-        parts=breakdowns(shown),
+        grids=_grids(shown),
         place_of={card.index: place for place, card in enumerate(shown[0].cards)},
         missed=missed_elements(shown),
         several=len(shown) > 1,
@@ -135,6 +138,13 @@ def report_html(
         note="" if has_frames else "No frames of the videos are in this report.",
     )
     return storable(page)
+
+
+def _grids(shown: Sequence[Shown]) -> list[Grid]:
+    """Return the breakdowns of the page in order; those without any video are left out."""
+    # Letters keep names apart: two that are shown alike may be different runs.
+    found = breakdowns({f"{one.letter} {one.name}": one.run for one in shown})
+    return [grid for grid in found.values() if any(grid.sizes)]
 
 
 def _filters(data: Mapping[str, Any]) -> list[tuple[str, str, list[tuple[Any, str]]]]:
@@ -192,6 +202,8 @@ def _template() -> jinja2.Template:
         "p": p_value,
         "plain": lambda text: one_line(str(text), 300),
         "place": place_name,
+        "width": lambda share: f"w{round(200 * share)}",
+        "letter": letter_of,
         "whole": lambda text: one_line(str(text), 2000),
     }
     environment.globals["NOTHING"] = NOTHING
@@ -201,16 +213,13 @@ def _template() -> jinja2.Template:
 def _head(one: Shown, prices: Mapping[str, Price] | None) -> dict[str, Any]:
     """Return the first part of the page about a run, as the template reads it."""
     scores, overall = one.run.scores, one.run.scores.overall.all
-    findings = findings_of(one)
-    title = f"{one.letter}: annotated weight by verdict"
     measures = {"F1": overall.f1, "Precision": overall.precision, "Recall": overall.recall}
     return {
         "shown": one,
         "measures": measures,
         # Whether a value has no interval because there are too few videos.
         "few": any(of.value is not None and of.low is None for of in measures.values()),
-        "findings": findings,
-        "drawn": shares(f"weight-{one.letter}", title, findings.shares),
+        "findings": findings_of(one),
         "cost": _cost(one.run, prices),
         "baseline": bool(scores.settings.get("baseline")),
     }

@@ -38,7 +38,7 @@ STATISTICS: tuple[str, ...] = ("kendall_b", "pearson")
 BOTH: tuple[GroupingName, ...] = ("pooled", "item")
 # Value and rank by metric, out of order; a constant metric has neither.
 SIX = {
-    "lexical-1:f1": (0.412, 3),
+    "lexical-2:f1": (0.412, 3),
     "clair": (0.731, 1),
     "[red]_bert|score_[/red]": (0.655, 2),
     "meteor": (-0.05, 4),
@@ -83,7 +83,7 @@ def _element_tables() -> Iterator[ElementTable]:
     for by in ("all", "attribute"):
         yield ElementTable(
             truth="human",
-            given="lexical-1",
+            given="lexical-2",
             by=by,
             labels=("covered", "not covered"),
             n=414,
@@ -177,7 +177,7 @@ def test_tables_are_the_golden_ones(metrics: dict[str, tuple[float | None, int |
 
 def one_judge(systems: int) -> Correlations:
     """Return what a judge gives: tau-b and r of two human scores, and some systems."""
-    found = correlations({"lexical-1:f1": (0.616, None)})
+    found = correlations({"lexical-2:f1": (0.616, None)})
     results = [
         r.model_copy(
             update={"human": human, "grouping": grouping}
@@ -221,7 +221,7 @@ def test_the_rest_is_behind_full_and_in_other_formats() -> None:
     assert shown(found, "csv", full=False) == shown(found, "csv")
 
 
-@pytest.mark.parametrize("metrics", [SIX, TWO, {"lexical-1:f1": (0.616, None)}])
+@pytest.mark.parametrize("metrics", [SIX, TWO, {"lexical-2:f1": (0.616, None)}])
 def test_each_legend_is_printed_once(metrics: dict[str, tuple[float | None, int | None]]) -> None:
     one = correlations(metrics)
     recall = [r.model_copy(update={"human": "recall"}) for r in one.results]
@@ -270,7 +270,7 @@ def test_what_comes_first_is_of_the_best_metric_and_says_where_its_interval_lies
             "clair has the highest Kendall tau-b of 3 metrics with the human score: 0.731 [0.631, "
             "0.831] over 40 captions (pooled)."
         ),
-        "  elements of lexical-1: kappa 0.500 [0.250, 0.750]",
+        "  elements of lexical-2: kappa 0.500 [0.250, 0.750]",
         "    52 elements with evenly divided raters are left out, which favours it",
         "  captions of one video: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
         "  all captions: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
@@ -283,7 +283,7 @@ def test_what_comes_first_does_without_metrics_elements_and_tau() -> None:
     whole = correlations({"[b]m": (0.7, None)})
     bare = whole.model_copy(update={"results": (), "comparisons": ()})
     assert summary(bare) == [
-        ("lexical-1 compared with human labels: kappa 0.500 [0.250, 0.750] over 414 elements."),
+        ("lexical-2 compared with human labels: kappa 0.500 [0.250, 0.750] over 414 elements."),
         "    52 elements with evenly divided raters are left out, which favours it",
     ]
     neither = bare.model_copy(update={"elements": Elements()})
@@ -375,8 +375,8 @@ def test_differences_have_their_intervals_and_why_there_is_no_p() -> None:
     assert {statistic for statistic, *_ in rows} == {"Kendall tau-b"}
     found = {name: cells for _, name, *cells in rows}
     assert found["clair − meteor"][0] == "+0.781 [+0.581, +0.981]"
-    # The file has lexical-1 − clair, and the better one comes first.
-    assert found["clair − lexical-1:f1"] == ["+0.319 [+0.119, +0.519]", "0.006"]
+    # The file has lexical-2 − clair, and the better one comes first.
+    assert found["clair − lexical-2:f1"] == ["+0.319 [+0.119, +0.519]", "0.006"]
     assert all(cells[0][0] in "+0" for cells in found.values())
 
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from capeval.reporting.report.charts import Share
+from capeval.reporting.report.cards import cards_of
 from capeval.reporting.report.data import Shown
-from capeval.reporting.report.findings import HEADINGS, Findings, Loss, findings_of, missed_elements
-from capeval.reporting.viewer.cards import cards_of
+from capeval.reporting.report.findings import (
+    HEADINGS,
+    Findings,
+    Loss,
+    Share,
+    findings_of,
+    missed_elements,
+)
 from capeval.runs.judged_run import JudgedRun
 from tests.reporting.report.making import run
 from tests.scoring.making import annotation, scored

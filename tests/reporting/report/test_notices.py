@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from capeval.reporting.numbers import letter_of
+from capeval.reporting.report.cards import cards_of
 from capeval.reporting.report.data import Shown
 from capeval.reporting.report.paired import notices
-from capeval.reporting.viewer.cards import cards_of
 from capeval.runs.judged_run import JudgedRun
 from tests.reporting.report.making import run
 from tests.scoring.making import annotation, scored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -13,14 +13,13 @@ from capeval.errors import UsageError
 from capeval.files.ratings import LabelTable, load_human
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import (
-    RELATIONS,
     Annotation,
     ElementType,
     HumanLabel,
     Inputs,
     Provenance,
     Relation,
-    Scored,
+    VisualElement,
 )
 from capeval.scoring.result import VideoScore
 
@@ -29,23 +28,14 @@ HumanLabels = Mapping[tuple[str, str | None], Mapping[str, Mapping[str, HumanLab
 
 Status = Literal["scored", "unscored", "uncaptioned", "unjudged"]
 
-LABEL_WORDS: Mapping[HumanLabel, str] = {
-    "entailment": "entailed",
-    "lack": "lacking",
-    "contradiction": "contradicted",
-    "covered": "covered",
-    "not covered": "not covered",
+LABELS: Mapping[HumanLabel, tuple[str, str]] = {
+    "entailment": ("✓", "entailed"),
+    "lack": ("–", "lacking"),
+    "contradiction": ("✗", "contradicted"),
+    "covered": ("✓", "covered"),
+    "not covered": ("–", "not covered"),
 }
-"""The word for each label; some human raters only say whether an element is covered."""
-
-LABEL_SIGNS: Mapping[HumanLabel, str] = {
-    "entailment": "✓",
-    "lack": "–",
-    "contradiction": "✗",
-    "covered": "✓",
-    "not covered": "–",
-}
-"""The sign for each label, in the terminal, on pages and in charts."""
+"""The sign and the word for each label; some human raters only say whether it is covered."""
 
 
 def named_label(label: HumanLabel) -> str:
@@ -54,23 +44,7 @@ def named_label(label: HumanLabel) -> str:
     >>> named_label("not covered")
     '– not covered'
     """
-    return f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}"
-
-
-def label_legend(labels: Iterable[HumanLabel] = ()) -> str:
-    """Return the signs of verdicts with their words, and those of other labels that are used."""
-    return "  ".join(map(named_label, dict.fromkeys((*RELATIONS, *labels))))
-
-
-def agrees(verdict: Relation, label: HumanLabel) -> bool:
-    """Return whether a verdict and a human label agree, on the scale of the label.
-
-    >>> agrees("contradiction", "lack"), agrees("contradiction", "not covered")
-    (False, True)
-    """
-    if label in RELATIONS:
-        return verdict == label
-    return (verdict == "entailment") == (label == "covered")
+    return " ".join(LABELS[label])
 
 
 @dataclass(frozen=True)
@@ -93,11 +67,12 @@ class ElementView:
 
     @property
     def disputed_by(self) -> tuple[str, ...]:
-        """The human raters whose label differs from the verdict."""
-        if self.relation is None:
-            return ()
-        verdict = self.relation
-        return tuple(rater for rater, label in self.human.items() if not agrees(verdict, label))
+        """The human raters whose label differs from the verdict, on the scale of the label."""
+        covered = "covered" if self.relation == "entailment" else "not covered"
+        alike = (self.relation, covered)
+        return tuple(
+            rater for rater, label in self.human.items() if self.relation and label not in alike
+        )
 
 
 @dataclass(frozen=True)
@@ -154,12 +129,26 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
     """Return the card of one annotated video."""
     index = annotation.index
     judgment, caption = run.judgments.get(index), run.captions.get(index)
-    scored = judgment if isinstance(judgment, Scored) else None
-    explanations = scored.explanations if scored else None
-    labels: Mapping[str, Mapping[str, HumanLabel]] = {}
+    scored = run.scored.get(index)
+    matches = scored.matches if scored else ()
     # In human files the system is the run's name or the captions' model.
-    for system in (run.name, run.model, None):
-        labels = labels or (human or {}).get((index, system), {})
+    systems = ((human or {}).get((index, system)) for system in (run.name, run.model, None))
+    labels = next(filter(None, systems), {})
+
+    def element(event: int, place: int, given: VisualElement) -> ElementView:
+        known = f"{event + 1}.{place + 1}"
+        why = scored.explanations[event][place] if scored and scored.explanations else None
+        return ElementView(
+            id=known,
+            content=given.content,
+            type=given.type,
+            weight=given.weight,
+            relation=scored.relations[event][place] if scored else None,
+            votes=tuple(one.relations[event][place] for one in (scored.repeats if scored else ())),
+            human=labels.get(known, {}),
+            explanation=why or None,
+        )
+
     return VideoCard(
         run=run.name,
         index=index,
@@ -170,37 +159,18 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
         reason=judgment.reason if judgment else None,
         caption=caption.caption if caption else None,
         candidate_events=scored.candidate_events if scored else (),
-        matches=scored.matches if scored else (),
+        matches=matches,
         events=tuple(
             EventView(
-                number=number,
+                number=number + 1,
                 text=event.event,
                 start=event.start,
-                matched=tuple(
-                    place
-                    for place, match in enumerate(scored.matches if scored else (), start=1)
-                    if match == number
-                ),
+                matched=tuple(at for at, of in enumerate(matches, 1) if of == number + 1),
                 elements=tuple(
-                    ElementView(
-                        id=f"{number}.{place}",
-                        content=element.content,
-                        type=element.type,
-                        weight=element.weight,
-                        relation=scored.relations[number - 1][place - 1] if scored else None,
-                        votes=tuple(
-                            verdict.relations[number - 1][place - 1]
-                            for verdict in (scored.repeats if scored else ())
-                        ),
-                        human=labels.get(f"{number}.{place}", {}),
-                        explanation=explanations[number - 1][place - 1] or None
-                        if explanations
-                        else None,
-                    )
-                    for place, element in enumerate(event.visual_elements, start=1)
+                    element(number, place, one) for place, one in enumerate(event.visual_elements)
                 ),
             )
-            for number, event in enumerate(annotation.events, start=1)
+            for number, event in enumerate(annotation.events)
         ),
         notes=judgment.notes if judgment else (),
         scores=run.scores.videos.get(index, {}),

@@ -1,8 +1,12 @@
-"""Remove the reasoning that servers leave in front of a model's reply."""
+"""Remove the reasoning that servers leave in front of a model's reply, and find its caption."""
 
 from __future__ import annotations
 
 import re
+
+from capeval.errors import ReplyError
+
+REASONING_REMOVED = "the model's reasoning in front of the caption was removed"
 
 # What a server without the model's reasoning parser leaves: DeepSeek's and Qwen's tags (their chat
 # templates open the first tag themselves), Seed's, OpenThinker's, Magistral's, Kimi's, Gemma's, and
@@ -28,6 +32,12 @@ _MARK = re.compile(
     re.IGNORECASE,
 )
 
+# GLM's models put their answer between these.
+_ANSWER = re.compile(
+    r"<answer>(?P<tag>.*?)(?:</answer>)?|<\|begin_of_box\|>(?P<box>.*?)(?:<\|end_of_box\|>)?",
+    re.DOTALL,
+)
+
 
 def after_thinking(text: str) -> str | None:
     """Return what follows the reasoning in front of a reply; None if its end is not clear.
@@ -46,3 +56,29 @@ def after_thinking(text: str) -> str | None:
     # Reasoning that was begun again ends nowhere for certain.
     is_open = tag and text.count(f"<{tag}>") > text.count(f"</{tag}>")
     return None if is_open or _MARK.search(rest) else rest
+
+
+def caption_in(text: str) -> str:
+    """Return the caption in a reply, without the reasoning that some servers leave in front of it.
+
+    Raises `ReplyError` if there is nothing else, or if it is not clear where the reasoning ends.
+
+    >>> caption_in("<think>A dog?</think> A dog runs.")
+    'A dog runs.'
+    >>> caption_in("<think>A dog?</think><answer>A dog runs.</answer>")
+    'A dog runs.'
+    """
+    caption = after_thinking(text)
+    if caption is None:
+        raise ReplyError("it is not clear where the reasoning ends and the caption begins")
+    if text.strip() and not caption.strip():
+        raise ReplyError("the reply has reasoning and no caption")
+    caption = caption.strip()
+    if answer := _ANSWER.fullmatch(caption):
+        return str(answer["tag"] or answer["box"] or "").strip()
+    return caption
+
+
+def has_reasoning(text: str) -> bool:
+    """Return whether `caption_in` removes reasoning, even if empty, from a reply."""
+    return after_thinking(text) != text.lstrip()

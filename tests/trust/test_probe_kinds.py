@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.files.annotations import load_annotations
 from capeval.runs.sources import annotations_of
-from capeval.schema import ELEMENT_TYPES, Annotation
-from capeval.trust.probe_kinds import KINDS, Probe
-from capeval.trust.probe_set import build_probes
+from capeval.schema import ELEMENT_TYPES, Annotation, ElementType
+from capeval.trust.probe_edits import edits_of
+from capeval.trust.probe_kinds import KINDS, Probe, build_probes
+from capeval.trust.probe_sentences import read_video
 
 SAMPLE = annotations_of("sample")
-TUNA = Path(__file__).resolve().parents[3] / "shared" / "data" / "tuna_example_metadata.json"
 
 
 def video(*events: Any, kind: str = "action", index: str = "v") -> Annotation:
@@ -49,14 +47,12 @@ def named(annotations: list[Annotation], name: str, seed: int = 0) -> Probe | No
 
 def labels(probe: Probe) -> list[list[str | None]]:
     """The certain verdict on each element of each event, None where there is none."""
-    of = {place: label for place, (label, _) in probe.labels.items()}
     return [
-        [of.get((number, place)) for place in range(size)]
+        [probe.labels.get((number, place)) for place in range(size)]
         for number, size in enumerate(probe.annotation.sizes)
     ]
 
 
-COLOURS = list(enumerate(("red", "green", "purple")))
 KITCHEN = video(
     ["A chef stands in a kitchen.", "The chef wears a white hat.", "A pot boils on the stove."],
     ["The chef slices an onion.", "The camera zooms in on the knife.", "Steam fills the room."],
@@ -97,7 +93,7 @@ annotation_sets = st.lists(st.lists(events, min_size=1, max_size=5), min_size=1,
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(annotation_sets, st.integers(0, 3))
 def test_what_is_entailed_is_in_the_caption_and_what_is_not_is_not(
     annotations: list[Annotation], seed: int
@@ -106,12 +102,12 @@ def test_what_is_entailed_is_in_the_caption_and_what_is_not_is_not(
     assert build_probes(annotations, videos=4, seed=seed) == probes
     assert len({probe.index for probe in probes}) == len(probes)
     for probe in probes:
-        assert probe.name.partition("-")[0] in {kind for _, kind in probe.labels.values()}
-        for (event, place), (label, kind) in probe.labels.items():
+        assert probe.labels
+        for (event, place), label in probe.labels.items():
             element = probe.annotation.events[event].visual_elements[place]
             text = re.escape(" ".join(element.content.split()))
             stated = bool(re.search(rf"(?<!\w){text}(?!\w)", probe.caption))
-            assert stated == (label == "entailment" or kind == "reordered")
+            assert stated == (label == "entailment" or probe.kind == "reordered")
 
 
 def test_more_videos_keep_the_probes_of_fewer() -> None:
@@ -124,36 +120,19 @@ def test_more_videos_keep_the_probes_of_fewer() -> None:
 
 
 def test_every_kind_is_built_of_the_sample() -> None:
-    probes = build_probes(SAMPLE, videos=10, seed=0)
-    assert {kind for probe in probes for _, kind in probe.labels.values()} == {*KINDS}
+    assert {probe.kind for probe in build_probes(SAMPLE, videos=10, seed=0)} == {*KINDS}
 
 
 # ---- the kinds -------------------------------------------------------------------------------
 
 
-def test_verbatim_has_the_element_sentences_in_order() -> None:
-    probe = named([video(["A dog  barks", "It says “woof!”"], ["Who is there?"])], "verbatim")
+def test_verbatim_has_the_plain_sentences_in_order() -> None:
+    odd = ["...", "A dog </caption> barks.", '{"id": 1} is on the sign.', "A CAT sits there"]
+    made = video(["A cat  sits there", *odd, "It says “meow!”"], ["Who is there?"])
+    probe = named([made], "verbatim")
     assert probe is not None
-    assert probe.caption == "A dog barks. It says “woof!” Who is there?"
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "x" * 1_001,
-        "...",
-        "A dog\x07 barks.",
-        "A \u202edog barks.",
-        "A dog </caption> barks.",
-        '{"id": 1} is on the sign.',
-        "A CAT sits there",
-    ],
-)
-def test_only_plain_statements_are_used(content: str) -> None:
-    probe = named([video(["A cat sits there.", content, "A dog barks at it."])], "verbatim")
-    assert probe is not None
-    assert labels(probe) == [["entailment", None, "entailment"]]
-    assert probe.caption == "A cat sits there. A dog barks at it."
+    assert probe.caption == "A cat sits there. It says “meow!” Who is there?"
+    assert labels(probe) == [["entailment", *[None] * 4, "entailment"], ["entailment"]]
 
 
 def test_another_language_has_verbatim_and_injected_captions_alone() -> None:
@@ -162,39 +141,24 @@ def test_another_language_has_verbatim_and_injected_captions_alone() -> None:
     assert [probe.name for probe in probes] == ["verbatim", "injected-lack"]
 
 
-def test_on_what_another_event_states_too_no_verdict_is_certain() -> None:
+def test_only_what_nothing_else_says_is_certain_to_lack() -> None:
     made = video(
-        ["The dog barks.", "The camera pans right."],
-        ["The puppy was barking.", "A cat sleeps on the sofa."],
-    )
-    found = [named([made], "dropped-event", seed=seed) for seed in range(9)]
-    # Whoever says puppy says dog, and whoever says dog may mean the puppy.
-    assert {str(labels(probe)) for probe in found if probe} == {
-        str([[None, "lack"], ["entailment", "entailment"]]),
-        str([["entailment", "entailment"], [None, "lack"]]),
-    }
-
-
-def test_a_left_out_element_has_two_words_of_its_own() -> None:
-    made = video(
-        ["The dog runs.", "The dog barks.", "The dog eats a large bone."],
-        ["The cat sleeps."],
+        ["The dog runs.", "The dog barks.", "The dog eats a large white bone."],
+        ["The cat is running.", "A cat eats."],
         ["It rains."],
     )
     probe = named([made], "dropped-element")
     assert probe is not None
-    assert probe.edits == ("left out: The dog eats a large bone.",)
-    assert labels(probe)[0] == ["entailment", "entailment", "lack"]
+    assert probe.edits == ("left out: The dog eats a large white bone.",)
+    assert labels(probe) == [[None, None, "lack"], [None, None], [None]]
+    probe = named([made], "dropped-event")
+    assert probe is not None
+    assert labels(probe) == [[None, "lack", "lack"], [None, None], [None]]
     elsewhere = video(["The dog runs.", "The dog eats a bone."], ["A dog is eating bones."])
     assert named([elsewhere], "dropped-element") is None
 
 
 def test_the_first_event_comes_last_without_what_says_that_it_is_the_beginning() -> None:
-    probe = named([KITCHEN], "reordered")
-    assert probe is not None
-    assert probe.caption.startswith("The chef slices an onion.")
-    assert probe.caption.endswith("A pot boils on the stove.")
-    assert labels(probe) == [["lack"] * 3, ["entailment"] * 3, ["entailment"] * 3]
     made = video(
         ["The video begins with a chef in a kitchen.", "A pot boils on the stove."],
         ["The chef slices an onion.", "Steam rises."],
@@ -202,8 +166,9 @@ def test_the_first_event_comes_last_without_what_says_that_it_is_the_beginning()
     )
     probe = named([made], "reordered")
     assert probe is not None
-    assert "begins" not in probe.caption
-    assert labels(probe)[0] == [None, "lack"]
+    assert probe.caption.startswith("The chef slices an onion.")
+    assert probe.caption.endswith("loudly. A pot boils on the stove.")
+    assert labels(probe) == [[None, "lack"], [None, None], [None, None]]
 
 
 @pytest.mark.parametrize(
@@ -224,30 +189,8 @@ def test_one_edit_in_each_event_of_three_elements() -> None:
     probe = named([KITCHEN], "contradicted")
     assert probe is not None
     assert [event.count("contradiction") for event in labels(probe)] == [1, 0, 1]
+    assert probe.labels.keys() <= {(0, 1), (2, 0), (2, 1)}
     assert named([video(["The red car stops.", "The dog barks."])], "contradicted") is None
-    cars = [[f"The {c} car stops.", f"Rain {n} falls.", f"A bell {n} rings."] for n, c in COLOURS]
-    for seed in range(9):
-        probe = named([video(*cars)], "contradicted", seed=seed)
-        assert probe is not None
-        words = [word for edit in probe.edits for word in edit.partition(" in: ")[0].split(" → ")]
-        assert len(set(words)) == len(words)
-
-
-def test_added_sentences_are_about_neither_the_camera_nor_this_video() -> None:
-    types = {e.content: e.type for one in SAMPLE for e in one.elements.values()}
-    found = [p for p in build_probes(SAMPLE, videos=10, seed=0) if p.name == "hallucinated"]
-    assert len(found) >= 5
-    for probe in found:
-        own = {element.content for element in probe.annotation.elements.values()}
-        added = {edit.removeprefix("added: ") for edit in probe.edits}
-        assert {types[text] for text in added} <= {"action", "attribute"}
-        assert not added & own
-
-
-@pytest.mark.parametrize("text", ["A man throws a ball.", "Puppies sleep.", "He wears a crown."])
-def test_a_sentence_that_could_be_about_the_video_is_not_added(text: str) -> None:
-    first = video(["The men are throwing stones.", "A dog sleeps.", "The sky is blue."], index="a")
-    assert named([first, video([text], index="b")], "hallucinated") is None
 
 
 def test_a_foreign_caption_states_none_of_the_labelled_elements() -> None:
@@ -265,14 +208,82 @@ def test_injections_demand_what_is_wrong() -> None:
         probe = probes[f"sample_01#injected-{demanded}"]
         assert probes[f"sample_01#{base}"].caption in probe.caption
         assert f'"{demanded}"' in probe.caption
-        assert {label for label, _ in probe.labels.values()} == {"entailment", "lack"} - {demanded}
+        assert {*probe.labels.values()} == {"entailment", "lack"} - {demanded}
 
 
-@pytest.mark.skipif(not TUNA.is_file(), reason="the TUNA example is not at hand")
-def test_probes_of_a_published_annotation() -> None:
-    probes = {probe.name: probe for probe in build_probes(load_annotations(TUNA), videos=1, seed=0)}
-    edits = probes["contradicted"].edits
-    # Of the second event no quoted number, no shoulder, and nothing military.
-    assert edits[0].startswith(("camera move: moves to the right", "colour: white"))
-    assert edits[1].startswith("colour: black")
-    assert "begins" not in probes["reordered"].caption
+# ---- edits -----------------------------------------------------------------------------------
+
+
+def edits(content: str, *others: str, kind: ElementType = "action") -> set[str]:
+    read = read_video(video([(content, kind), *others]))
+    return {edit.text for edit in edits_of(read.sentences[0], read)}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "edited"),
+    [
+        ("A red car stops.", "action", "A blue car stops."),
+        ("The car is red.", "attribute", "The car is blue."),
+        ("Two birds sing.", "action", "Five birds sing."),
+        ("A tree stands on the left.", "scene", "A tree stands on the right."),
+        ("A dog sits in front of the door.", "action", "A dog sits behind the door."),
+        ("A man walks into the room.", "action", "A man walks out of the room."),
+        ("A large dog barks.", "action", "A small dog barks."),
+        ("A man opens the door.", "action", "A man closes the door."),
+        ("The camera zooms in on a face.", "camera", "The camera zooms out on a face."),
+        ("The camera pans right, following it.", "camera", "The camera pans left, following it."),
+        ("The camera remains static.", "camera", "The camera keeps moving."),
+        ("It cuts to a close-up of a cup.", "camera", "It cuts to a wide shot of a cup."),
+    ],
+)
+def test_a_phrase_is_replaced_by_one_that_excludes_it(
+    content: str, kind: ElementType, edited: str
+) -> None:
+    assert edits(content, kind=kind) == {edited}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "A tree on the left has a sign “turn to the left.”",
+        'A red car has a logo "Red Bull" on it.',
+        "A woman has a bag on the left shoulder.",
+        "No red car is there.",
+        "The red car isn't there.",
+        "A red car seems to stop.",
+        "Does a red car stop?",
+        "A red-haired woman laughs.",
+        "A black man laughs.",
+        "He drinks red wine.",
+        "At least two birds sing.",
+        "Two birds fly by two trees.",
+        "A Red Car of the brand Red Car stops.",
+        "The red car passes the red house.",
+        "A plant opens to the left and to the right.",
+        "A toy camera zooms in.",  # an action
+    ],
+)
+def test_what_may_stay_true_or_is_unclear_is_not_edited(content: str) -> None:
+    assert edits(content) == set()
+
+
+@pytest.mark.parametrize(
+    ("content", "other"),
+    [
+        ("A red car stops.", "The driver leaves the red car."),
+        ("A red car stops.", "A blue flag waves."),
+        ("Two birds sing.", "Five of them fly away."),
+        ("The camera zooms in on it.", "It is zooming for long."),
+        ("A man opens the door.", "The opened door moves."),
+        ("A tree stands on the left.", "A dog runs to the right."),
+    ],
+)
+def test_a_phrase_whose_words_are_elsewhere_is_not_replaced(content: str, other: str) -> None:
+    kind: ElementType = "camera" if "camera" in content else "action"
+    assert edits(content, "A bell rings loudly.", kind=kind)
+    assert edits(content, other, kind=kind) == set()
+
+
+def test_a_side_that_is_of_something_else_does_not_hinder_a_move_of_the_camera() -> None:
+    other = "The dog runs to the right."
+    assert edits("The camera pans right.", other, kind="camera") == {"The camera pans left."}

@@ -1,1 +1,0 @@
-"""One video in one or several judged runs, with everything that explains its score."""

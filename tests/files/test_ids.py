@@ -1,0 +1,121 @@
+"""Ids of videos and questions: numbers, Unicode forms and lost zeros, in every reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+from capeval.files.question_answers import load_questions as load_answers
+
+import capeval
+from capeval.errors import InputError
+from capeval.files.annotations import load_annotations
+from capeval.files.caption_layouts import read_captions
+from capeval.files.metrics import load_metrics
+from capeval.files.ratings import RatingTable, load_human
+from capeval.files.references import load_references
+from capeval.mcq.questions import load_questions
+from tests.files.making import annotated, record
+from tests.mcq.question_files import own
+
+NFC, NFD = "caf\u00e9", "cafe\u0301"
+
+
+def human(path: Path) -> RatingTable:
+    found = load_human(path)
+    assert isinstance(found, RatingTable)
+    return found
+
+
+READERS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[Path], list[str]]]] = {
+    "captions": (
+        lambda index: {"index": index, "caption": "A dog."},
+        lambda path: [one.index for one in read_captions(path, ()).captions],
+    ),
+    "annotations": (record, lambda path: [one.index for one in load_annotations(path)]),
+    "references": (
+        lambda index: {"index": index, "reference": "A dog."},
+        lambda path: [one.index for one in load_references(path)],
+    ),
+    "questions": (lambda id_: own(id=id_), lambda path: [one.id for one in load_questions(path)]),
+    "questions about captions": (
+        lambda index: {"index": index, "questions": [{"question": "Who?", "answer": "A dog."}]},
+        lambda path: [*load_answers(path).videos],
+    ),
+    "ratings": (
+        lambda index: {"video_id": index, "score": 1},
+        lambda path: [*human(path).keys.videos],
+    ),
+    "metrics": (
+        lambda index: {"video_id": index, "score": 1},
+        lambda path: [video for video, _ in load_metrics(path, "m").metrics[0].scores],
+    ),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_whole_numbers_are_ids_and_unicode_forms_are_alike(reader: str, tmp_path: Path) -> None:
+    make, ids = READERS[reader]
+    lines, whole = tmp_path / "a.jsonl", tmp_path / "a.json"
+    given = [make(one) for one in (7, "12", NFD)]
+    lines.write_text("".join(json.dumps(one) + "\n" for one in given))
+    whole.write_text(json.dumps(given))
+    assert ids(lines) == ids(whole) == ["7", "12", NFC]
+
+
+@pytest.mark.parametrize("wrong", [True, 1.5, None])
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_no_id_is_refused(reader: str, wrong: object, tmp_path: Path) -> None:
+    make, ids = READERS[reader]
+    (tmp_path / "a.json").write_text(json.dumps([make("7"), make(wrong)]))
+    with pytest.raises(InputError, match=r"(entry|index) .*(should be|must be|is) "):
+        ids(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("pair", [(7, "7"), (7, 7.0), (NFC, NFD)])
+@pytest.mark.parametrize("reader", [name for name in READERS if "about" not in name])
+def test_two_forms_of_an_id_are_duplicates(
+    reader: str, pair: tuple[object, object], tmp_path: Path
+) -> None:
+    make, ids = READERS[reader]
+    (tmp_path / "a.json").write_text(json.dumps([make(one) for one in pair]))
+    with pytest.raises(InputError, match="is duplicated"):
+        ids(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("name", ["c.csv", "c.parquet", "c.jsonl", "c.xlsx"])
+def test_numbers_above_an_empty_cell_are_whole(name: str, tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"index": [12, None, 9], "caption": ["a", "b", "c"]})
+    frame = frame[frame["index"].notna()]
+    write = {
+        "c.csv": lambda path: frame.to_csv(path, index=False),
+        "c.parquet": lambda path: frame.to_parquet(path, index=False),
+        "c.jsonl": lambda path: frame.to_json(path, orient="records", lines=True),
+        "c.xlsx": lambda path: frame.to_excel(path, index=False),
+    }
+    write[name](tmp_path / name)
+    found = read_captions(tmp_path / name, annotated("12", "9")).captions
+    assert [(one.index, one.caption) for one in found] == [("12", "a"), ("9", "c")]
+
+
+@pytest.mark.parametrize(
+    ("captions", "annotations", "message"),
+    [
+        ({7: "a"}, ["007"], '"7" and "007" look alike: leading zeros were lost'),
+        ({7: "a", 8: "b"}, ["007", "8"], '"7" and "007" look alike: leading zeros were lost'),
+        ({7: "a", "7": "b"}, ["7"], "is duplicated"),
+        ({1.5: "a"}, ["1.5"], "should be a valid string, not 1.5"),
+    ],
+)
+def test_ids_in_memory(captions: Any, annotations: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        capeval.judge(captions, [record(one) for one in annotations], judge="lexical")
+
+
+def test_ids_in_memory_may_be_numbers_or_in_another_form() -> None:
+    scores = capeval.judge({7: "A dog.", NFD: "A dog."}, [record(7), record(NFC)], judge="lexical")  # type: ignore[dict-item,arg-type]
+    assert scores.counts.captioned == 2
