@@ -6,7 +6,7 @@ from rich.console import Console
 
 from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import NOTHING, interval, percent, share
-from capeval.reporting.table import INTERVAL, PERCENT, SHARE, Kind, Page, Table, columns
+from capeval.reporting.table import INTERVAL, PERCENT, SHARE, Page, Table, columns
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.scoring import GROUPS, MEASURES, Signature
 from capeval.text import one_line
@@ -17,12 +17,8 @@ _NOTE = (
     "sample of those judged."
 )
 _FULL_NOTE = (
-    f"{_NOTE} these videos: the interval for the mean label of these same videos; r²: the share of "
+    " these videos: with the interval for the mean label of these same videos; r²: the share of "
     "the variance of labels that the judge explains, %."
-)
-_ENDS = Kind(
-    lambda ends: NOTHING if ends.low is None else f"[{percent(ends.low)}, {percent(ends.high)}]",
-    parts=lambda ends: {"_low": ends.low, "_high": ends.high},
 )
 
 
@@ -36,20 +32,20 @@ def print_calibrated(
     full : also precision and recall, and the interval for these same videos
     """
     page = _page(found, full=full)
-    if form != "table":
+    if form == "table":
+        print_pages([page], console, headline=_headline(found))
+    else:
         print_line(rendered([page], form), console)
-        return
-    print_pages([page], console, headline=calibrated_headline(found))
 
 
-def calibrated_headline(found: Calibrated) -> str:
+def _headline(found: Calibrated) -> str:
     """Return the calibrated score and the judge's own in a sentence."""
-    measure, of = _measure(found), found.overall.all
-    one: CalibratedEstimate = getattr(of, measure)
+    measure = _measure(found)
+    one: CalibratedEstimate = getattr(found.overall.all, measure)
     judge = one_line(Signature.parse(found.signature).get("judge") or "an unknown judge")
     return (
         f"{one_line(found.run)}: {_name(measure)} {interval(one)} calibrated with {_labels(found)} "
-        f"of {share(of.labelled, of.n)} videos; {percent(one.judge)} by {judge} alone."
+        f"of {share(one.labelled, one.n)} videos; {percent(one.judge)} by {judge} alone."
     )
 
 
@@ -59,20 +55,19 @@ def _page(found: Calibrated, *, full: bool) -> Page:
         columns(
             *("Elements", "Measure", ("Labelled", SHARE), ("Judge", PERCENT)),
             *(("Calibrated [95%]", INTERVAL), ("Labels alone [95%]", INTERVAL)),
-            *((("these videos", _ENDS), ("r²", PERCENT)) if full else ()),
+            *((("these videos", INTERVAL), ("r²", PERCENT)) if full else ()),
             words=2,
         ),
     )
     reasons: dict[str, None] = {}
     for group in GROUPS:
-        of = getattr(found.overall, group)
         for measure in MEASURES if full else (_measure(found),):
-            one: CalibratedEstimate = getattr(of, measure)
-            row = [group, _name(measure), (of.labelled, of.n), one.judge, one, one.labels_alone]
+            one: CalibratedEstimate = getattr(getattr(found.overall, group), measure)
+            row = [group, _name(measure), (one.labelled, one.n), one.judge, one, one.labels_alone]
             table.rows.append([*row, one.same_videos, one.r2] if full else row)
             reasons |= {one.reason: None} if one.reason else {}
     why = f"[{NOTHING}]: no interval, as {'; '.join(reasons)}. " if reasons else ""
-    table.note = why + (_FULL_NOTE if full else _NOTE)
+    table.note = why + _NOTE + (_FULL_NOTE if full else "")
     return Page(
         [table],
         warnings=[one_line(line) for line in found.warnings],

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from capeval.runs.judged_run import JudgedRun
-from capeval.schema import LabelScale
 from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, Estimate, measures
 from capeval.scoring.result import ByType, ResultModel
-from capeval.stats.calibration import FEW_LABELLED, FEWEST_LABELLED, Calibration, calibrate
+from capeval.stats.calibration import FEW_LABELLED, FEWEST_LABELLED, Ends, calibrate
 from capeval.stats.values import Floats
 from capeval.text import counted
 from capeval.trust.labels import CaptionLabels, LabelSource
 
 
-class Ends(ResultModel):
-    """The ends of a 95% interval; None if there is none."""
-
-    low: float | None
-    high: float | None
-
-
 class CalibratedEstimate(Estimate):
-    """The mean of a judge's scores, corrected with labels of some of the videos.
+    """The mean of a judge's scores, corrected with labels of `labelled` of the `n` videos.
 
     `low` and `high` are for new videos like these. There is no interval if `reason` is not None,
     and no value either where fewer than three videos are labelled.
@@ -32,25 +22,25 @@ class CalibratedEstimate(Estimate):
 
     judge: float | None
     """The judge's own mean, as in `scores.json`."""
-    same_videos: Ends
-    """The interval of the mean label of these same videos."""
+    same_videos: Estimate
+    """The same value, with the interval of the mean label of these same videos."""
     labels_alone: Estimate
     """The labelled videos alone, without the judge."""
     slope: float | None
     """How much of a difference between the judge's scores is applied: from 0 to 1."""
     r2: float | None
     """Share of the variance of labels that the judge explains with this slope."""
+    n: int
+    labelled: int
     reason: str | None
 
 
 class CalibratedScores(ResultModel):
-    """The measures of one type: `labelled` of the `n` judged videos have labels."""
+    """The measures of one type of element."""
 
     precision: CalibratedEstimate
     recall: CalibratedEstimate
     f1: CalibratedEstimate
-    n: int
-    labelled: int
 
 
 class Calibrated(ResultModel):
@@ -74,56 +64,51 @@ def calibrated_scores(judged: JudgedRun, labels: CaptionLabels) -> Calibrated:
         if of_raters := labels.videos.get(index):
             counts = reference.counts([row] * len(of_raters), of_raters)
             given[place] = measures(counts).mean(axis=0)
-    overall = judged.scores.overall
+    is_binary = labels.source.scale == "binary"
+    overall = {
+        group: CalibratedScores(
+            **{
+                measure: _estimate(
+                    getattr(getattr(judged.scores.overall, group), measure).value,
+                    values[:, g, m],
+                    given[:, g, m],
+                    is_missing=is_binary and measure != "recall",
+                )
+                for m, measure in enumerate(MEASURES)
+            }
+        )
+        for g, group in enumerate(GROUPS)
+    }
     return Calibrated(
         run=judged.name,
         signature=judged.signature,
         labels=labels.source,
-        overall=ByType[CalibratedScores](
-            **{
-                group: _scores(
-                    {m: getattr(getattr(overall, group), m).value for m in MEASURES},
-                    values[:, place],
-                    given[:, place],
-                    labels.source.scale,
-                )
-                for place, group in enumerate(GROUPS)
-            }
-        ),
+        overall=ByType[CalibratedScores](**overall),
         warnings=tuple(_warnings(labels.source)),
     )
 
 
-def _scores(
-    judge: Mapping[str, float | None], values: Floats, given: Floats, scale: LabelScale
-) -> CalibratedScores:
-    """Return the calibrated measures of one type; `values` and `given` are (videos, 3)."""
-    found: dict[str, CalibratedEstimate] = {}
-    for place, measure in enumerate(MEASURES):
-        is_missing = scale == "binary" and measure != "recall"
-        labels = np.full(len(given), np.nan) if is_missing else given[:, place]
-        one = calibrate(values[:, place], labels)
-        reason = "binary labels give recall only" if is_missing else one.reason
-        found[measure] = _estimate(judge[measure], one, reason)
-    recall = calibrate(values[:, 1], given[:, 1])
-    return CalibratedScores(**found, n=recall.videos, labelled=recall.labelled)
-
-
-def _estimate(judge: float | None, found: Calibration, reason: str | None) -> CalibratedEstimate:
-    low, high = found.interval or (None, None)
-    same_low, same_high = found.same_videos or (None, None)
-    alone_low, alone_high = found.alone_interval or (None, None)
+def _estimate(
+    judge: float | None, values: Floats, given: Floats, *, is_missing: bool
+) -> CalibratedEstimate:
+    """Return one calibrated mean; it is missing where the labels do not give the measure."""
+    found = calibrate(values, np.full_like(given, np.nan) if is_missing else given)
     return CalibratedEstimate(
+        **_with_ends(found.value, found.interval),
         judge=judge,
-        value=found.value,
-        low=low,
-        high=high,
-        same_videos=Ends(low=same_low, high=same_high),
-        labels_alone=Estimate(value=found.alone, low=alone_low, high=alone_high),
+        same_videos=Estimate(**_with_ends(found.value, found.same_videos)),
+        labels_alone=Estimate(**_with_ends(found.alone, found.alone_interval)),
         slope=found.slope,
         r2=found.r2,
-        reason=reason,
+        n=found.videos,
+        labelled=found.labelled,
+        reason="binary labels give recall only" if is_missing else found.reason,
     )
+
+
+def _with_ends(value: float | None, ends: Ends) -> dict[str, float | None]:
+    low, high = ends or (None, None)
+    return {"value": value, "low": low, "high": high}
 
 
 def _warnings(labels: LabelSource) -> list[str]:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 from capeval.errors import InputError
 from capeval.files.judgments import caption_hash
 from capeval.files.ratings import LabelTable, RatingTable, load_human
-from capeval.rating.human_scores import as_relation, unknown_element
+from capeval.rating.human_scores import relations_of
 from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import JudgedRun, load_judged
 from capeval.runs.resolve import find_metric
 from capeval.runs.verdicts import JudgeIdentity
-from capeval.schema import LabelScale, Relation, Relations
+from capeval.schema import LabelScale, Relations
 from capeval.scoring.result import ResultModel
 from capeval.text import listed, shown
 
@@ -117,28 +116,19 @@ def _by_raters(table: LabelTable, judged: JudgedRun) -> CaptionLabels:
     A caption counts if at least one rater labelled every element; labels of raters who did not are
     left out.
     """
-    elements = {index: of.elements for index, of in judged.annotated.items()}
-    given: dict[str, dict[int, dict[str, Relation]]] = defaultdict(lambda: defaultdict(dict))
-    left_out: dict[str, str] = {}
-    for row in _rows_of(table, judged):
-        index, element = table.keys.videos[row], table.elements[row]
-        if index not in elements:
-            left_out[index] = "of a video without an annotation"
-        elif element not in elements[index]:
-            raise unknown_element(table, row, elements)
-        else:
-            given[index][table.rater[row]][element] = as_relation(table.labels[row])
+    ours = _rows_of(table, judged)
+    strangers = {table.keys.videos[row] for row in ours} - judged.annotated.keys()
+    left_out = dict.fromkeys(strangers, "of a video without an annotation")
+    rows = [row for row in ours if table.keys.videos[row] not in strangers]
     relations: dict[str, tuple[Relations, ...]] = {}
     raters: set[int] = set()
-    for index, of_raters in given.items():
-        known, sizes = elements[index], judged.annotated[index].sizes
-        whole = {rater: of for rater, of in sorted(of_raters.items()) if len(of) == len(known)}
-        if not whole:
-            left_out[index] = "not fully labelled by any rater"
-            continue
-        raters |= whole.keys()
-        ordered = (iter([labels[element] for element in known]) for labels in whole.values())
-        relations[index] = tuple(tuple(tuple(islice(of, n)) for n in sizes) for of in ordered)
+    given = relations_of(table.take(rows), judged.annotated)
+    for (key, rater), of_rater in sorted(given.items(), key=lambda one: one[0][1]):
+        if of_rater is not None:
+            raters.add(rater)
+            relations[key[0]] = (*relations.get(key[0], ()), of_rater)
+    partial = {key[0] for key, _ in given} - relations.keys()
+    left_out |= dict.fromkeys(partial, "not fully labelled by any rater")
     return _of_captions(
         judged, table.file, relations, left_out, scale=table.scale, raters=len(raters)
     )
