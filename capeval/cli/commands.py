@@ -52,6 +52,10 @@ _HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
             "probe_command:probe",
             "Check how far a judge can be trusted, without human labels.",
         ),
+        "calibrate": (
+            "calibrate_command:calibrate",
+            "Correct a judge's scores with labels of some captions: what would the raters give?",
+        ),
         "correlate": (
             "correlate_command:correlate",
             "Correlate metrics with human ratings: does the judge rank captions as humans do?",
