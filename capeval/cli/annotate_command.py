@@ -57,7 +57,7 @@ def filter_videos(declared: dict[str, Any], output: Output) -> None:
 
 
 @app.command()
-@declared_by(DraftOptions, *LONG[:-1])
+@declared_by(DraftOptions, *LONG[1:-1])
 def draft(declared: dict[str, Any], output: Output) -> None:
     """Draft annotations from captions, for annotators to correct: drafts.jsonl.
 
