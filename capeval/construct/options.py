@@ -84,7 +84,7 @@ class ReviewOptions:
     _: KW_ONLY
     annotators: Collection[str] = option((), panel=INPUTS, metavar="NAMES", commas=True)
     overlap: str | int | float = option("10%", note=FRACTION, panel=INPUTS, metavar="SHARE")
-    seed: int = option(0, panel=INPUTS, metavar="N", min=0)
+    seed: int = python_only(0, min=0)
     differences: Sequence[FilePath] = option((), panel=INPUTS, metavar="FILES", commas=True)
     on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
