@@ -91,7 +91,7 @@ class Connection:
 
 def _http_client(endpoint: Endpoint, key: str, connections: int) -> httpx2.AsyncClient:
     own = {"Accept": "application/json", "User-Agent": f"capeval/{__version__}"}
-    kept = _KEPT
+    kept: tuple[str, ...] = _KEPT
     if endpoint.login:  # httpx has put it there
         kept = (*_KEPT, "Authorization")
     elif "api-version" in endpoint.query:  # Azure's classic endpoint
