@@ -230,7 +230,10 @@ class GradingSession(LongWork[Grades]):
             "published": self._chosen.published,
             **({"where": list(o.where)} if o.where else {}),
         }
-        signature = _signature(graded, self._responses, self._o.seed, o.llm)
+        llm = o.llm
+        if llm and self.asker and self._todo and (weights := await self.asker.weights(llm)):
+            llm = f"{llm} ({weights})"
+        signature = _signature(graded, self._responses, self._o.seed, llm)
         found = count_grades(
             graded,
             signature=str(signature),
