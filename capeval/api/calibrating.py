@@ -31,7 +31,9 @@ def calibrate(o: CalibrateOptions) -> Calibrated:
     runs = Path(o.runs)
     judged = load_judged(o.run, runs=runs, judge=o.judge, annotations=o.annotations)
     folder = JudgeFolder(judged.file.parent)
-    out = folder.calibrated if o.out is None and judged.run else o.out and Path(o.out)
+    out = None if o.out is None else Path(o.out)
+    if out is None and judged.run:
+        out = folder.calibrated
     if out is not None:
         inputs = [*files_behind([judged]), find_metric(o.labels, runs)]
         check_output(out, inputs, own=folder.calibrated.name)
