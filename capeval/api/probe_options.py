@@ -31,7 +31,9 @@ class ProbeOptions(JudgingOptions):
     )
     _: KW_ONLY
     count: int = option(40, panel=INPUTS, metavar="N", min=1)
-    seed: int = option(0, panel=INPUTS, metavar="N", min=0)
+    seed: int = python_only(0, min=0)
+    explain: bool = python_only(False)
+    max_concurrency: int = python_only(64, min=1, max=4096)
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
     runs: str | Path = python_only("probes")
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")

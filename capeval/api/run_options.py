@@ -248,7 +248,7 @@ class PlotOptions:
     format: Sequence[str] = option(("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT)
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = human_columns()
-    judge: str | None = judge_option()
+    judge: str | None = python_only(None, "Only the verdicts of this judge.")
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()

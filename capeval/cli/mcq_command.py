@@ -28,7 +28,7 @@ app.command()(answer)
 
 
 @app.command()
-@declared_by(GradeOptions, *LONG, "form", "full")
+@declared_by(GradeOptions, *LONG[1:], "form", "full")
 def grade(
     declared: dict[str, Any],
     output: Output,

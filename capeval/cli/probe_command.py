@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from capeval.api.long_work import LongWork
 
 
-@declared_by(ProbeOptions, *LONG, "form")
+@declared_by(ProbeOptions, *LONG)
 def probe(declared: dict[str, Any], output: Output) -> None:
     """Check how far a judge can be trusted, without human labels.
 
@@ -37,8 +37,6 @@ def probe(declared: dict[str, Any], output: Output) -> None:
         found = compared(options, source, results[0])
         if output.as_json:
             output.json(rendered_probing(found, "json"))
-        elif output.form is not None:
-            output.text(rendered_probing(found, output.form))
         else:
             print_probing(found, output.console)
 

@@ -10,7 +10,6 @@ from capeval.options import (
     INPUTS,
     JUDGE,
     OUTPUT,
-    Effort,
     ModelOptions,
     columns_option,
     declares,
@@ -39,7 +38,6 @@ class MetricsOptions(ChatOptions, ModelOptions):
     out : By default metrics.jsonl in the run; with --candidates, in the working folder.
     judge : The chat model of metrics such as clair. By default gpt-4o-2024-08-06, or the server's
         only model.
-    reasoning : How much it reasons, as in `capeval judge`.
     device : Where local models run: cuda, cuda:1, mps or cpu. By default the best.
     progress : Receives the status after every caption.
     """
@@ -66,6 +64,5 @@ class MetricsOptions(ChatOptions, ModelOptions):
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions of other videos.", panel=INPUTS)
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
-    reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
     device: str | None = option(None, panel=JUDGE, metavar="NAME")
     progress: "Progress | None" = python_only(None, method="update", shown=False)

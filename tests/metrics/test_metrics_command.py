@@ -390,14 +390,6 @@ def test_other_fields_of_a_reference_reach_the_metric(
     assert (seen[0].events, seen[0].group) == (("B.",), "g")
 
 
-def test_the_list_has_every_metric(tmp_path: Path) -> None:
-    done = typed(tmp_path, "metrics", "--list")
-    names = [line.split()[0] for line in done.out.splitlines()]
-    assert (done.code, names[:3]) == (0, ["unigram-f1", "length", "meteor"])
-    assert "F1 of shared words" in done.out
-    assert "A number from 0 to 1. Asks a chat model." in done.out
-
-
 FOREIGN = {
     '{"x": 1}': "line 5: is not a metrics.jsonl",
     "[1,\n": "line 5: broken JSON",
