@@ -9,7 +9,7 @@ from capeval.cli.options import column_names, declared_by
 from capeval.cli.output import Output
 
 
-@declared_by(CalibrateOptions, "as_json", "form", "full", columns=column_names)
+@declared_by(CalibrateOptions, "as_json", "form", columns=column_names)
 def calibrate(declared: dict[str, Any], output: Output) -> None:
     """Correct a judge's scores with labels of some captions: what would the raters give?
 
@@ -20,5 +20,5 @@ def calibrate(declared: dict[str, Any], output: Output) -> None:
     from capeval.reporting.calibrated_tables import print_calibrated
 
     found = calibrating.calibrate(**declared, on_notice=output.notice)
-    form, full = output.table_form, output.full
-    output.show(found, lambda: print_calibrated(found, output.console, form=form, full=full))
+    form = output.table_form
+    output.show(found, lambda: print_calibrated(found, output.console, form=form))

@@ -1,6 +1,6 @@
 """The options of `capeval metrics`; what concerns one metric alone is in `capeval.toml`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from capeval.llm.options import ChatOptions
 from capeval.options import (
     INPUTS,
     JUDGE,
+    LIMITS,
     OUTPUT,
     ModelOptions,
     columns_option,
@@ -64,5 +65,7 @@ class MetricsOptions(ChatOptions, ModelOptions):
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions of other videos.", panel=INPUTS)
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
+    only: Collection[str] = python_only(())
+    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     device: str | None = option(None, panel=JUDGE, metavar="NAME")
     progress: "Progress | None" = python_only(None, method="update", shown=False)

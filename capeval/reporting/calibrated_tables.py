@@ -14,24 +14,14 @@ from capeval.trust.calibrated import Calibrated, CalibratedEstimate
 
 _NOTE = (
     "Labels alone: the labelled videos without the judge. The labelled videos must be a random "
-    "sample of those judged."
-)
-_FULL_NOTE = (
-    " these videos: with the interval for the mean label of these same videos; r²: the share of "
-    "the variance of labels that the judge explains, %."
+    "sample of those judged. these videos: with the interval for the mean label of these same "
+    "videos; r²: the share of the variance of labels that the judge explains, %."
 )
 
 
-def print_calibrated(
-    found: Calibrated, console: Console, *, form: Format = "table", full: bool = False
-) -> None:
-    """Print the headline and the table.
-
-    Parameters
-    ----------
-    full : also precision and recall, and the interval for these same videos
-    """
-    page = _page(found, full=full)
+def print_calibrated(found: Calibrated, console: Console, *, form: Format = "table") -> None:
+    """Print the headline and the table."""
+    page = _page(found)
     if form == "table":
         print_pages([page], console, headline=_headline(found))
     else:
@@ -49,25 +39,25 @@ def _headline(found: Calibrated) -> str:
     )
 
 
-def _page(found: Calibrated, *, full: bool) -> Page:
+def _page(found: Calibrated) -> Page:
     table = Table(
         f"{one_line(found.run)}, calibrated with {_labels(found)}, %",
         columns(
             *("Elements", "Measure", ("Labelled", SHARE), ("Judge", PERCENT)),
             *(("Calibrated [95%]", INTERVAL), ("Labels alone [95%]", INTERVAL)),
-            *((("these videos", INTERVAL), ("r²", PERCENT)) if full else ()),
+            *(("these videos", INTERVAL), ("r²", PERCENT)),
             words=2,
         ),
     )
     reasons: dict[str, None] = {}
     for group in GROUPS:
-        for measure in MEASURES if full else (_measure(found),):
+        for measure in MEASURES:
             one: CalibratedEstimate = getattr(getattr(found.overall, group), measure)
             row = [group, _name(measure), (one.labelled, one.n), one.judge, one, one.labels_alone]
-            table.rows.append([*row, one.same_videos, one.r2] if full else row)
+            table.rows.append([*row, one.same_videos, one.r2])
             reasons |= {one.reason: None} if one.reason else {}
     why = f"[{NOTHING}]: no interval, as {'; '.join(reasons)}. " if reasons else ""
-    table.note = why + _NOTE + (_FULL_NOTE if full else "")
+    table.note = why + _NOTE
     return Page(
         [table],
         warnings=[one_line(line) for line in found.warnings],

@@ -168,7 +168,6 @@ def test_result_is_a_table_and_a_file_of_its_own() -> None:
     code, out, err = typed("calibrate", "mine", "--labels", "human.csv")
     assert (code, err) == (0, f"{FILE}: written\n")
     assert "calibrated with human labels of 24/40 videos; 54.8 by gpt-4o" in out.splitlines()[0]
-    assert "precision" not in out
     assert {file for file in Path("runs").rglob("*") if file.is_file()} == before | {FILE}
     found = json.loads(FILE.read_text())
     assert found == calibrated().model_dump(mode="json")
@@ -176,7 +175,7 @@ def test_result_is_a_table_and_a_file_of_its_own() -> None:
     assert (found["labels"]["origin"], found["labels"]["file"]) == ("human", "human.csv")
     assert typed("score", "mine", "--json") == score
     assert found["signature"] == score.json["signature"]
-    full = typed("calibrate", "mine", "--labels", "human.csv", "--full", "--format", "markdown").out
+    full = typed("calibrate", "mine", "--labels", "human.csv", "--format", "markdown").out
     assert "| all | precision | 24/40 |" in full
     assert "these videos" in full
 

@@ -205,7 +205,6 @@ FAULTS: list[tuple[list[str], str]] = [
     (["--candidates", "c.json", "--references", "gone.json"], "gone.json: does not exist"),
     (["--candidates", "lines:gone", "--references", "r.json"], "gone: does not exist"),
     (["c.json"], "c.json: name its annotations with --annotations"),
-    ([*FILES[1:5], "--only", "9"], 'no caption has the index "9"'),
     ([*FILES[1:5], "--max-failed", "x"], "--max-failed"),
     (
         [*FILES[1:5], "--metric", "meteor"],
