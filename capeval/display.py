@@ -30,7 +30,6 @@ class Displayed:
         return _reporting().sentence_of(self)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
         return _reporting().html_of(self)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -176,7 +176,6 @@ class LabelTable:
         return replace(self, labels=labels, scale="binary")
 
     def take(self, rows: Sequence[int]) -> LabelTable:
-        """Return some of the labels, and their raters."""
         used = sorted({self.rater[row] for row in rows})
         return replace(
             self,

@@ -90,12 +90,10 @@ class Table:
             yield place, dict(zip(self.columns, cells, strict=True))
 
     def take(self, rows: Sequence[int]) -> Table:
-        """Return some of the rows."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
         return replace(self, columns=columns, places=[self.places[row] for row in rows])
 
     def error(self, message: str, *, row: int | None = None, column: str = "") -> InputError:
-        """Return an error that names this file, a row and a column."""
         where = "" if row is None else self.places[row]
         return InputError(message, file=self.file, where=where, field=cut(column))
 
@@ -182,7 +180,6 @@ class Table:
         return f"is empty{formula if self.sheet else ''}"
 
     def check_unique(self, keys: Sequence[tuple[Hashable, ...]], columns: str) -> None:
-        """Refuse rows with the same key."""
         first: dict[Hashable, int] = {}
         for row, key in enumerate(keys):
             if first.setdefault(key, row) != row:

@@ -33,17 +33,14 @@ class JudgeFolder:
 
     @property
     def judgments(self) -> Path:
-        """`judgments.jsonl`: the verdicts."""
         return self.path / "judgments.jsonl"
 
     @property
     def scores(self) -> Path:
-        """`scores.json`: the scores of the verdicts, for other programs."""
         return self.path / "scores.json"
 
     @property
     def judge(self) -> Path:
-        """`judge.json`."""
         return self.path / "judge.json"
 
     @property
@@ -93,7 +90,6 @@ class RunFolder:
 
     @property
     def name(self) -> str:
-        """The run's name."""
         return self.path.name
 
     def __str__(self) -> str:
@@ -106,12 +102,10 @@ class RunFolder:
 
     @property
     def captions(self) -> Path:
-        """`captions.jsonl`."""
         return self.path / "captions.jsonl"
 
     @property
     def manifest(self) -> Path:
-        """`manifest.json`."""
         return self.path / "manifest.json"
 
     @property

@@ -67,7 +67,6 @@ class JudgedRun:
 
     @cached_property
     def signature(self) -> str:
-        """The signature of the scores."""
         return signature_of(self.annotations, list(self.judgments.values()))
 
     @cached_property
@@ -77,7 +76,6 @@ class JudgedRun:
 
     @cached_property
     def annotated(self) -> dict[str, Annotation]:
-        """The annotations by index."""
         return {annotation.index: annotation for annotation in self.annotations}
 
     @cached_property

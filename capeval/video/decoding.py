@@ -45,16 +45,12 @@ class FrameReader(Protocol):
     @property
     def policy(self) -> str:
         """The sampling policy, in the syntax of `--frames`."""
-        ...
 
     @property
-    def decoder(self) -> str:
-        """The decoder's name."""
-        ...
+    def decoder(self) -> str: ...
 
     def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
         """Return the frames of a video; ends early once `cancel` is set; raises `VideoError`."""
-        ...
 
 
 def open_reader(

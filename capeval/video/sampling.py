@@ -54,7 +54,6 @@ class Policy(Protocol):
         ValueError
             A requested frame does not exist; the message says which.
         """
-        ...
 
 
 def _spread(total: int, n: int) -> tuple[int, ...]:
@@ -87,7 +86,6 @@ class Uniform:
     repeats: bool = False
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose `n` frames, or what there is."""
         total, short = timeline.total, f"has only {timeline.total} of the {self.n} frames asked for"
         if total >= self.n:
             return Choice(_spread(total, self.n))
@@ -207,7 +205,6 @@ class Middle:
     """One frame, the middle one: a video's first is too often a title or a fade."""
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose frame `(total - 1) // 2`."""
         return Choice(((timeline.total - 1) // 2,))
 
     def __str__(self) -> str:
@@ -226,7 +223,6 @@ class Given:
             raise UsageError("frames: indices must be from 0 and each named once")
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose them, or refuse a video that is too short."""
         if max(self.indices) >= timeline.total:
             raise ValueError(f"has {timeline.total} frames; there is no frame {max(self.indices)}")
         return Choice(self.indices)
