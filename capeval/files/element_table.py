@@ -13,8 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from capeval.errors import InputError, MissingExtra
-from capeval.files.csv_formulas import escape
-from capeval.files.tables import read_table
+from capeval.files.tables import escape, read_table
 from capeval.schema import RELATIONS, Annotation, Provenance, Relation, Scored
 from capeval.text import listed, nearest, shown, storable
 

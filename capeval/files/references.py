@@ -19,8 +19,7 @@ from capeval.files.annotations import split_format
 from capeval.files.caption_layouts import CaptionsFile, captions_in_memory, read_captions
 from capeval.files.reading import json_records, parse_json, read_bytes, read_text, why_missing
 from capeval.files.validation import validated_records
-from capeval.schema import Video
-from capeval.schema.reference import Reference
+from capeval.schema import Reference, Video
 
 LINES = "lines"
 

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError
 
 from capeval.errors import InputError, MissingExtra
-from capeval.files.csv_formulas import unescape
 from capeval.files.reading import json_records, read_bytes, read_text
 from capeval.schema.ids import id_text
 from capeval.text import complaint, cut, describe, listed, nearest, shown
@@ -35,6 +34,11 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # XLSX files are archives; old and encrypted workbooks are OLE compound files.
 _WORKBOOK = (b"PK", b"\xd0\xcf\x11\xe0")
 _PARQUET = b"PAR1"
+
+# What a spreadsheet would run as a formula (OWASP: CSV injection).
+_FORMULA = r"\s*[=+\-@＝＋－＠|%]"
+_ESCAPED = re.compile(rf"'+{_FORMULA}")
+_LIVE = re.compile(rf"'*{_FORMULA}")
 
 # What tables have in place of an empty cell.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
@@ -186,6 +190,24 @@ class Table:
                 named = ", ".join(cut(str(part)) for part in key if part is not None)
                 there = self.places[first[key]]
                 raise self.error(f"{named} is duplicated (see {there})", row=row, column=columns)
+
+
+def escape(text: str) -> str:
+    """Return the text with an apostrophe before it if a spreadsheet would read it as a formula.
+
+    >>> escape("=1+1"), escape("a=1"), escape("'=1")
+    ("'=1+1", 'a=1', "''=1")
+    """
+    return f"'{text}" if _LIVE.match(text) else text
+
+
+def unescape(text: str) -> str:
+    """Return the text that `escape` was given.
+
+    >>> unescape("'=1+1"), unescape("'tis"), unescape("''=1")
+    ('=1+1', "'tis", "'=1")
+    """
+    return text[1:] if _ESCAPED.match(text) else text
 
 
 def ignored_columns(file: Path, header: Sequence[str], read: Iterable[str]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from capeval.schema import (
 )
 
 RECORDS = """Annotation Caption Event Inputs LabelledVideo LabellingJudge Likelihoods Provenance
-Question Response RunLabels Scored Unscored Usage Verdict Video VisualElement"""
+Question Reference Response RunLabels Scored Unscored Usage Verdict Video VisualElement"""
 
 
 def test_every_record_is_listed() -> None:
