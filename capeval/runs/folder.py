@@ -260,17 +260,11 @@ def safe_name(name: str) -> str:
     >>> safe_name("Qwen/Qwen3-8B@v1")
     'Qwen-Qwen3-8B@v1-ab265f'
     """
-    is_plain = _stem(name) == name and not _HASHED.search(name)
-    return name if is_plain else _hashed_name(name)
-
-
-def _hashed_name(name: str) -> str:
+    stem = _plain(name)[:100].strip(".-") or "x"
+    if stem == name and not _HASHED.search(name):
+        return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{_stem(name)}-{digest[:6]}"
-
-
-def _stem(name: str) -> str:
-    return _plain(name)[:100].strip(".-") or "x"
+    return f"{stem}-{digest[:6]}"
 
 
 def _plain(name: str) -> str:
