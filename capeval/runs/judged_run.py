@@ -158,7 +158,10 @@ def load_judged(
         named = str(annotations or annotations_named_by(file) or "")
         if not named:
             raise UsageError(f"{name_or_path}: name its annotations with --annotations")
-        loaded = _annotations(named, None if annotations else name_or_path)
+        if not annotations and not annotations_file(named).exists():
+            what = f"its annotations {named} do not exist here; name them with --annotations"
+            raise InputError(what, file=name_or_path)
+        loaded = annotations_of(named)
     else:
         named, loaded = "memory", annotations_in_memory(annotations)
     judgments, captioned = stored_judgments(
@@ -181,15 +184,6 @@ def load_judged(
         seed=seed,
         labels=labels_of(run, loaded, judgments, captions) if run and labels else None,
     )
-
-
-def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
-    if run is not None and not annotations_file(path).exists():
-        raise InputError(
-            f"its annotations {path} do not exist here; name them with --annotations",
-            file=run,
-        )
-    return annotations_of(path)
 
 
 def load_judged_runs(

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import first_line, reading
@@ -28,13 +28,7 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import SAMPLE
 from capeval.text import Loss, cut, listed, nearest
 
-
-class _Placed(Protocol):
-    @property
-    def path(self) -> Path: ...
-
-
-PlacedT = TypeVar("PlacedT", bound=_Placed)
+PlacedT = TypeVar("PlacedT", RunFolder, JudgeFolder)
 R = TypeVar("R")
 
 RUNS = Path("runs")

@@ -58,7 +58,7 @@ class Policy(Protocol):
 
 def _spread(total: int, n: int) -> tuple[int, ...]:
     """Return `n` indices from 0 to `total - 1`, evenly, truncated; one index is the middle."""
-    if n == 1:
+    if n == 1:  # the first is too often a title or a fade
         return ((total - 1) // 2,)
     return tuple(int(i) for i in np.linspace(0, total - 1, n).astype(int))
 
@@ -201,17 +201,6 @@ class QwenFps:
 
 
 @dataclass(frozen=True)
-class Middle:
-    """One frame, the middle one: a video's first is too often a title or a fade."""
-
-    def choose(self, timeline: Timeline) -> Choice:
-        return Choice(((timeline.total - 1) // 2,))
-
-    def __str__(self) -> str:
-        return "1"
-
-
-@dataclass(frozen=True)
 class Given:
     """These frames, in this order."""
 
@@ -244,7 +233,7 @@ def read_policy(text: str) -> Policy:
     """
     typed = text.strip().lower()
     if re.fullmatch(r"[0-9]{1,6}", typed, re.ASCII) and int(typed) > 0:
-        return Middle() if int(typed) == 1 else Uniform(_number(typed))
+        return Uniform(_number(typed, least=1))
     if re.fullmatch(r"([0-9]{1,9}, *)+([0-9]{1,9})?", typed, re.ASCII):
         return Given(tuple(int(part) for part in typed.split(",") if part.strip()))
     if found := re.fullmatch(rf"(auto|{_RATE})(@([0-9]{{1,6}}))?", typed, re.ASCII):
