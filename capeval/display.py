@@ -30,13 +30,7 @@ class Displayed:
         raise NotImplementedError
 
     def to_frame(self) -> Any:
-        """Return the values as a pandas DataFrame.
-
-        Raises
-        ------
-        UsageError
-            pandas is not installed.
-        """
+        """Return the values as a pandas DataFrame; UsageError if pandas is not installed."""
         try:
             import pandas as pd
         except ModuleNotFoundError:

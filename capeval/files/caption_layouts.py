@@ -75,10 +75,7 @@ def read_captions(
     annotations : the videos to which captions are joined; may be none
     columns : the file's own names for `COLUMNS`
 
-    Raises
-    ------
-    InputError
-        No layout fits, a record is malformed, or captions cannot be joined to videos.
+    InputError if no layout fits, a record is malformed, or captions cannot be joined to videos.
     """
     path = Path(path)
     if unknown := [name for name in columns or () if name not in COLUMNS]:

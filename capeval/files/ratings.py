@@ -203,10 +203,7 @@ def load_human(
     missing : whether a row without a rating is an error, or left out with a warning
     others : whether a mapped column may be absent, because another file may have it
 
-    Raises
-    ------
-    InputError, UsageError
-        The file or the mapping of its columns is not valid.
+    InputError or UsageError if the file or the mapping of its columns is not valid.
     """
     mapped = dict(columns or {})
     check_mapped(mapped)

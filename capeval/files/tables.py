@@ -116,14 +116,8 @@ class Table:
     ) -> dict[str, str]:
         """Return the file's column for each documented name that it has.
 
-        Parameters
-        ----------
-        mapped : the file's column by documented name; None if the user cannot map columns
-
-        Raises
-        ------
-        InputError
-            A needed column is missing.
+        `mapped` is the file's column by documented name, or None if the user cannot map columns.
+        InputError if a needed column is missing.
         """
         found = {name: self.find(name, mapped) for name in (*needed, *optional)}
         missing = [name for name in needed if found[name] is None]
@@ -238,12 +232,8 @@ def is_binary_table(path: Path) -> bool:
 def read_table(path: Path | str) -> Table:
     """Read a table, whose kind its content decides; of a workbook the first visible sheet.
 
-    Raises
-    ------
-    InputError
-        It cannot be read, has no rows, or names a column twice.
-    MissingExtra
-        It is parquet, and pyarrow is not installed.
+    InputError if it cannot be read, has no rows, or names a column twice; MissingExtra if it is
+    parquet, and pyarrow is not installed.
     """
     path = Path(path)
     data = read_bytes(path)

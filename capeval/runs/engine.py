@@ -111,10 +111,7 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
     async def perform(self, plan: PlanT, record: Callable[[OutcomeT], None]) -> None:
         """Do what the plan lists and call `record` once for each outcome, as soon as it is known.
 
-        Raises
-        ------
-        BudgetReached, EndpointDown
-            The task stops early; what was recorded is kept and finished.
+        BudgetReached or EndpointDown end it early; what was recorded is kept and finished.
         """
 
     def line(self, plan: PlanT, outcome: OutcomeT) -> tuple[Path, Mapping[str, Any]] | None:

@@ -148,10 +148,7 @@ def locate(
     files : whether a file can serve, too
     folders : the folders of runs in which a name is looked for; by default `runs`
 
-    Raises
-    ------
-    InputError, UsageError
-        Nothing has that name, or several things have.
+    InputError or UsageError if nothing has that name, or several things have.
     """
     text = str(name_or_path)
     label = cut(text, 120)

@@ -76,10 +76,7 @@ class PyAVDecoder:
     ) -> FrameSet:
         """Return the frames that `policy` chooses, upright.
 
-        Raises
-        ------
-        VideoError
-            The file has no video that can be decoded, or the decoder made no progress.
+        VideoError if the file has no video that can be decoded, or no progress is made.
         """
         if (size := file_size(path)) == 0:
             raise VideoError("is empty (0 bytes)", file=path)

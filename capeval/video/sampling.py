@@ -49,10 +49,7 @@ class Policy(Protocol):
     def choose(self, timeline: Timeline) -> Choice:
         """Choose at least one index of a timeline that has at least one frame.
 
-        Raises
-        ------
-        ValueError
-            A requested frame does not exist; the message says which.
+        ValueError if a requested frame does not exist; the message says which.
         """
 
 
@@ -226,10 +223,7 @@ def read_policy(text: str) -> Policy:
     >>> read_policy("32"), read_policy("auto@50"), read_policy("0,5,9")
     (Uniform(n=32, repeats=False), Fps(rate=None, most=50), Given(indices=(0, 5, 9)))
 
-    Raises
-    ------
-    UsageError
-        It is none of the known forms.
+    UsageError if it is none of the known forms.
     """
     typed = text.strip().lower()
     if re.fullmatch(r"[0-9]{1,6}", typed, re.ASCII) and int(typed) > 0:
