@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from capeval.api.probe_options import ProbeOptions
-from capeval.cli.options import LONG, column_names, declared_by
+from capeval.cli.options import LONG, Targets, column_names, declared_by
 from capeval.cli.output import Output
 from capeval.judging.options import JudgeOptions
 
@@ -22,14 +20,7 @@ def judge(
     declared: dict[str, Any],
     output: Output,
     *,
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Runs, or captions files. By default every run, or the sample.",
-            show_default=False,
-        ),
-    ] = None,
+    targets: Targets = None,
 ) -> None:
     """Judge captions event by event and score them: precision, recall and F1.
 
@@ -93,8 +84,7 @@ def probe(declared: dict[str, Any], output: Output) -> None:
     source = build(options)
     chosen, targets = judging_of(options, source)
 
-    def show(work: LongWork[Judged], results: list[Judged]) -> None:
-        del work
+    def show(_: object, results: list[Judged]) -> None:
         found = compared(options, source, results[0])
         if output.as_json:
             output.json(rendered_probing(found, "json"))

@@ -15,7 +15,6 @@ from capeval.cli.options import LONG, declared_by
 from capeval.cli.output import Output
 
 if TYPE_CHECKING:
-    from capeval.api.long_work import LongWork
     from capeval.mcq.grades import Grades
 
 mcq = typer.Typer(
@@ -54,8 +53,7 @@ def grade(
 
     options = GradeOptions(**declared, convention=convention)
 
-    def show(work: LongWork[Grades], results: list[Grades]) -> None:
-        del work
+    def show(_: object, results: list[Grades]) -> None:
         form, full = output.table_form, output.full
         for found in results:
             tables = partial(print_grades, found, output.console, form=form, full=full)

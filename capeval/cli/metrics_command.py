@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from capeval.cli.options import LONG, column_names, declared_by
+from capeval.cli.options import LONG, Targets, column_names, declared_by
 from capeval.cli.output import Output
 from capeval.metrics.options import MetricsOptions
 from capeval.options import OUTPUT
 
 if TYPE_CHECKING:
-    from capeval.api.long_work import LongWork
     from capeval.api.measuring import Measured
 
 
@@ -21,15 +20,7 @@ def metrics(
     declared: dict[str, Any],
     output: Output,
     *,
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Runs, or captions files of annotated videos. By default every run, or the "
-            "bundled sample (its name: sample).",
-            show_default=False,
-        ),
-    ] = None,
+    targets: Targets = None,
     list_metrics: Annotated[
         bool, typer.Option("--list", help="List the metrics, and stop.", rich_help_panel=OUTPUT)
     ] = False,
@@ -48,8 +39,7 @@ def metrics(
         return
     options = MetricsOptions(captions=tuple(targets or ()), **declared)
 
-    def show(work: LongWork[Measured], results: list[Measured]) -> None:
-        del work
+    def show(_: object, results: list[Measured]) -> None:
         if output.as_json:
             output.json([one.as_json() for one in results])
         elif results:

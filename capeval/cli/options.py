@@ -25,6 +25,10 @@ from capeval.options import (
 ADDRESSES = {"base_url", "model_url", "judge_url"}
 """The options that name servers."""
 
+_RUNS = "Runs, or captions files. By default every run, or the sample."
+Targets = Annotated[list[str] | None, typer.Argument(metavar="RUN", help=_RUNS, show_default=False)]
+"""The captions that a command works on."""
+
 LONG = ("max_failed", "yes", "dry_run", "as_json")
 """The options of `_SHARED` that all long commands have."""
 
