@@ -32,10 +32,7 @@ No key is sent to them: otherwise the author of the file could collect the keys 
 def config_file() -> Path:
     """Return the path of the user's file from here; it need not exist.
 
-    Raises
-    ------
-    InputError
-        It is in a parent directory and belongs to another user.
+    InputError if it is in a parent directory and belongs to another user.
     """
     # Without owners of files, as on Windows, only the working directory is searched.
     height = len(Path.cwd().parts) if hasattr(os, "getuid") else 1

@@ -7,44 +7,30 @@ when a result is shown.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 from capeval.errors import UsageError
 
 
-class _Shows(Protocol):
-    def sentence_of(self, result: Any) -> str: ...
-
-    def html_of(self, result: Any) -> str: ...
-
-
-def _reporting() -> _Shows:
-    shows: Any = import_module("capeval.reporting.notebook")
-    return shows  # type: ignore[no-any-return]
+def _reporting() -> Any:
+    return import_module("capeval.reporting.notebook")
 
 
 class Displayed:
     """A result that can be shown; `rows` are what `to_frame` makes a table of."""
 
     def __str__(self) -> str:
-        return _reporting().sentence_of(self)
+        return str(_reporting().sentence_of(self))
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
-        return _reporting().html_of(self)
+        return str(_reporting().html_of(self))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the values as flat records, nothing rounded."""
         raise NotImplementedError
 
     def to_frame(self) -> Any:
-        """Return the values as a pandas DataFrame.
-
-        Raises
-        ------
-        UsageError
-            pandas is not installed.
-        """
+        """Return the values as a pandas DataFrame; UsageError if pandas is not installed."""
         try:
             import pandas as pd
         except ModuleNotFoundError:

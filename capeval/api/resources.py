@@ -47,9 +47,10 @@ def sample_frames(o: FramesOptions) -> FrameSet:
     InputError, UsageError
         The video cannot be decoded, the policy is wrong, or an output would replace other files.
     """
+    from capeval.files.jsonl import write_atomic
     from capeval.runs.outputs import check_output
     from capeval.video import decoder_named, read_policy
-    from capeval.video.contact_sheet import save_frames, save_sheet
+    from capeval.video.contact_sheet import frame_pngs, sheet_png
 
     sheet, out = (None if path is None else Path(path) for path in (o.sheet, o.out))
     if sheet is not None:
@@ -60,9 +61,10 @@ def sample_frames(o: FramesOptions) -> FrameSet:
         raise UsageError(f"{out}: already contains frames; name a new folder with --out")
     taken = decoder_named(o.decoder).read(Path(o.video), read_policy(str(o.frames)))
     if out is not None:
-        save_frames(taken, out)
+        for name, picture in frame_pngs(taken):
+            write_atomic(out / name, picture)
     if sheet is not None:
-        save_sheet(taken, sheet)
+        write_atomic(sheet, sheet_png(taken))
     return taken
 
 

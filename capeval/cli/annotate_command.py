@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from capeval.construct.drafts import Draft
     from capeval.construct.review import ReviewFiles
 
-app = typer.Typer(
+annotate = typer.Typer(
     help="Annotate videos: filter, draft, review, agree, merge.",
     no_args_is_help=True,
 )
@@ -31,7 +31,7 @@ app = typer.Typer(
 _MOST_LINES = 10  # Open videos or comments that fit on a screen; --full lists all.
 
 
-@app.command("filter")
+@annotate.command("filter")
 @declared_by(FilterOptions)
 def filter_videos(declared: dict[str, Any], output: Output) -> None:
     """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
@@ -56,7 +56,7 @@ def filter_videos(declared: dict[str, Any], output: Output) -> None:
     output.line(str(Path(declared["folder"]) / VIDEO_LIST))
 
 
-@app.command()
+@annotate.command()
 @declared_by(DraftOptions, *LONG[1:-1])
 def draft(declared: dict[str, Any], output: Output) -> None:
     """Draft annotations from captions, for annotators to correct: drafts.jsonl.
@@ -76,7 +76,7 @@ def draft(declared: dict[str, Any], output: Output) -> None:
     run_long(output, open_annotate_draft(options, offline=output.dry_run), show)
 
 
-@app.command()
+@annotate.command()
 @declared_by(ReviewOptions)
 def review(declared: dict[str, Any], output: Output) -> None:
     """Write pages for annotators, who review offline in a browser."""
@@ -106,7 +106,7 @@ def print_pages(made: ReviewFiles, noun: str, output: Output) -> None:
         output.line(str(file))
 
 
-@app.command()
+@annotate.command()
 @declared_by(AgreeOptions, "as_json", "form_or_csv")
 def agree(declared: dict[str, Any], output: Output) -> None:
     """Compare annotators: F1 of events and elements, alpha of types and weights.
@@ -128,7 +128,7 @@ def agree(declared: dict[str, Any], output: Output) -> None:
         print_pages([page], output.console, headline=headline)
 
 
-@app.command()
+@annotate.command()
 @declared_by(MergeAnnotationsOptions, "full")
 def merge(declared: dict[str, Any], output: Output) -> None:
     """Merge what annotators confirmed into annotations.json.

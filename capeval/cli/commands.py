@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -16,112 +16,62 @@ from capeval.cli.defaults import set_defaults
 COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
 
-_HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
+_HEADINGS = {
     "Evaluate": {
-        "eval": (
-            "eval_command:evaluate",
-            "Generate, judge, score and report, in one command.",
-        ),
-        "generate": (
-            "generate_command:generate",
-            "Caption videos with a video-language model.",
-        ),
-        "judge": (
-            "judge_command:judge",
-            "Judge captions event by event and score them: precision, recall and F1.",
-        ),
-        "report": (
-            "report_command:report",
-            "Write one HTML file that shows what a model gets wrong, and why.",
-        ),
-        "compare": (
-            "compare_command:compare",
-            "Compare judged runs over the videos scored in all of them: is B better than A?",
-        ),
-        "leaderboard": (
-            "leaderboard_command:leaderboard",
-            "Rank judged runs by overall F1, or graded runs by accuracy.",
-        ),
+        "eval": "Generate, judge, score and report, in one command.",
+        "generate": "Caption videos with a video-language model.",
+        "judge": "Judge captions event by event and score them: precision, recall and F1.",
+        "report": "Write one HTML file that shows what a model gets wrong, and why.",
+        "compare": "Compare judged runs over the videos scored in all of them: is B better than A?",
+        "leaderboard": "Rank judged runs by overall F1, or graded runs by accuracy.",
     },
     "Trust": {
-        "check": (
-            "check_command:check",
-            "Check a set of annotations: every problem, what may be a mistake, and statistics.",
-        ),
-        "probe": (
-            "probe_command:probe",
-            "Check how far a judge can be trusted, without human labels.",
-        ),
-        "calibrate": (
-            "calibrate_command:calibrate",
-            "Correct a judge's scores with labels of some captions: what would the raters give?",
-        ),
-        "correlate": (
-            "correlate_command:correlate",
-            "Correlate metrics with human ratings: does the judge rank captions as humans do?",
-        ),
-        "rate": (
-            "rate_command:app",
-            "Have humans rate captions without knowing who wrote them.",
-        ),
+        "check": "Check a set of annotations: every problem, what may be a mistake, and "
+        "statistics.",
+        "probe": "Check how far a judge can be trusted, without human labels.",
+        "calibrate": "Correct a judge's scores with labels of some captions: what would the raters "
+        "give?",
+        "correlate": "Correlate metrics with human ratings: does the judge rank captions as humans "
+        "do?",
+        "rate": "Have humans rate captions without knowing who wrote them.",
     },
     "Questions": {
-        "mcq": (
-            "mcq_command:app",
-            "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
-        ),
+        "mcq": "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
     },
     "Make a benchmark": {
-        "annotate": (
-            "annotate_command:app",
-            "Annotate videos: filter, draft, review, agree, merge.",
-        ),
-        "mcq construct": (
-            "mcq_command:app",
-            "Construct questions from annotations: draft, check, filter, review.",
-        ),
+        "annotate": "Annotate videos: filter, draft, review, agree, merge.",
+        "mcq construct": "Construct questions from annotations: draft, check, filter, review.",
     },
     "Look closer": {
-        "score": (
-            "score_command:score",
-            "Score stored verdicts again, without any model.",
-        ),
-        "inspect": (
-            "report_command:inspect",
-            "Show why one video has its score: its caption, events, verdicts and repairs.",
-        ),
-        "plot": (
-            "report_command:plot",
-            "Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by commas.",
-        ),
-        "metrics": (
-            "metrics_command:metrics",
-            "Compute caption metrics, and write each caption's values to metrics.jsonl.",
-        ),
-        "models": (
-            "resources_command:models",
-            "List the models that `capeval generate` knows.",
-        ),
-        "frames": (
-            "resources_command:frames",
-            "Show which frames of a video a model would see.",
-        ),
-        "runs": (
-            "resources_command:runs",
-            "List all runs with their judges, scores and sizes.",
-        ),
-        "cache": (
-            "resources_command:cache",
-            "Show where the cache of models' replies is and what it contains.",
-        ),
+        "score": "Score stored verdicts again, without any model.",
+        "inspect": "Show why one video has its score: its caption, events, verdicts and repairs.",
+        "plot": "Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by "
+        "commas.",
+        "metrics": "Compute caption metrics, and write each caption's values to metrics.jsonl.",
+        "models": "List the models that `capeval generate` knows.",
+        "frames": "Show which frames of a video a model would see.",
+        "runs": "List all runs with their judges, scores and sizes.",
+        "cache": "Show where the cache of models' replies is and what it contains.",
     },
 }
-"""By heading, each command: where it is within `capeval.cli`, and its line in `capeval --help`."""
+"""By heading, each command with its line in `capeval --help`."""
 
-# A command of a group, such as `mcq construct`, is looked up in its group.
-_COMMANDS = {
-    name: at for commands in _HEADINGS.values() for name, at in commands.items() if " " not in name
+_MODULES = {
+    "annotate": ("annotate",),
+    "compare": ("compare", "leaderboard"),
+    "eval": ("eval",),
+    "generate": ("generate",),
+    "judge": ("judge", "probe"),
+    "mcq": ("mcq",),
+    "metrics": ("metrics",),
+    "rate": ("correlate", "rate"),
+    "report": ("inspect", "plot", "report"),
+    "resources": ("cache", "check", "frames", "models", "runs"),
+    "score": ("calibrate", "score"),
 }
+"""The commands that `capeval.cli.NAME_command` has, under their names."""
+
+_MODULE_OF = {command: name for name, commands in _MODULES.items() for command in commands}
 
 
 class Commands(TyperGroup):
@@ -129,7 +79,7 @@ class Commands(TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.commands = _Imported()
+        self.commands: Any = _Imported()
 
     def format_help(self, *given: Any) -> None:
         """Print the help, with the commands' lines from the table."""
@@ -138,7 +88,7 @@ class Commands(TyperGroup):
         self.commands = {
             name: TyperCommand(name, help=summary, rich_help_panel=heading)
             for heading, commands in _HEADINGS.items()
-            for name, (_, summary) in commands.items()
+            for name, summary in commands.items()
         }
         try:
             super().format_help(*given)
@@ -162,7 +112,7 @@ def _hide_types(command: Any) -> None:
             _hide_types(inner)
 
 
-class _Imported(MutableMapping[str, Any]):
+class _Imported(Mapping[str, Any]):
     """The commands by name, each imported at its first use."""
 
     def __init__(self) -> None:
@@ -174,28 +124,21 @@ class _Imported(MutableMapping[str, Any]):
             # While it completes, a shell would show a complaint in the middle of the line.
             if COMPLETING not in os.environ:
                 set_defaults(
-                    _leaves({name: made}), lambda: _leaves({one: _made(one) for one in _COMMANDS})
+                    _leaves({name: made}), lambda: _leaves({one: _made(one) for one in self})
                 )
             _hide_types(made)
         return self._found[name]
 
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._found[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._found[name]
-
     def __iter__(self) -> Iterator[str]:
-        return iter(_COMMANDS)
+        return (one for names in _HEADINGS.values() for one in names if one in _MODULE_OF)
 
     def __len__(self) -> int:
-        return len(_COMMANDS)
+        return len(_MODULE_OF)
 
 
 def _made(name: str) -> Any:
     """Return a command, imported."""
-    module, _, attribute = _COMMANDS[name][0].partition(":")
-    made = getattr(import_module(f"capeval.cli.{module}"), attribute)
+    made = getattr(import_module(f"capeval.cli.{_MODULE_OF[name]}_command"), name)
     around = typer.Typer(add_completion=False, rich_markup_mode="rich")
     around.callback()(lambda: None)
     if isinstance(made, typer.Typer):

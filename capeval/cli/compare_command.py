@@ -1,4 +1,4 @@
-"""`capeval compare`."""
+"""`capeval compare` and `capeval leaderboard`: several runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from capeval.api.run_options import CompareOptions
+from capeval.api.run_options import CompareOptions, LeaderboardOptions
 from capeval.cli.options import declared_by
 from capeval.cli.output import Output
 
@@ -31,3 +31,39 @@ def compare(declared: dict[str, Any], output: Output) -> None:
         output.error(f"capeval: {line}")
     if not all(result.passed for result in found.gates):
         raise typer.Exit(4)
+
+
+@declared_by(LeaderboardOptions, "as_json", "form_or_csv", "full")
+def leaderboard(declared: dict[str, Any], output: Output) -> None:
+    """Rank judged runs by overall F1, or graded runs by accuracy.
+
+    It shows the scores of every judge of every run under runs/, or of the runs that are named. Runs
+    that differ in judge, prompts, repeats or data are in separate sections. With --questions it
+    shows graded runs; those that differ in questions or in how replies were read are in separate
+    sections.
+
+    Runs that cannot be read are left out with a line on stderr, and the exit code is 3.
+    """
+    from capeval.api import leaderboards
+    from capeval.reporting.leaderboards import print_leaderboard, rendered_leaderboard
+    from capeval.runs.resolve import why_left_out
+
+    out, questions = declared["out"], declared["questions"]
+    if output.full and not questions:
+        declared["by"] = declared["by"] or "all"
+    by = "overall" if questions else declared["by"] or "overall"
+    board = leaderboards.leaderboard(**declared)
+    if output.as_json:
+        output.json(rendered_leaderboard(board, "json"))
+    elif output.table_form != "table":
+        output.text(rendered_leaderboard(board, output.table_form, by=by))
+    elif out is not None:
+        output.line(f"{board.headline} Written: {out}")
+    else:
+        print_leaderboard(board, output.console, by=by, full=output.full)
+    for line in board.notices:
+        output.notice(line)
+    for path, reason in board.left_out:
+        output.error(why_left_out(path, reason))
+    if board.left_out:
+        raise typer.Exit(3)

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from capeval.construct.question_filter import Filtered
     from capeval.schema import Question
 
-app = typer.Typer(
+construct = typer.Typer(
     help="Make questions: draft, check, filter, review.",
     no_args_is_help=True,
 )
 
 
-@app.command()
+@construct.command()
 @declared_by(QuestionDraftOptions, *LONG[1:-1])
 def draft(declared: dict[str, Any], output: Output) -> None:
     """Draft questions of TUNA-MCQ's ten task types from annotations.
@@ -48,7 +48,7 @@ def draft(declared: dict[str, Any], output: Output) -> None:
     run_long(output, open_construct_draft(options, offline=output.dry_run), show)
 
 
-@app.command()
+@construct.command()
 @declared_by(QuestionCheckOptions, *LONG[1:])
 def check(declared: dict[str, Any], output: Output) -> None:
     """Check questions without their videos: options, keys, and shortcuts over the whole set.
@@ -67,7 +67,7 @@ def check(declared: dict[str, Any], output: Output) -> None:
     run_long(output, open_construct_check(options, offline=output.dry_run), show)
 
 
-@app.command("filter")
+@construct.command("filter")
 @declared_by(QuestionFilterOptions, *LONG[1:])
 def filter_questions(declared: dict[str, Any], output: Output) -> None:
     """Keep the questions that a model answers with 16 frames, but not with one frame or none.
@@ -88,7 +88,7 @@ def filter_questions(declared: dict[str, Any], output: Output) -> None:
     run_long(output, opening, show)
 
 
-@app.command()
+@construct.command()
 @declared_by(QuestionReviewOptions)
 def review(declared: dict[str, Any], output: Output) -> None:
     """Write pages for reviewers, who keep, mend or drop each question in a browser."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @declared_by(EvaluateOptions, *LONG, columns=column_names)
-def evaluate(declared: dict[str, Any], output: Output) -> None:
+def eval(declared: dict[str, Any], output: Output) -> None:  # noqa: A001 - the command
     """Generate, judge, score and report, in one command.
 
     A MODEL is what `capeval generate --model` takes, a run, or a captions file. Runs and captions

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from capeval.cli.options import LONG, column_names, declared_by
+from capeval.cli.options import LONG, Targets, column_names, declared_by
 from capeval.cli.output import Output
 from capeval.metrics.options import MetricsOptions
 
 if TYPE_CHECKING:
-    from capeval.api.long_work import LongWork
     from capeval.api.measuring import Measured
 
 
@@ -20,15 +17,7 @@ def metrics(
     declared: dict[str, Any],
     output: Output,
     *,
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Runs, or captions files of annotated videos. By default every run, or the "
-            "bundled sample (its name: sample).",
-            show_default=False,
-        ),
-    ] = None,
+    targets: Targets = None,
 ) -> None:
     """Compute caption metrics, and write each caption's values to metrics.jsonl.
 
@@ -41,8 +30,7 @@ def metrics(
 
     options = MetricsOptions(captions=tuple(targets or ()), **declared)
 
-    def show(work: LongWork[Measured], results: list[Measured]) -> None:
-        del work
+    def show(_: object, results: list[Measured]) -> None:
         if output.as_json:
             output.json([one.as_json() for one in results])
         elif results:

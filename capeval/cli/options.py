@@ -25,47 +25,40 @@ from capeval.options import (
 ADDRESSES = {"base_url", "model_url", "judge_url"}
 """The options that name servers."""
 
+_RUNS = "Runs, or captions files. By default every run, or the sample."
+Targets = Annotated[list[str] | None, typer.Argument(metavar="RUN", help=_RUNS, show_default=False)]
+"""The captions that a command works on."""
+
 LONG = ("max_failed", "yes", "dry_run", "as_json")
 """The options of `_SHARED` that all long commands have."""
 
 
-def _flag(*names: str, text: str, panel: str = OUTPUT) -> Any:
-    return Annotated[bool, typer.Option(*names, help=text, rich_help_panel=panel)]
+def _option(kind: Any, *names: str, text: str, panel: str = OUTPUT, metavar: str = "") -> Any:
+    info = typer.Option(
+        *names, help=text, metavar=metavar or None, show_default=False, rich_help_panel=panel
+    )
+    return Annotated[kind, info]
 
 
 def _form(*forms: str) -> Any:
     text = f"The format of the tables: {', '.join(forms)}. By default table."
-    info = typer.Option(
-        "--format", metavar="FORMAT", help=text, show_default=False, rich_help_panel=OUTPUT
-    )
-    return Annotated[Literal[forms] | None, info]
+    return _option(Literal[forms] | None, "--format", text=text, metavar="FORMAT")
 
+
+_FEW = _option(str, text="Let this many fail: 3, or 1%.", panel=LIMITS, metavar="SHARE")
+_YES = _option(bool, "--yes", "-y", text="Spend more than $1 without asking.", panel=LIMITS)
+_DRY = _option(bool, "--dry-run", text="Show what is left to do and its cost, and stop.")
+_JSON = _option(bool, "--json", text="Print the whole result as JSON.")
+_FULL = _option(bool, "--full", text="Print everything, not only what matters most.")
 
 _SHARED: dict[str, tuple[Any, Any]] = {
-    "max_failed": (
-        Annotated[
-            str,
-            typer.Option(
-                metavar="SHARE",
-                help="Let this many fail: 3, or 1%.",
-                show_default=False,
-                rich_help_panel=LIMITS,
-            ),
-        ],
-        "0",
-    ),
-    "yes": (
-        _flag("--yes", "-y", text="Spend more than $1 without asking.", panel=LIMITS),
-        False,
-    ),
-    "dry_run": (
-        _flag("--dry-run", text="Show what is left to do and its cost, and stop."),
-        False,
-    ),
-    "as_json": (_flag("--json", text="Print the whole result as JSON."), False),
+    "max_failed": (_FEW, "0"),
+    "yes": (_YES, False),
+    "dry_run": (_DRY, False),
+    "as_json": (_JSON, False),
     "form": (_form("table", "markdown", "latex"), None),
     "form_or_csv": (_form("table", "markdown", "latex", "csv"), None),
-    "full": (_flag("--full", text="Print everything, not only what matters most."), False),
+    "full": (_FULL, False),
 }
 """Options that commands share: the type of each for typer, and its default."""
 

@@ -33,12 +33,10 @@ class Output:
 
     @property
     def table_form(self) -> Format:
-        """The format of tables."""
         return self.form or "table"
 
     @cached_property
     def console(self) -> Console:
-        """The console for tables, on stdout."""
         from rich.console import Console
 
         return Console(quiet=self.quiet)
@@ -51,12 +49,10 @@ class Output:
             tables()
 
     def text(self, text: str) -> None:
-        """Print a text as it is, such as tables in Markdown."""
         if not self.quiet:
             sys.stdout.write(text + "\n")
 
     def line(self, text: str) -> None:
-        """Print a line of the result."""
         if not self.quiet:
             stream = sys.stderr if self.as_json or self.form is not None else sys.stdout
             # Columns are padded with spaces, which `one_line` would join.
@@ -87,7 +83,6 @@ class Output:
             self.error(text)
 
     def warning(self, text: str) -> None:
-        """Print a notice on stderr that is marked as a warning."""
         self.notice(type(text)(f"warning: {text}"))
 
     @staticmethod

@@ -39,7 +39,6 @@ class ProgressLine:
         self._stop_bar()
 
     def update(self, status: Status) -> None:
-        """Show how far the work has got."""
         self.status = status
         if not status.total or self._output.quiet:
             return

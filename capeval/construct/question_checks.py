@@ -17,9 +17,9 @@ from capeval.construct.chat_work import Item
 from capeval.construct.drafts import Line
 from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
-from capeval.files.known_videos import KnownVideos
 from capeval.files.label_matching import read_relation
 from capeval.files.packaged import prompt_of, tag_free_json
+from capeval.files.videos import KnownVideos
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
 from capeval.mcq.questions import question_line

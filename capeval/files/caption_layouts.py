@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, ReplyError, UsageError
-from capeval.files.known_videos import KnownVideos, path_parts
 from capeval.files.ratings import check_all_found
 from capeval.files.reading import json_lines, parse_json, read_bytes, read_text
 from capeval.files.tables import Table, folded, is_binary_table, is_missing, read_table
 from capeval.files.validation import validated_records
+from capeval.files.videos import KnownVideos, path_parts
 from capeval.schema import Caption, Video
 from capeval.schema.ids import id_text
 from capeval.text import Loss, counted, listed, shown
@@ -75,10 +75,7 @@ def read_captions(
     annotations : the videos to which captions are joined; may be none
     columns : the file's own names for `COLUMNS`
 
-    Raises
-    ------
-    InputError
-        No layout fits, a record is malformed, or captions cannot be joined to videos.
+    InputError if no layout fits, a record is malformed, or captions cannot be joined to videos.
     """
     path = Path(path)
     if unknown := [name for name in columns or () if name not in COLUMNS]:

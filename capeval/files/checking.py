@@ -145,12 +145,11 @@ def _validated(
     place: str, value: Any, seen: MutableMapping[str, str], problems: list[Finding]
 ) -> Annotation | None:
     """Return a valid annotation of a new index; else add all of its problems."""
-    index = id_text(value.get("index")) if isinstance(value, dict) else None
-    index = index if isinstance(index, str) else None
-    one = None
     if not isinstance(value, dict):
         problems.append(Finding(f"must be a JSON object, not {shown(value)}", place))
         return None
+    one, given = None, id_text(value.get("index"))
+    index = given if isinstance(given, str) else None
     try:
         one = Annotation.model_validate(value)
     except ValidationError as faults:

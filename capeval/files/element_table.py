@@ -13,10 +13,10 @@ from itertools import chain
 from pathlib import Path
 
 from capeval.errors import InputError, MissingExtra
-from capeval.files.csv_formulas import escape
-from capeval.files.tables import read_table
+from capeval.files.judgments import unknown_video
+from capeval.files.tables import escape, read_table
 from capeval.schema import RELATIONS, Annotation, Provenance, Relation, Scored
-from capeval.text import listed, nearest, shown, storable
+from capeval.text import listed, shown, storable
 
 SUFFIXES = (".csv", ".parquet")
 _JUDGED = ("run", "judge", "baseline", "prompts")
@@ -125,12 +125,7 @@ def load_element_table(
         if index not in known:
             if ignore_unknown:
                 continue
-            raise InputError(
-                f"is unknown to the annotations{nearest(index, list(known))}; "
-                "name the matching --annotations, or skip it with --ignore-unknown",
-                file=path,
-                where=where,
-            )
+            raise unknown_video(index, known, file=path, place=f"{place}: ")
         elements = videos.setdefault(index, {})
         if element_id in elements:
             message = f"the element {shown(element_id)} is duplicated"

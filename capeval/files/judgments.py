@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,22 @@ from pydantic import ValidationError
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
 from capeval.schema import JUDGMENT, Annotation, Caption, Judgment, Scored, Unscored
-from capeval.text import complaint, shown
+from capeval.text import complaint, nearest, shown
 
 
 def judgment_line(judgment: Judgment) -> dict[str, Any]:
     """Return a judgment as its line in the file."""
     return judgment.model_dump(mode="json")
+
+
+def unknown_video(index: str, known: Collection[str], *, file: Path, place: str = "") -> InputError:
+    """Return the error about a verdict on a video that is not annotated."""
+    return InputError(
+        f"is unknown to the annotations{nearest(index, list(known))}; "
+        "name the matching --annotations, or skip it with --ignore-unknown",
+        file=file,
+        where=f"{place}index {shown(index)}",
+    )
 
 
 def load_judgments(path: Path, *, in_run: bool = True) -> dict[str, Judgment]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import count, repeat
 from pathlib import Path
@@ -98,36 +98,46 @@ def _numbers(names: Iterable[Hashable]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class RatingTable:
-    """Ratings of captions.
+class _HumanFile:
+    """What a human file is, and how it was read.
 
     Attributes
     ----------
-    keys : (captions,)
-    raters : (raters,) names
-    ratings : (raters, captions), NaN for a caption that a rater did not rate
-    metrics : the columns that were named as metrics, (captions,) each; NaN for an empty cell
+    keys : of each caption, or of each label
     warnings : what is wrong with the data, and what was left out
     columns : the file's own column by the name that capeval has for it
     header : the names of all columns of the file
-    name : the kind of human score: "score" for ratings; "covered", "recall", "precision" or "f1"
-        if computed from labels
     """
 
     file: Path
     keys: Keys
     raters: tuple[str, ...]
-    ratings: NDArray[np.float64]
-    metrics: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    _: KW_ONLY
     warnings: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     header: tuple[str, ...] = ()
-    name: str = "score"
 
     @property
     def notices(self) -> tuple[str, ...]:
         """A notice of the columns that are not read, if there are any."""
         return ignored_columns(self.file, self.header, self.columns.values())
+
+
+@dataclass(frozen=True)
+class RatingTable(_HumanFile):
+    """Ratings of captions.
+
+    Attributes
+    ----------
+    ratings : (raters, captions), NaN for a caption that a rater did not rate
+    metrics : the columns that were named as metrics, (captions,) each; NaN for an empty cell
+    name : the kind of human score: "score" for ratings; "covered", "recall", "precision" or "f1"
+        if computed from labels
+    """
+
+    ratings: NDArray[np.float64]
+    metrics: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    name: str = "score"
 
     def take(self, rows: Sequence[int]) -> RatingTable:
         """Return the ratings of some of the captions, and the raters who rated one of them."""
@@ -144,29 +154,17 @@ class RatingTable:
 
 
 @dataclass(frozen=True)
-class LabelTable:
+class LabelTable(_HumanFile):
     """Labels of elements, (n,) each; `rater` has positions in `raters`, which are names.
 
-    `places` are the labels' places in messages. `warnings`, `columns` and `header` are as in
-    `RatingTable`.
+    `places` are the labels' places in messages.
     """
 
-    file: Path
-    keys: Keys
     elements: Sequence[str]
     rater: Sequence[int]
-    raters: tuple[str, ...]
     labels: Sequence[str]
     scale: LabelScale
     places: Sequence[str]
-    warnings: tuple[str, ...] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
-    header: tuple[str, ...] = ()
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """A notice of the columns that are not read, if there are any."""
-        return ignored_columns(self.file, self.header, self.columns.values())
 
     def binary(self) -> LabelTable:
         """Return labels that say only whether an element is covered."""
@@ -176,7 +174,6 @@ class LabelTable:
         return replace(self, labels=labels, scale="binary")
 
     def take(self, rows: Sequence[int]) -> LabelTable:
-        """Return some of the labels, and their raters."""
         used = sorted({self.rater[row] for row in rows})
         return replace(
             self,
@@ -206,10 +203,7 @@ def load_human(
     missing : whether a row without a rating is an error, or left out with a warning
     others : whether a mapped column may be absent, because another file may have it
 
-    Raises
-    ------
-    InputError, UsageError
-        The file or the mapping of its columns is not valid.
+    InputError or UsageError if the file or the mapping of its columns is not valid.
     """
     mapped = dict(columns or {})
     check_mapped(mapped)
@@ -320,7 +314,7 @@ def _wide(table: Table, chosen: Mapping[str, str], metric_columns: Sequence[str]
     )
     metrics = {name: table.numbers(name) for name in metric_columns}
     ratings = np.stack([*rated.values()])
-    return RatingTable(table.file, keys, tuple(rated), ratings, metrics, warnings)
+    return RatingTable(table.file, keys, tuple(rated), ratings, metrics, warnings=warnings)
 
 
 def _long(table: Table, chosen: Mapping[str, str], metric_columns: Sequence[str]) -> RatingTable:
@@ -407,13 +401,13 @@ def _labels(table: Table, mapped: Mapping[str, str], missing: IfMissing) -> Labe
     return LabelTable(
         table.file,
         keys,
+        tuple(dict.fromkeys(raters)),
         elements,
         _numbers(raters).tolist(),
-        tuple(dict.fromkeys(raters)),
         [_BINARY[label] for label in labels] if scale == "binary" else labels,
         scale,
         table.places,
-        warnings,
-        chosen,
-        tuple(table.columns),
+        warnings=warnings,
+        columns=chosen,
+        header=tuple(table.columns),
     )

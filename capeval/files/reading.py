@@ -13,8 +13,6 @@ from typing import Any
 from capeval.errors import InputError
 from capeval.text import cut, nearest, shown
 
-_NOT_UTF8 = "is not UTF-8; save the file as UTF-8"
-
 
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, a byte order mark removed; it must not be empty.
@@ -27,14 +25,15 @@ def read_text(path: Path) -> str:
     return text
 
 
-def decoded(data: bytes, path: Path) -> str:
-    """Return the text of the bytes of a file, as `read_text` does."""
+def decoded(data: bytes, path: Path, line: int = 1) -> str:
+    """Return the text of bytes that begin in a line of a file, as `read_text` does."""
     is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as fault:
-        line = data.count(b"\n", 0, fault.start) + 1
-        raise InputError(_NOT_UTF8, file=path, where=f"line {line}") from None
+        line += data.count(b"\n", 0, fault.start)
+        message = "is not UTF-8; save the file as UTF-8"
+        raise InputError(message, file=path, where=f"line {line}") from None
 
 
 def read_bytes(path: Path) -> bytes:
@@ -129,8 +128,8 @@ def json_records(path: Path, on_fault: OnFault | None = None) -> Iterator[tuple[
     JSON lines are read one by one, so that memory does not grow with the file. `on_fault` receives
     the errors of later lines that are not JSON, instead of the first being raised.
     """
-    start = first_line(path)
-    if start[0] != "[" and not _is_wide(path):
+    # What begins with bytes that are no UTF-8 may be UTF-16.
+    if first_line(path)[0] not in "[\ufffd":
         for number, value in streamed_lines(path, on_fault):
             yield f"line {number}", value
         return
@@ -172,7 +171,8 @@ def streamed_lines(
                     yield number, quick(line)
                     continue
             try:
-                value = parse_json(_text_of(line, path, number), file=path, line=number)
+                text = decoded(line, path, number).rstrip("\n")
+                value = parse_json(text, file=path, line=number)
             except InputError as fault:
                 if on_fault is None or not is_json:
                     raise
@@ -180,18 +180,6 @@ def streamed_lines(
                 continue
             is_json = True
             yield number, value
-
-
-def _text_of(line: bytes, path: Path, number: int) -> str:
-    try:
-        return line.decode("utf-8").rstrip("\n")
-    except UnicodeDecodeError:
-        raise InputError(_NOT_UTF8, file=path, where=f"line {number}") from None
-
-
-def _is_wide(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def first_line(path: Path) -> str:

@@ -19,8 +19,7 @@ from capeval.files.annotations import split_format
 from capeval.files.caption_layouts import CaptionsFile, captions_in_memory, read_captions
 from capeval.files.reading import json_records, parse_json, read_bytes, read_text, why_missing
 from capeval.files.validation import validated_records
-from capeval.schema import Video
-from capeval.schema.reference import Reference
+from capeval.schema import Reference, Video
 
 LINES = "lines"
 
@@ -66,14 +65,15 @@ def _of_dream(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines_of(path: Path) -> Iterator[tuple[str, Any]]:
-    for number, line in enumerate(_text_lines(path), start=1):
+    for number, line in _text_lines(path).items():
         if line:
-            yield f"line {number}", {"index": str(number), "references": [line]}
+            yield f"line {number}", {"index": number, "references": [line]}
 
 
-def _text_lines(path: Path) -> list[str]:
+def _text_lines(path: Path) -> dict[str, str]:
     # Published files of captions are not always UTF-8.
-    return [line.strip() for line in read_bytes(path).decode("utf-8", "replace").splitlines()]
+    lines = read_bytes(path).decode("utf-8", "replace").splitlines()
+    return {str(number): line.strip() for number, line in enumerate(lines, start=1)}
 
 
 def load_references(path: Path | str) -> tuple[Reference, ...]:
@@ -109,7 +109,9 @@ def load_candidates(
             raise InputError("is an empty folder", file=file)
         if system and len(files) > 1:
             raise InputError(f"has {len(files)} systems; omit --system", file=file)
-        return [(system or _system_of(one), _lines_as_captions(one)) for one in files]
+        return [
+            (system or _system_of(one), captions_in_memory(_text_lines(one), one)) for one in files
+        ]
     found = read_captions(file, [Video(index=index) for index in known], columns)
     models = {caption.model for caption in found.captions}
     only = models.pop() if len(models) == 1 else None
@@ -118,8 +120,3 @@ def load_candidates(
 
 def _system_of(file: Path) -> str:
     return file.stem if file.suffix in ("", ".txt") else file.suffix[1:]
-
-
-def _lines_as_captions(path: Path) -> CaptionsFile:
-    lines = enumerate(_text_lines(path), start=1)
-    return captions_in_memory({str(number): line for number, line in lines}, path)

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError
 
 from capeval.errors import InputError, MissingExtra
-from capeval.files.csv_formulas import unescape
 from capeval.files.reading import json_records, read_bytes, read_text
 from capeval.schema.ids import id_text
 from capeval.text import complaint, cut, describe, listed, nearest, shown
@@ -35,6 +34,11 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # XLSX files are archives; old and encrypted workbooks are OLE compound files.
 _WORKBOOK = (b"PK", b"\xd0\xcf\x11\xe0")
 _PARQUET = b"PAR1"
+
+# What a spreadsheet would run as a formula (OWASP: CSV injection).
+_FORMULA = r"\s*[=+\-@＝＋－＠|%]"
+_ESCAPED = re.compile(rf"'+{_FORMULA}")
+_LIVE = re.compile(rf"'*{_FORMULA}")
 
 # What tables have in place of an empty cell.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
@@ -90,12 +94,10 @@ class Table:
             yield place, dict(zip(self.columns, cells, strict=True))
 
     def take(self, rows: Sequence[int]) -> Table:
-        """Return some of the rows."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
         return replace(self, columns=columns, places=[self.places[row] for row in rows])
 
     def error(self, message: str, *, row: int | None = None, column: str = "") -> InputError:
-        """Return an error that names this file, a row and a column."""
         where = "" if row is None else self.places[row]
         return InputError(message, file=self.file, where=where, field=cut(column))
 
@@ -114,14 +116,8 @@ class Table:
     ) -> dict[str, str]:
         """Return the file's column for each documented name that it has.
 
-        Parameters
-        ----------
-        mapped : the file's column by documented name; None if the user cannot map columns
-
-        Raises
-        ------
-        InputError
-            A needed column is missing.
+        `mapped` is the file's column by documented name, or None if the user cannot map columns.
+        InputError if a needed column is missing.
         """
         found = {name: self.find(name, mapped) for name in (*needed, *optional)}
         missing = [name for name in needed if found[name] is None]
@@ -182,13 +178,30 @@ class Table:
         return f"is empty{formula if self.sheet else ''}"
 
     def check_unique(self, keys: Sequence[tuple[Hashable, ...]], columns: str) -> None:
-        """Refuse rows with the same key."""
         first: dict[Hashable, int] = {}
         for row, key in enumerate(keys):
             if first.setdefault(key, row) != row:
                 named = ", ".join(cut(str(part)) for part in key if part is not None)
                 there = self.places[first[key]]
                 raise self.error(f"{named} is duplicated (see {there})", row=row, column=columns)
+
+
+def escape(text: str) -> str:
+    """Return the text with an apostrophe before it if a spreadsheet would read it as a formula.
+
+    >>> escape("=1+1"), escape("a=1"), escape("'=1")
+    ("'=1+1", 'a=1', "''=1")
+    """
+    return f"'{text}" if _LIVE.match(text) else text
+
+
+def unescape(text: str) -> str:
+    """Return the text that `escape` was given.
+
+    >>> unescape("'=1+1"), unescape("'tis"), unescape("''=1")
+    ('=1+1', "'tis", "'=1")
+    """
+    return text[1:] if _ESCAPED.match(text) else text
 
 
 def ignored_columns(file: Path, header: Sequence[str], read: Iterable[str]) -> tuple[str, ...]:
@@ -219,12 +232,8 @@ def is_binary_table(path: Path) -> bool:
 def read_table(path: Path | str) -> Table:
     """Read a table, whose kind its content decides; of a workbook the first visible sheet.
 
-    Raises
-    ------
-    InputError
-        It cannot be read, has no rows, or names a column twice.
-    MissingExtra
-        It is parquet, and pyarrow is not installed.
+    InputError if it cannot be read, has no rows, or names a column twice; MissingExtra if it is
+    parquet, and pyarrow is not installed.
     """
     path = Path(path)
     data = read_bytes(path)

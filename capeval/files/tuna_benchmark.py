@@ -12,7 +12,6 @@ import shutil
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -51,26 +50,23 @@ def _downloaded(pattern: str) -> Path:
     except ImportError:
         raise MissingExtra("downloading TUNA-1K needs huggingface_hub", "data") from None
 
-    def take(*, local: bool) -> Path:
-        patterns, kind = [pattern], "dataset"
-        folder = snapshot_download(
-            DATASET, repo_type=kind, allow_patterns=patterns, local_files_only=local
-        )
-        if not any(Path(folder).glob(pattern)):
-            raise FileNotFoundError(f"the data set has no {pattern}")
-        return Path(folder)
-
+    problem = f"the data set has no {pattern}"
     # What is there is used as it is: all runs of a project should read the same annotations.
-    with suppress(OSError, ValueError):
-        return take(local=True)
-    try:
-        return take(local=False)
-    except Exception as fault:  # the hub's client raises errors of several HTTP libraries
-        raise InputError(
-            f"cannot be downloaded: get {pattern} of https://huggingface.co/datasets/{DATASET} and "
-            f"name the folder that it is in ({describe(fault, 120)})",
-            file=DATASET,
-        ) from None
+    for is_local in (True, False):
+        try:
+            folder = snapshot_download(
+                DATASET, repo_type="dataset", allow_patterns=[pattern], local_files_only=is_local
+            )
+        except Exception as fault:  # the hub's client raises errors of several HTTP libraries
+            problem = describe(fault, 120)
+            continue
+        if any(Path(folder).glob(pattern)):
+            return Path(folder)
+    raise InputError(
+        f"cannot be downloaded: get {pattern} of https://huggingface.co/datasets/{DATASET} and "
+        f"name the folder that it is in ({problem})",
+        file=DATASET,
+    )
 
 
 def is_benchmark(folder: Path) -> bool:

@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
 from capeval.errors import InputError, ReplyError
+from capeval.files.judgments import unknown_video
 from capeval.files.label_matching import match_labels, read_relation
 from capeval.files.reading import json_records
 from capeval.schema import Annotation, Judgment, Provenance, Relation, Scored, Unscored, lacking
 from capeval.schema.ids import id_text
-from capeval.text import complaint, nearest, shown
+from capeval.text import complaint, shown
 
 _PROVENANCE = Provenance(judge="tuna-results")
 
@@ -59,12 +60,7 @@ def load_tuna_results(
         if index in known:
             result[index] = _judgment(value, known[index])
         elif not ignore_unknown:
-            raise InputError(
-                f"is unknown to the annotations{nearest(index, list(known))}; "
-                "skip such results with --ignore-unknown",
-                file=path,
-                where=f"index {shown(index)}",
-            )
+            raise unknown_video(index, known, file=path)
     return list(result.values())
 
 

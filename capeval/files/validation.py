@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from capeval.errors import InputError
-from capeval.schema import Annotation, Caption, Video
-from capeval.schema.reference import Reference
+from capeval.schema import Annotation, Caption, Reference, Video
 from capeval.text import complaint, shown
 
 M = TypeVar("M", bound=BaseModel)

@@ -17,7 +17,7 @@ from capeval.errors import UsageError, VideoError
 from capeval.runs.concurrency import Recent
 from capeval.schema.question import Question
 from capeval.text import listed, nearest, shown
-from capeval.video import FrameReader, FrameSet, Given, Middle, Policy
+from capeval.video import FrameReader, FrameSet, Given, Policy, Uniform
 from capeval.video.frames import Timeline
 from capeval.video.sampling import Choice
 
@@ -96,7 +96,7 @@ class Shown:
             case ("first", _, _):
                 return Given((0,))
             case ("middle", _, _):
-                return Middle()
+                return Uniform(1)
             case ("random", _, _):
                 return RandomFrame(_seeded(self.seed, question))
             case ("column", _, name):

@@ -15,8 +15,7 @@ from capeval.files.validation import validated
 from capeval.metrics.protocol import Item
 from capeval.runs.folder import RunFolder
 from capeval.runs.sources import Source, distinct_names
-from capeval.schema import Caption
-from capeval.schema.reference import Reference
+from capeval.schema import Caption, Reference
 from capeval.text import counted, shown
 
 FILE = "metrics.jsonl"

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from capeval.errors import InputError, UsageError
-from capeval.files.csv_formulas import escape
-from capeval.files.tables import read_table
+from capeval.files.tables import escape, read_table
 from capeval.rating.sheet import KEY_COLUMNS, csv_text
 from capeval.schema import RELATIONS, Annotation, Relation, element_ids
 from capeval.text import listed, nearest, normal_form, shown

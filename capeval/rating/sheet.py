@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from capeval.errors import UsageError
-from capeval.files.csv_formulas import escape
 from capeval.files.judgments import short_hash
-from capeval.files.tables import CONTROL
+from capeval.files.tables import CONTROL, escape
 from capeval.rating.page import page_html
 from capeval.schema import RELATIONS, Annotation
 from capeval.text import shown

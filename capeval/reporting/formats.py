@@ -15,8 +15,8 @@ from typing import Any, Literal
 from rich.cells import cell_len
 
 from capeval.errors import UsageError
-from capeval.files import csv_formulas
 from capeval.files.jsonl import dumps
+from capeval.files.tables import escape
 from capeval.reporting.table import Page, Row, Shown, Table
 from capeval.reporting.terminal import LONGEST, as_text
 from capeval.text import one_line
@@ -98,7 +98,7 @@ def _csv_cell(value: object) -> str:
         return str(value).lower()
     if isinstance(value, int | float):
         return repr(value)
-    return csv_formulas.escape(one_line(str(value), LONGEST))
+    return escape(one_line(str(value), LONGEST))
 
 
 # ---- Markdown --------------------------------------------------------------------------------

@@ -28,12 +28,10 @@ class Outcome(Protocol):
     @property
     def index(self) -> str:
         """Which video it is."""
-        ...
 
     @property
     def reason(self) -> str | None:
         """Why it failed; None if it did not."""
-        ...
 
 
 T = TypeVar("T")
@@ -99,43 +97,30 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
     """One kind of resumable work on one run."""
 
     @property
-    def labels(self) -> Labels:
-        """How messages name this task."""
-        ...
+    def labels(self) -> Labels: ...
 
     def locked(self) -> AbstractContextManager[object]:
         """Hold the run for this process; raise `RunLocked` if another process holds it."""
-        ...
 
     def plan(self) -> PlanT:
         """Return what is left to do. Called inside the lock; checks everything, writes nothing."""
-        ...
 
     def create(self, plan: PlanT) -> None:
         """Write what must exist before the first outcome, such as the run and its manifest."""
-        ...
 
     async def perform(self, plan: PlanT, record: Callable[[OutcomeT], None]) -> None:
         """Do what the plan lists and call `record` once for each outcome, as soon as it is known.
 
-        Raises
-        ------
-        BudgetReached, EndpointDown
-            The task stops early; what was recorded is kept and finished.
+        BudgetReached or EndpointDown end it early; what was recorded is kept and finished.
         """
-        ...
 
     def line(self, plan: PlanT, outcome: OutcomeT) -> tuple[Path, Mapping[str, Any]] | None:
         """Return the file and the JSON line that keep an outcome; None to keep it in memory."""
-        ...
 
     def finish(self, plan: PlanT, done: Mapping[str, OutcomeT]) -> None:
         """Rewrite the files from all outcomes, kept and new, in their final order."""
-        ...
 
-    def spent(self) -> Spent:
-        """Return what was used so far."""
-        ...
+    def spent(self) -> Spent: ...
 
 
 @dataclass(frozen=True)
@@ -171,7 +156,6 @@ class Progress(Protocol):
 
     def update(self, status: Status) -> None:
         """Show a status; the first of each task has `done` 0."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -33,12 +33,10 @@ class JudgeFolder:
 
     @property
     def judgments(self) -> Path:
-        """`judgments.jsonl`: the verdicts."""
         return self.path / "judgments.jsonl"
 
     @property
     def scores(self) -> Path:
-        """`scores.json`: the scores of the verdicts, for other programs."""
         return self.path / "scores.json"
 
     @property
@@ -48,7 +46,6 @@ class JudgeFolder:
 
     @property
     def judge(self) -> Path:
-        """`judge.json`."""
         return self.path / "judge.json"
 
     @property
@@ -98,7 +95,6 @@ class RunFolder:
 
     @property
     def name(self) -> str:
-        """The run's name."""
         return self.path.name
 
     def __str__(self) -> str:
@@ -111,12 +107,10 @@ class RunFolder:
 
     @property
     def captions(self) -> Path:
-        """`captions.jsonl`."""
         return self.path / "captions.jsonl"
 
     @property
     def manifest(self) -> Path:
-        """`manifest.json`."""
         return self.path / "manifest.json"
 
     @property
@@ -266,17 +260,11 @@ def safe_name(name: str) -> str:
     >>> safe_name("Qwen/Qwen3-8B@v1")
     'Qwen-Qwen3-8B@v1-ab265f'
     """
-    is_plain = _stem(name) == name and not _HASHED.search(name)
-    return name if is_plain else _hashed_name(name)
-
-
-def _hashed_name(name: str) -> str:
+    stem = _plain(name)[:100].strip(".-") or "x"
+    if stem == name and not _HASHED.search(name):
+        return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{_stem(name)}-{digest[:6]}"
-
-
-def _stem(name: str) -> str:
-    return _plain(name)[:100].strip(".-") or "x"
+    return f"{stem}-{digest[:6]}"
 
 
 def _plain(name: str) -> str:

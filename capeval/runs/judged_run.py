@@ -63,7 +63,6 @@ class JudgedRun:
 
     @cached_property
     def signature(self) -> str:
-        """The signature of the scores."""
         return signature_of(self.annotations, list(self.judgments.values()))
 
     @cached_property
@@ -73,7 +72,6 @@ class JudgedRun:
 
     @cached_property
     def annotated(self) -> dict[str, Annotation]:
-        """The annotations by index."""
         return {annotation.index: annotation for annotation in self.annotations}
 
     @cached_property
@@ -154,7 +152,10 @@ def load_judged(
         named = str(annotations or annotations_named_by(file) or "")
         if not named:
             raise UsageError(f"{name_or_path}: name its annotations with --annotations")
-        loaded = _annotations(named, None if annotations else name_or_path)
+        if not annotations and not annotations_file(named).exists():
+            what = f"its annotations {named} do not exist here; name them with --annotations"
+            raise InputError(what, file=name_or_path)
+        loaded = annotations_of(named)
     else:
         named, loaded = "memory", annotations_in_memory(annotations)
     judgments, captioned = stored_judgments(
@@ -176,15 +177,6 @@ def load_judged(
         manifest=run.read_manifest() if run else {},
         seed=seed,
     )
-
-
-def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
-    if run is not None and not annotations_file(path).exists():
-        raise InputError(
-            f"its annotations {path} do not exist here; name them with --annotations",
-            file=run,
-        )
-    return annotations_of(path)
 
 
 def load_judged_runs(

@@ -46,11 +46,8 @@ def check_output(
     option : its name in messages
     own : the one of capeval's own names that the output may have, such as scores.json
 
-    Raises
-    ------
-    UsageError
-        The output is one of the inputs or the configuration (under any name), has a name of
-        capeval's own files, or is no regular file.
+    UsageError if the output is one of the inputs or the configuration (under any name), has a name
+    of capeval's own files, or is no regular file.
     """
     if str(path) in _PLAIN:
         return

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import first_line, reading
@@ -28,13 +28,7 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import SAMPLE
 from capeval.text import Loss, cut, listed, nearest
 
-
-class _Placed(Protocol):
-    @property
-    def path(self) -> Path: ...
-
-
-PlacedT = TypeVar("PlacedT", bound=_Placed)
+PlacedT = TypeVar("PlacedT", RunFolder, JudgeFolder)
 R = TypeVar("R")
 
 RUNS = Path("runs")
@@ -154,10 +148,7 @@ def locate(
     files : whether a file can serve, too
     folders : the folders of runs in which a name is looked for; by default `runs`
 
-    Raises
-    ------
-    InputError, UsageError
-        Nothing has that name, or several things have.
+    InputError or UsageError if nothing has that name, or several things have.
     """
     text = str(name_or_path)
     label = cut(text, 120)

@@ -94,7 +94,6 @@ class Source:
             )
 
     def store(self) -> None:
-        """Write the run's manifest and captions."""
         if self.run is None:
             return
         self.check()

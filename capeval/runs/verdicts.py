@@ -10,7 +10,12 @@ from pathlib import Path
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.element_table import SUFFIXES, load_element_table
-from capeval.files.judgments import caption_hash, load_judgments, reference_hash
+from capeval.files.judgments import (
+    caption_hash,
+    load_judgments,
+    reference_hash,
+    unknown_video,
+)
 from capeval.files.reading import first_line
 from capeval.files.tuna_results import load_tuna_results
 from capeval.runs.folder import JudgeFolder
@@ -28,7 +33,6 @@ from capeval.schema import (
     flaw_of,
 )
 from capeval.scoring import Scores, Signature, score_judgments
-from capeval.text import nearest, shown
 from capeval.version import __version__
 
 
@@ -68,12 +72,7 @@ def stored_judgments(
             stored = {index: one for index, one in stored.items() if index in captions}
         strangers = [index for index in stored if index not in known]
         if strangers and not ignore_unknown:
-            raise InputError(
-                f"is unknown to the annotations{nearest(strangers[0], list(known))}; "
-                "name the matching --annotations, or skip it with --ignore-unknown",
-                file=path,
-                where=f"index {shown(strangers[0])}",
-            )
+            raise unknown_video(strangers[0], known, file=path)
         most = max((len(votes_of(judgment)) for judgment in stored.values()), default=1)
         repeats = repeats or folder.repeats or most or 1
         judgments = [

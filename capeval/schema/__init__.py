@@ -11,7 +11,7 @@ from capeval.schema.annotation import (
     VisualElement,
     element_ids,
 )
-from capeval.schema.caption import Caption
+from capeval.schema.caption import Caption, Reference
 from capeval.schema.judgment import (
     JUDGMENT,
     RELATIONS,
@@ -39,7 +39,6 @@ from capeval.schema.rating import (
     COVERAGES,
     Coverage,
     HumanLabel,
-    HumanRating,
     LabelScale,
     RaterMode,
 )
@@ -60,7 +59,6 @@ __all__ = [
     "Event",
     "Explanations",
     "HumanLabel",
-    "HumanRating",
     "Inputs",
     "Judgment",
     "LabelScale",
@@ -68,6 +66,7 @@ __all__ = [
     "Provenance",
     "Question",
     "RaterMode",
+    "Reference",
     "Relation",
     "Relations",
     "Response",

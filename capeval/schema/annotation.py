@@ -105,5 +105,4 @@ class Annotation(Video):
 
     @property
     def element_count(self) -> int:
-        """The number of visual elements in all events."""
         return sum(self.sizes)

@@ -136,7 +136,6 @@ class Response(BaseModel):
 
     @property
     def tags(self) -> Mapping[str, Tag]:
-        """The tags of the question."""
         return self.__pydantic_extra__
 
     @classmethod
@@ -149,7 +148,6 @@ class Response(BaseModel):
         frames: Mapping[str, Any] | None = None,
         likelihood: Likelihoods | None = None,
     ) -> Response:
-        """Return a response to a question."""
         return cls(
             **question.model_dump(exclude={"tags"}),
             **question.tags,

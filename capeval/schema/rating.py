@@ -15,7 +15,6 @@ Coverage = Literal["covered", "not covered"]
 COVERAGES: tuple[Coverage, ...] = get_args(Coverage)
 
 HumanLabel = Relation | Coverage
-HumanRating = float | HumanLabel
 LabelScale = Literal["three-way", "binary"]
 RaterMode = Literal["mean", "median", "each"]
 """How ratings of several raters are aggregated; "each" keeps raters apart."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from capeval.video.decoding import FrameReader, decoder_named, open_reader
 from capeval.video.frames import FrameSet
-from capeval.video.sampling import Given, Middle, Policy, Uniform, read_policy
+from capeval.video.sampling import Given, Policy, Uniform, read_policy
 
 __all__ = [
     "FrameReader",
     "FrameSet",
     "Given",
-    "Middle",
     "Policy",
     "Uniform",
     "decoder_named",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
-import os
-from pathlib import Path
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 _THUMB = 240
 _LINE = 16
 _GAP = 4
+_COLUMNS = 8
 
 
-def save_sheet(frames: FrameSet, path: Path, *, columns: int = 8) -> None:
-    """Write one PNG of all frames, small, in the order in which a model sees them."""
+def sheet_png(frames: FrameSet) -> bytes:
+    """Return one PNG of all frames, small, in the order in which a model sees them."""
     image = _pillow()
     from PIL import ImageDraw
 
     scale = min(1.0, _THUMB / max(frames.width, frames.height))
     size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
-    columns = min(columns, len(frames))
+    columns = min(_COLUMNS, len(frames))
     rows = math.ceil(len(frames) / columns)
     # A label needs some room even under the narrowest picture.
     wide, high = max(size[0], 84) + _GAP, size[1] + _LINE + _GAP
@@ -38,17 +39,14 @@ def save_sheet(frames: FrameSet, path: Path, *, columns: int = 8) -> None:
         small = image.fromarray(frames.frames[number]).resize(size, image.Resampling.LANCZOS)
         sheet.paste(small, corner)
         draw.text((corner[0], corner[1] + size[1] + 1), f"#{index}  {time:.2f} s", fill="black")
-    _save(sheet, path)
+    return _png(sheet)
 
 
-def save_frames(frames: FrameSet, folder: Path) -> list[Path]:
-    """Write every frame at full size as `frame_000123.png`, named by its index in the video."""
+def frame_pngs(frames: FrameSet) -> Iterator[tuple[str, bytes]]:
+    """Yield every frame at full size under its name, `frame_000123.png`, by its index."""
     image = _pillow()
-    paths = []
-    for number, index in enumerate(frames.indices):
-        paths.append(folder / f"frame_{index:06d}.png")
-        _save(image.fromarray(frames.frames[number]), paths[-1])
-    return paths
+    for index, pixels in zip(frames.indices, frames.frames, strict=True):
+        yield f"frame_{index:06d}.png", _png(image.fromarray(pixels))
 
 
 def _pillow() -> ModuleType:
@@ -59,11 +57,7 @@ def _pillow() -> ModuleType:
     return Image
 
 
-def _save(picture: Image, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        picture.save(temporary, format="PNG")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _png(picture: Image) -> bytes:
+    found = io.BytesIO()
+    picture.save(found, format="PNG")
+    return found.getvalue()

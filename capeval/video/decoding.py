@@ -21,12 +21,7 @@ DECODERS = ("pyav", "decord")
 def decoder_named(name: str) -> PyAVDecoder:
     """Return the decoder of that name; it is safe to call from several threads.
 
-    Raises
-    ------
-    UsageError
-        There is none of that name.
-    MissingExtra
-        It is not installed.
+    UsageError if there is none of that name; MissingExtra if it is not installed.
     """
     if name not in DECODERS:
         raise UsageError(f"decoder {name!r} is not one of {', '.join(DECODERS)}")
@@ -45,16 +40,12 @@ class FrameReader(Protocol):
     @property
     def policy(self) -> str:
         """The sampling policy, in the syntax of `--frames`."""
-        ...
 
     @property
-    def decoder(self) -> str:
-        """The decoder's name."""
-        ...
+    def decoder(self) -> str: ...
 
     def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
         """Return the frames of a video; ends early once `cancel` is set; raises `VideoError`."""
-        ...
 
 
 def open_reader(
@@ -66,11 +57,7 @@ def open_reader(
     """Return the reader for a policy, or one in the syntax of `--frames`.
 
     It raises `VideoError` for a video that does not decode cleanly, unless `allow_damaged` is set.
-
-    Raises
-    ------
-    UsageError, MissingExtra
-        The policy or the decoder is unknown, or the decoder is not installed.
+    UsageError if the policy or the decoder is unknown; MissingExtra if that is not installed.
     """
     chosen = read_policy(policy) if isinstance(policy, str) else policy
     return _PolicyReader(chosen, decoder, decoder_named(decoder), allow_damaged)

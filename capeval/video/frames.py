@@ -30,7 +30,6 @@ class Timeline:
 
     @property
     def total(self) -> int:
-        """How many frames are shown."""
         return len(self.times)
 
     @property
@@ -77,12 +76,10 @@ class FrameSet:
 
     @property
     def width(self) -> int:
-        """Width in pixels."""
         return int(self.frames.shape[2])
 
     @property
     def height(self) -> int:
-        """Height in pixels."""
         return int(self.frames.shape[1])
 
     def record(self) -> dict[str, Any]:

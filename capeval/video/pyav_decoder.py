@@ -76,10 +76,7 @@ class PyAVDecoder:
     ) -> FrameSet:
         """Return the frames that `policy` chooses, upright.
 
-        Raises
-        ------
-        VideoError
-            The file has no video that can be decoded, or the decoder made no progress.
+        VideoError if the file has no video that can be decoded, or no progress is made.
         """
         if (size := file_size(path)) == 0:
             raise VideoError("is empty (0 bytes)", file=path)
@@ -126,7 +123,8 @@ class PyAVDecoder:
         height, width = taken.frames.shape[1:3]
         check_memory(len(order), width, height, path)
         damage = (*scan.damage, *taken.damage(scan))
-        warnings = (*damage, *scan.warnings, *choice.warnings, *taken.warnings())
+        pale = () if taken.hdr is None else (_NOT_MAPPED.format(taken.hdr),)
+        warnings = (*damage, *scan.warnings, *choice.warnings, *pale)
         return FrameSet(
             # Indexing copies, and most choices are in order already.
             frames=taken.frames if order == list(range(len(order))) else taken.frames[order],
@@ -238,10 +236,6 @@ class _Taken:
             some = ", ".join(map(str, self.damaged[:_NAMED]))
             more = "" if len(self.damaged) <= _NAMED else f" and {len(self.damaged) - _NAMED} more"
             yield f"damaged frames: {some}{more}"
-
-    def warnings(self) -> Iterator[str]:
-        if self.hdr is not None:
-            yield _NOT_MAPPED.format(self.hdr)
 
 
 def _matrix(frame: VideoFrame) -> tuple[int, int, int, int]:

@@ -49,17 +49,13 @@ class Policy(Protocol):
     def choose(self, timeline: Timeline) -> Choice:
         """Choose at least one index of a timeline that has at least one frame.
 
-        Raises
-        ------
-        ValueError
-            A requested frame does not exist; the message says which.
+        ValueError if a requested frame does not exist; the message says which.
         """
-        ...
 
 
 def _spread(total: int, n: int) -> tuple[int, ...]:
     """Return `n` indices from 0 to `total - 1`, evenly, truncated; one index is the middle."""
-    if n == 1:
+    if n == 1:  # the first is too often a title or a fade
         return ((total - 1) // 2,)
     return tuple(int(i) for i in np.linspace(0, total - 1, n).astype(int))
 
@@ -87,7 +83,6 @@ class Uniform:
     repeats: bool = False
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose `n` frames, or what there is."""
         total, short = timeline.total, f"has only {timeline.total} of the {self.n} frames asked for"
         if total >= self.n:
             return Choice(_spread(total, self.n))
@@ -203,18 +198,6 @@ class QwenFps:
 
 
 @dataclass(frozen=True)
-class Middle:
-    """One frame, the middle one: a video's first is too often a title or a fade."""
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose frame `(total - 1) // 2`."""
-        return Choice(((timeline.total - 1) // 2,))
-
-    def __str__(self) -> str:
-        return "1"
-
-
-@dataclass(frozen=True)
 class Given:
     """These frames, in this order."""
 
@@ -226,7 +209,6 @@ class Given:
             raise UsageError("frames: indices must be from 0 and each named once")
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose them, or refuse a video that is too short."""
         if max(self.indices) >= timeline.total:
             raise ValueError(f"has {timeline.total} frames; there is no frame {max(self.indices)}")
         return Choice(self.indices)
@@ -241,14 +223,11 @@ def read_policy(text: str) -> Policy:
     >>> read_policy("32"), read_policy("auto@50"), read_policy("0,5,9")
     (Uniform(n=32, repeats=False), Fps(rate=None, most=50), Given(indices=(0, 5, 9)))
 
-    Raises
-    ------
-    UsageError
-        It is none of the known forms.
+    UsageError if it is none of the known forms.
     """
     typed = text.strip().lower()
     if re.fullmatch(r"[0-9]{1,6}", typed, re.ASCII) and int(typed) > 0:
-        return Middle() if int(typed) == 1 else Uniform(_number(typed))
+        return Uniform(_number(typed, least=1))
     if re.fullmatch(r"([0-9]{1,9}, *)+([0-9]{1,9})?", typed, re.ASCII):
         return Given(tuple(int(part) for part in typed.split(",") if part.strip()))
     if found := re.fullmatch(rf"(auto|{_RATE})(@([0-9]{{1,6}}))?", typed, re.ASCII):

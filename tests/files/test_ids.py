@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas
 import pytest
-from capeval.files.question_answers import load_questions as load_answers
 
 import capeval
 from capeval.errors import InputError
@@ -42,10 +41,6 @@ READERS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[Path], list[
         lambda path: [one.index for one in load_references(path)],
     ),
     "questions": (lambda id_: own(id=id_), lambda path: [one.id for one in load_questions(path)]),
-    "questions about captions": (
-        lambda index: {"index": index, "questions": [{"question": "Who?", "answer": "A dog."}]},
-        lambda path: [*load_answers(path).videos],
-    ),
     "ratings": (
         lambda index: {"video_id": index, "score": 1},
         lambda path: [*human(path).keys.videos],

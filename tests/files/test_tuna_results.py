@@ -157,7 +157,7 @@ WRONG: dict[str, tuple[list[object], str]] = {
         [GOOD | {"index": "TUNA_001"}],
         (
             'index "TUNA_001": is unknown to the annotations; did you mean "TUNA_0001"?; '
-            "skip such results with --ignore-unknown"
+            "name the matching --annotations, or skip it with --ignore-unknown"
         ),
     ),
     "none": ([], "has no records"),

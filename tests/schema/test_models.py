@@ -18,7 +18,7 @@ from capeval.schema import (
     VisualElement,
 )
 
-RECORDS = """Annotation Caption Event Inputs Likelihoods Provenance Question Response
+RECORDS = """Annotation Caption Event Inputs Likelihoods Provenance Question Reference Response
 Scored Unscored Usage Verdict Video VisualElement"""
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.errors import UsageError, VideoError
-from capeval.video import Given, Middle, Policy, Uniform, open_reader, read_policy
+from capeval.video import Given, Policy, Uniform, open_reader, read_policy
 from capeval.video.frames import Timeline
 from capeval.video.sampling import Fps, QwenFps, TunaFps
 from tests.video.clips import make_clip
@@ -26,10 +26,9 @@ uneven = st.lists(st.floats(0, 3, width=32), min_size=0, max_size=200).map(
     )
 )
 policies = st.one_of(
-    st.builds(Uniform, st.integers(2, 200)),
+    st.builds(Uniform, st.integers(1, 200)),
     st.builds(Fps, st.floats(0.01, 100), st.none() | st.integers(1, 64)),
     st.builds(Fps, st.none(), st.none() | st.integers(1, 64)),
-    st.just(Middle()),
 )
 
 
@@ -165,7 +164,7 @@ def test_a_clip_that_published_code_cannot_take_is_refused(
 
 @pytest.mark.parametrize(("total", "index"), [(1, 0), (2, 0), (3, 1), (240, 119)])
 def test_one_frame_is_the_middle_one(total: int, index: int) -> None:
-    assert Middle().choose(steady(total)).indices == (index,)
+    assert Uniform(1).choose(steady(total)).indices == (index,)
 
 
 def test_given_indices_keep_their_order_and_must_exist() -> None:
@@ -190,7 +189,7 @@ def test_given_indices_keep_their_order_and_must_exist() -> None:
         ("qwen-.5fps", QwenFps(0.5)),
         ("tuna-auto", TunaFps(None)),
         ("tuna-32", Uniform(32, repeats=True)),
-        ("1", Middle()),
+        ("1", Uniform(1)),
         ("0,5,9", Given((0, 5, 9))),
         ("9, 0", Given((9, 0))),
         ("7,", Given((7,))),

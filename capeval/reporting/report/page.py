@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.html_page import policy_hash, script_json
 from capeval.llm.prices import Price, list_price, price_of
+from capeval.rating.page import policy_hash, script_json
 from capeval.reporting.figures import Grid, breakdowns
 from capeval.reporting.numbers import (
     NOTHING,
