@@ -177,29 +177,6 @@ def one_device(device: str = "auto") -> torch.device:
     return torch.device("cuda", int(number or 0)) if kind == "cuda" else torch.device(kind)
 
 
-# Instructions that multiply matrices of bfloat16: Intel, AMD and ARM.
-_BF16_INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "bf16")
-
-
-def native_precision(dtype: str, device: torch.device) -> torch.dtype:
-    """Return the precision that `dtype` means; raises `UsageError`.
-
-    auto is bfloat16 where the device multiplies matrices of it natively, else float32.
-    """
-    import torch
-
-    if dtype != "auto":
-        return _precision(dtype, device.type)
-    if device.type == "cuda":
-        fast = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        # torch is allowed from 2.9 on, and not each of its versions has this function.
-        get_capabilities = getattr(torch.cpu, "get_capabilities", dict)
-        capabilities: Mapping[str, Any] = get_capabilities()
-        fast = device.type == "cpu" and any(map(capabilities.get, _BF16_INSTRUCTIONS))
-    return torch.bfloat16 if fast else torch.float32
-
-
 def _precision(dtype: str, kind: str) -> torch.dtype:
     import torch
 

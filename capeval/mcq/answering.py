@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.captioners.run import default_run
-from capeval.captioners.run_settings import settings_id
-from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork
+from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.errors import InputError
 from capeval.files.jsonl import as_stored
 from capeval.files.packaged import prompts_label
