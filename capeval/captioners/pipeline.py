@@ -321,11 +321,11 @@ def _checked(
     return replace(outcome, text=text, warnings=tuple(dict.fromkeys(found)))
 
 
-# ---- When a run whose captions fail is to stop -----------------------------------------------------
+# ---- When a run whose captions fail is to stop ---------------------------------------------------
 
 # So many requests that are refused for one reason are no fault of the videos. Files that cannot be
 # decoded do not count.
-FAILURES_BEFORE_STOPPING = 20
+_FAILURES = 20
 # A GPU whose context is lost fails every call from then on. A bad video fails its own; three in a
 # row, with eight videos, are no coincidence, and few videos are decoded in vain.
 _CALLS_IN_A_ROW = 3
@@ -348,7 +348,7 @@ class FailFast:
         if self._is_over or isinstance(outcome, Captioned):
             return None
         self._failures, self._reason = self._failures + 1, outcome.reason
-        if self._failures < FAILURES_BEFORE_STOPPING:
+        if self._failures < _FAILURES:
             return None
         return UsageError(
             f"the first {self._failures} videos all failed for the same reason: {outcome.reason}"

@@ -400,7 +400,7 @@ async def complete(work: StoredWork[ValueT, ResultT], progress: Progress | None 
     return work.result(finished)
 
 
-# ---- The settings of a run, which all of its replies share -----------------------------------------
+# ---- The settings of a run, which all of its replies share ---------------------------------------
 
 _HASH = "generation.weights.sha256"
 _NAMED = 3

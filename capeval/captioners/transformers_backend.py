@@ -15,19 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from capeval.captioners.caption_cleanup import CUT_OFF
 from capeval.captioners.catalogue import ModelEntry, OpenCaptioner
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.protocol import (
-    Captioned,
-    CaptionRequest,
-    LoadedModel,
-    Uncaptioned,
-)
+from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.llm.meter import Meter
-from capeval.local_models.devices import (
-    free_memory,
-    is_out_of_memory,
-    release,
-    require_packages,
-)
+from capeval.local_models.devices import free_memory, is_out_of_memory, release, require_packages
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
 from capeval.text import one_line
@@ -199,6 +189,10 @@ class TransformersCaptioner:
                 f"its {frames} frames and the prompt make {tokens} tokens, and "
                 f"the model reads {loaded.context}: take fewer frames"
             )
+
+        def stopped(input_ids: Any, *_: Any, **_more: Any) -> Any:
+            return torch.full((len(input_ids),), stop.is_set(), device=input_ids.device)
+
         with self._generating, torch.inference_mode():
             _check(stop)
             began = time.perf_counter()
@@ -210,7 +204,7 @@ class TransformersCaptioner:
             written = loaded.model.generate(
                 **moved,
                 generation_config=loaded.generation,
-                stopping_criteria=[_Stop(stop)],
+                stopping_criteria=[stopped],
                 logits_processor=_penalty(loaded, tokens),
             )
             rows = written.tolist()
@@ -328,18 +322,6 @@ class _Stopped(Exception):
 
 class _Refused(Exception):
     """A video or a prompt that the processor or the model cannot take."""
-
-
-class _Stop:
-    """Ends all rows of a batch once the event is set."""
-
-    def __init__(self, event: threading.Event) -> None:
-        self._event = event
-
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:  # noqa: ARG002
-        import torch
-
-        return torch.full((input_ids.shape[0],), self._event.is_set(), device=input_ids.device)
 
 
 # Where a tokenizer calls these special, decoding would drop them and keep what they enclose.
