@@ -22,7 +22,7 @@ from capeval.mcq.frames import ReaderFor, Shown, no_frames
 from capeval.mcq.prompting import PROMPTS, Prompt, question_prompt, scored_texts
 from capeval.mcq.questions import questions_hash
 from capeval.mcq.subtitles import Cue, SubtitleFiles, subtitles_at
-from capeval.runs.engine import Finished, Labels, Stored, select
+from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
 from capeval.schema.question import Likelihoods, Question, Response
@@ -130,14 +130,9 @@ class QuestionJob(Job):
         names = [*scored_texts(self.question.options)]
         if len(scores) != count * len(names):
             raise ValueError("the model did not score every option")
-        sums: dict[str, tuple[float, ...]] = {}
-        tokens: dict[str, tuple[int, ...]] = {}
-        for at, name in enumerate(names):
-            of = scores[at * count : (at + 1) * count]
-            sums[name] = tuple(total for total, _ in of)
-            tokens[name] = tuple(number for _, number in of)
-        found: Mapping[str, Any] = {**sums, "tokens": tokens}
-        return Likelihoods(**found)
+        of = {name: scores[at * count : (at + 1) * count] for at, name in enumerate(names)}
+        sums: dict[str, Any] = {name: [total for total, _ in of[name]] for name in names}
+        return Likelihoods(**sums, tokens={name: [n for _, n in of[name]] for name in names})
 
 
 # ---- The questions of a run ----------------------------------------------------------------------
@@ -235,19 +230,6 @@ class Asking:
             cues=cues or (),
             has_likelihood=self.likelihood,
         )
-
-
-def chosen_questions(
-    questions: Sequence[Question], *, only: Sequence[str] = (), limit: int | None = None
-) -> tuple[Question, ...]:
-    """Return the questions that `--only` and `--limit` leave."""
-    return select(
-        questions,
-        lambda question: question.id,
-        only=only,
-        limit=limit,
-        missing="no question has the id",
-    )
 
 
 # ---- Their answers -------------------------------------------------------------------------------
@@ -434,27 +416,24 @@ def _response(
     frames: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> Response:
-    asked = frames.get(ASKED, {})
+    shown = {name: value for name, value in frames.items() if name != ASKED}
     likelihood = None
     if isinstance(outcome, Captioned) and job.has_likelihood:
         try:
             likelihood = job.likelihoods(outcome.likelihoods or ())
         except ValueError as error:
             outcome = Uncaptioned(job.index, str(error))
-    has_reply = isinstance(outcome, Captioned)
-    call: dict[str, Any] = {**asked, "settings": settings_id(settings), "video": job.video}
-    if isinstance(outcome, Captioned):
-        call |= {
-            "model": outcome.model,
-            "revision": outcome.revision,
-            "details": dict(outcome.details),
-            "usage": outcome.usage.model_dump(),
-            "warnings": list(outcome.warnings),
-        }
-    return Response.to(
-        job.question,
-        outcome.text if isinstance(outcome, Captioned) else None,
-        reason=None if isinstance(outcome, Captioned) else outcome.reason,
-        frames={name: value for name, value in frames.items() if name != ASKED},
-        likelihood=likelihood,
-    ).model_copy(update={"call": call if has_reply else {}})
+    if isinstance(outcome, Uncaptioned):
+        return Response.to(job.question, None, reason=outcome.reason, frames=shown)
+    call = {
+        **frames[ASKED],
+        "settings": settings_id(settings),
+        "video": job.video,
+        "model": outcome.model,
+        "revision": outcome.revision,
+        "details": dict(outcome.details),
+        "usage": outcome.usage.model_dump(),
+        "warnings": list(outcome.warnings),
+    }
+    response = Response.to(job.question, outcome.text, frames=shown, likelihood=likelihood)
+    return response.model_copy(update={"call": call})

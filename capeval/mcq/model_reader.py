@@ -14,7 +14,7 @@ from capeval.files.packaged import filled, prompts_label, template
 from capeval.llm.asker import Asker
 from capeval.llm.meter import Meter
 from capeval.llm.replies import Number, ReplyForm, in_form, object_of, read_reply
-from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
+from capeval.llm.types import ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.mcq.strategies import MODEL_FAILED, Asked, AskModel, Decision, Strategy
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Progress, Spent, Status, Stored
@@ -96,10 +96,9 @@ class ModelReader:
                 raise ReplyError(f"choice must be one of {', '.join(choices)}")
             return choice
 
-        def check(reply: ChatReply) -> str:
-            return read_reply(reply.text, read)[0]
-
-        answer = await self._asker.ask(self._choice_request(asked), check)
+        answer = await self._asker.ask(
+            self._choice_request(asked), lambda reply: read_reply(reply.text, read)[0]
+        )
         return None if answer.value == NONE else choices.index(answer.value)
 
     def _choice_request(self, asked: Asked) -> ChatRequest:
@@ -140,7 +139,8 @@ class ModelReader:
         schema: ReplySchema | None,
         repeat: int = 0,
     ) -> ChatRequest:
-        parts = {"data": _quoted(data), "choices": choices}
+        quoted = storable(json.dumps(data, ensure_ascii=False, indent=1))
+        parts = {"data": quoted, "choices": choices}
         text = filled(template(PROMPTS, _TEMPLATES[asks]), parts)
         message = {"role": "user", "content": text}
         return ChatRequest(self.model, (message,), _MAX_TOKENS, repeat=repeat, schema=schema)
@@ -149,10 +149,6 @@ class ModelReader:
 def _choices(asked: Asked) -> tuple[str, ...]:
     """Return what may be chosen: the letters of the options, and none at the end."""
     return (*OPTION_LETTERS[: len(asked.options)], NONE)
-
-
-def _quoted(data: object) -> str:
-    return storable(json.dumps(data, ensure_ascii=False, indent=1))
 
 
 # ---- Many replies ------------------------------------------------------------------------------

@@ -85,13 +85,8 @@ def question_file(path: Path) -> Path:
 
 
 def _recognised(source: Source) -> Layout:
-    for layout in LAYOUTS.values():
-        if layout.fits(source):
-            return layout
-    raise _unknown(source)
-
-
-def _unknown(source: Source) -> InputError:
+    if (layout := next((one for one in LAYOUTS.values() if one.fits(source)), None)) is not None:
+        return layout
     columns = sorted(source.columns())
     if len(lacking := [name for name in _NEEDED if name not in columns]) <= 2:
         what = listed([f"{shown(one)}{nearest(one, columns)}" for one in lacking])
@@ -104,7 +99,7 @@ def _unknown(source: Source) -> InputError:
             f"({', '.join(LAYOUTS)})"
         )
     place = source.records[0].place if source.records else ""
-    return InputError(message, file=source.file, where=place)
+    raise InputError(message, file=source.file, where=place)
 
 
 def question_line(question: Question) -> dict[str, Any]:

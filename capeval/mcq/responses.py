@@ -16,12 +16,7 @@ from pydantic_core import from_json
 from capeval.errors import InputError
 from capeval.files.reading import first_line, parse_json, read_text
 from capeval.files.tables import is_binary_table
-from capeval.mcq.benchmark_files import (
-    is_lmms_line,
-    is_tomato_line,
-    predictions,
-    tomato_responses,
-)
+from capeval.mcq.benchmark_files import is_lmms_line, is_tomato_line, predictions, tomato_responses
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.layouts import Notices
 from capeval.runs.shards import file_of, shards_in

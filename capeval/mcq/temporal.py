@@ -93,15 +93,9 @@ class MeasureResult(_Part):
     videos: int
 
 
-def relative_change(upper: float, lower: float) -> Value:
-    """Return `upper` divided by `lower`, minus 1; Missing if `lower` is 0.
-
-    >>> relative_change(0.377, 0.212)
-    0.7783018867924529
-    >>> relative_change(0.1, 0.0)
-    Missing(reason='the denominator is 0')
-    """
-    return upper / lower - 1 if lower else Missing("the denominator is 0")
+def relative_change(upper: float, lower: float) -> float:
+    """Return `upper` divided by `lower`, minus 1."""
+    return upper / lower - 1
 
 
 def diagnose(
@@ -169,21 +163,16 @@ def _result(measure: Measure, table: Floats, interval: Interval | Missing) -> Me
     elif not measure.share and questions < FEWEST_QUESTIONS and not isinstance(interval, Missing):
         interval = Missing(f"no interval from fewer than {FEWEST_QUESTIONS} questions")
     base = 0 if measure.share else 1
-    ends = (
-        {"interval_reason": interval.reason}
-        if isinstance(interval, Missing)
-        else {"low": interval.low - base, "high": interval.high - base}
-    )
-    return MeasureResult.model_validate(
-        {
-            "value": None if isinstance(value, Missing) else value,
-            "reason": value.reason if isinstance(value, Missing) else None,
-            **ends,
-            "upper": upper,
-            "lower": lower,
-            "questions": questions,
-            "videos": int((table[:, 3] > 0).sum()),
-        }
+    return MeasureResult(
+        value=None if isinstance(value, Missing) else value,
+        reason=value.reason if isinstance(value, Missing) else None,
+        low=None if isinstance(interval, Missing) else interval.low - base,
+        high=None if isinstance(interval, Missing) else interval.high - base,
+        interval_reason=interval.reason if isinstance(interval, Missing) else None,
+        upper=upper,
+        lower=lower,
+        questions=questions,
+        videos=int((table[:, 3] > 0).sum()),
     )
 
 
