@@ -9,7 +9,7 @@ from typing import Any
 
 from capeval.api.asking_session import AskingSession, Phrases, open_session
 from capeval.api.long_work import finished
-from capeval.api.mcq_answer_options import AnswerOptions
+from capeval.api.mcq_options import AnswerOptions
 from capeval.api.sync_async import blocking
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.pipeline import READERS
@@ -19,13 +19,13 @@ from capeval.files.annotations import split_format
 from capeval.files.tuna_benchmark import is_benchmark, videos_of
 from capeval.files.videos import VideoFolder
 from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader
+from capeval.mcq.breakdown import benchmark_name
 from capeval.mcq.find_run import MCQ
 from capeval.mcq.frames import ReaderFor, SharedReader, Shown, recent_reads
 from capeval.mcq.prompting import takes_subtitles
 from capeval.mcq.questions import LAYOUTS, load_questions, question_file, select
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.options import takes
-from capeval.reporting.mcq_names import benchmark_name
 from capeval.runs.engine import select as only_some
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard

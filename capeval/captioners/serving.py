@@ -77,19 +77,11 @@ def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list
 
 @asynccontextmanager
 async def serving(
-    entry: ModelEntry,
-    options: CaptionerOptions,
-    on_notice: Callable[[str], None],
-    *,
-    startup: float = _STARTUP,
+    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[str]:
     """Start a model's server, yield its base URL once it answers, and end it with the block.
 
     It also ends when this process does, even by SIGKILL: see `server_guard`.
-
-    Parameters
-    ----------
-    startup : seconds that it may take to start
 
     Raises
     ------
@@ -136,12 +128,11 @@ async def serving(
     is_ready = False
     try:
         try:
-            async with asyncio.timeout(startup):
+            async with asyncio.timeout(_STARTUP):
                 is_ready = await _is_ready(url, options.api_key, guard)
         except TimeoutError:
-            raise EndpointRefused(
-                failed(f"did not answer within {startup / 60:g} minutes")
-            ) from None
+            late = f"did not answer within {_STARTUP / 60:g} minutes"
+            raise EndpointRefused(failed(late)) from None
         if not is_ready:
             raise EndpointRefused(failed("ended before it answered"))
         yield url

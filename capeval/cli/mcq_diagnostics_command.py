@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from capeval.api.mcq_diagnostic_options import McqTemporalOptions
+from capeval.api.mcq_options import McqTemporalOptions
 from capeval.cli.options import declared_by
 from capeval.cli.output import Output
 

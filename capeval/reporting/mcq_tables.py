@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
+from capeval.mcq.breakdown import benchmark_name, way_name
 from capeval.mcq.grades import Accuracy, Grades, Group
 from capeval.reporting.formats import Format, rendered
-from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import percent, place_name, points, share, thousands
 from capeval.reporting.table import (
     COUNT,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from capeval.files.jsonl import dumps
+from capeval.mcq.breakdown import benchmark_name
 from capeval.mcq.temporal import MEASURES, Measure, MeasureResult, TemporalResult
 from capeval.reporting.formats import Format, csv_text, rendered
-from capeval.reporting.mcq_names import benchmark_name
 from capeval.reporting.numbers import NOTHING, percent, points, thousands
 from capeval.reporting.table import COUNT, PERCENT, Column, Kind, Page, Row, Table, interval_kind
 from capeval.reporting.terminal import one_screen, print_pages
