@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from capeval.api import Notices
 from capeval.api.asking_session import AskingSession, Phrases, open_session
 from capeval.api.long_work import finished
 from capeval.api.mcq_options import AnswerOptions
@@ -34,8 +35,6 @@ from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Question, Response
 from capeval.text import counted, listed
 from capeval.video import FrameReader, Policy, open_reader
-
-Notices = Callable[[str], None]
 
 
 @takes(AnswerOptions)

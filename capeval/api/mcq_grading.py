@@ -31,12 +31,7 @@ from capeval.mcq.model_reader import (
     read_replies,
 )
 from capeval.mcq.questions import load_questions, select
-from capeval.mcq.responses import (
-    collection_paused,
-    load_responses,
-    models_of,
-    responses_hash,
-)
+from capeval.mcq.responses import collection_paused, load_responses, models_of, responses_hash
 from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
@@ -269,8 +264,7 @@ async def open_grading(
 ) -> AsyncIterator[GradingSession]:
     """Read the files, and open the endpoint of `llm`; an `offline` one needs no key."""
     if o.llm is None:
-        names = [_chosen(o)[0]]
-        if any(one.asks == "choice" for one in names):
+        if _chosen(o)[0].asks == "choice":
             raise UsageError("--select exact+llm: name a chat model with --llm")
         yield GradingSession(o, None, on_notice)
         return

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from capeval.captioners.caption_cleanup import is_empty, repetition_warning
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
@@ -47,11 +47,8 @@ class Job:
     """Which file this is: its path in the folder of the videos, and its size in bytes."""
     run: str = field(default="", kw_only=True)
     """The id of the run that the caption is for."""
-
-    @property
-    def kind(self) -> Literal["caption", "answer"]:
-        """What the reply is; see `CaptionRequest`."""
-        return "caption"
+    kind: ClassVar[Literal["caption", "answer"]] = "caption"
+    """What the reply is; see `CaptionRequest`."""
 
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
         """Return the frames that the model sees; raises `VideoError`."""

@@ -41,14 +41,7 @@ def server_url(port: int) -> str:
 def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list[str]:
     """Return the words of a model's serve command and what capeval adds; its keys become secrets.
 
-    Parameters
-    ----------
-    gpus : of all copies of the model; None for the command's own number
-
-    Raises
-    ------
-    UsageError
-        There is no command, it cannot be read, or the GPUs cannot be divided.
+    `gpus` are those of all copies of the model; None for the command's own number.
     """
     where = f'serve of [models."{entry.name}"] in {config_file()}'
     if not entry.serve:
@@ -81,14 +74,8 @@ async def serving(
 ) -> AsyncIterator[str]:
     """Start a model's server, yield its base URL once it answers, and end it with the block.
 
-    It also ends when this process does, even by SIGKILL: see `server_guard`.
-
-    Raises
-    ------
-    UsageError
-        It cannot be started.
-    EndpointRefused
-        It ended before it answered, or did not answer in time.
+    It also ends when this process does, even by SIGKILL: see `server_guard`. Raises
+    `EndpointRefused` if it ended before it answered, or did not answer in time.
     """
     # The server's log may show them.
     secret = [name for name in os.environ if name == "HF_TOKEN" or name.endswith("_API_KEY")]

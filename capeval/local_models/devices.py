@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,12 +26,9 @@ _MOST_PARAMETERS_UNASKED = 1_000_000_000
 _NAMES = ("auto", "cuda", "mps", "cpu")
 
 
-def require_packages(names: Sequence[str], extra: str, *, optional: Sequence[str] = ()) -> None:
-    """Import what running a model in this process needs; raises `MissingExtra`, `UsageError`.
-
-    `optional` ones need not be there, but transformers fails where one does not work.
-    """
-    for name in (*names, *(one for one in optional if importlib.util.find_spec(one) is not None)):
+def require_packages(names: Sequence[str], extra: str) -> None:
+    """Import what running a model in this process needs; raises `MissingExtra`, `UsageError`."""
+    for name in names:
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ValidationError
 
@@ -49,11 +49,7 @@ class QuestionJob(Job):
     cues: Sequence[Cue] = field(default=(), kw_only=True)
     has_likelihood: bool = field(default=False, kw_only=True)
     folds_system: bool = field(default=False, kw_only=True)
-
-    @property
-    def kind(self) -> Literal["caption", "answer"]:
-        """An answer is kept as it is."""
-        return "answer"
+    kind: ClassVar[Literal["caption", "answer"]] = "answer"
 
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
         """Return the frames by the question's own reader, in the order of the prompt."""

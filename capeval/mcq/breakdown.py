@@ -103,14 +103,7 @@ def grouped(
 ) -> dict[str, dict[str, list[int]]]:
     """Return the positions of the responses in each group, by tag.
 
-    Parameters
-    ----------
-    by : the tags to group by; without, those of the benchmarks, or all tags of own questions
-
-    Raises
-    ------
-    UsageError
-        No question has a tag of `by`.
+    The tags are `by`, else those of the benchmarks, or all tags of own questions.
     """
     found = {}
     for tag in by or _usual(responses):

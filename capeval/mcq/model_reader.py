@@ -219,10 +219,7 @@ async def read_replies(
 ) -> None:
     """Have a model read replies, and pass each decision to `record` as soon as it is known.
 
-    Raises
-    ------
-    EndpointRefused, EndpointDown, BudgetReached
-        The model cannot be called any more; its replies so far are in the cache.
+    Where the model cannot be called any more, its replies so far are in the cache.
     """
     begun = time.monotonic()
     done = failed = 0

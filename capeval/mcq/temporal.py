@@ -48,16 +48,20 @@ class Measure:
     name: str
     upper: Role
     lower: Role
+    title: str
     share: bool = False
 
 
 MEASURES = (
-    Measure("multi_frame_gain", "multi", "single"),
-    Measure("multi_frame_gain_picked", "multi", "picked"),
-    Measure("frame_order_sensitivity", "multi", "shuffled"),
-    Measure("frame_information_disparity", "picked", "single"),
-    Measure("needs_frames", "multi", "single", share=True),
-    Measure("needs_frames_picked", "multi", "picked", share=True),
+    Measure("multi_frame_gain", "multi", "single", "Multi-frame gain"),
+    Measure("multi_frame_gain_picked", "multi", "picked", "Multi-frame gain, hand-picked frame"),
+    Measure("frame_order_sensitivity", "multi", "shuffled", "Frame order sensitivity"),
+    Measure("frame_information_disparity", "picked", "single", "Frame information disparity"),
+    Measure("needs_frames", "multi", "single", "Right with many frames, not with one", share=True),
+    Measure(
+        *("needs_frames_picked", "multi", "picked", "Right with many, not with picked one"),
+        share=True,
+    ),
 )
 
 
@@ -222,17 +226,9 @@ def temporal_result(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> TemporalResult:
-    """Return the diagnostics of one model's runs.
+    """Return the diagnostics of one model's runs, by what they show.
 
-    Parameters
-    ----------
-    runs : by what they show
-    tag : the tag to group questions by; by default that of the benchmark
-
-    Raises
-    ------
-    InputError, UsageError
-        There is nothing to compare, or runs differ in their model or in their questions.
+    `tag` groups the questions; by default it is that of the benchmark.
     """
     if not any(one.upper in runs and one.lower in runs for one in MEASURES):
         raise UsageError(

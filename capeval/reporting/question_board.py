@@ -78,16 +78,8 @@ def question_board(
 ) -> Leaderboard:
     """Rank graded runs by accuracy: those in `named`, or all under `runs`.
 
-    Parameters
-    ----------
-    by : the tag whose groups are the columns
-
-    Raises
-    ------
-    InputError
-        A run in `named` cannot be read, or there is nothing to show.
+    The groups of the tag `by` are the columns.
     """
-
     read, left = read_runs(read_graded_run, named, () if named else all_grades(runs))
     groups: dict[tuple[str, ...], list[GradedRun]] = {}
     for run in read:
