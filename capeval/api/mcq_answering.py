@@ -23,8 +23,9 @@ from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader
 from capeval.mcq.breakdown import benchmark_name
 from capeval.mcq.find_run import MCQ
 from capeval.mcq.frames import ReaderFor, SharedReader, Shown, recent_reads
+from capeval.mcq.layouts import LAYOUTS
 from capeval.mcq.prompting import takes_subtitles
-from capeval.mcq.questions import LAYOUTS, load_questions, question_file, select
+from capeval.mcq.questions import load_questions, question_file, select
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.options import takes
 from capeval.runs.engine import select as only_some

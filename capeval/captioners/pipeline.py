@@ -95,14 +95,13 @@ async def caption_videos(
     captioner: Captioner,
     record: Record,
     *,
-    threads: int = READERS,
     fail_fast: FailFast | None = None,
 ) -> None:
-    """Caption videos, `threads` of them decoded at a time; pass each outcome to `record`.
+    """Caption videos, and pass each outcome to `record`.
 
     `fail_fast` has seen the captioner's outcomes before, if there were any.
     """
-    await _Pipeline(jobs, reader, captioner, record, fail_fast or FailFast()).run(threads)
+    await _Pipeline(jobs, reader, captioner, record, fail_fast or FailFast()).run()
 
 
 class _Pipeline:
@@ -130,10 +129,10 @@ class _Pipeline:
         self._calls: set[asyncio.Task[None]] = set()
         self._fail_fast = fail_fast
 
-    async def run(self, threads: int) -> None:
+    async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                async for batch in self._batches(group, threads):
+                async for batch in self._batches(group):
                     call = group.create_task(self._caption(batch))
                     del batch
                     self._calls.add(call)
@@ -152,13 +151,11 @@ class _Pipeline:
 
     # Reading and batching
 
-    async def _batches(
-        self, group: asyncio.TaskGroup, threads: int
-    ) -> AsyncGenerator[list[_Read], None]:
+    async def _batches(self, group: asyncio.TaskGroup) -> AsyncGenerator[list[_Read], None]:
         ahead: deque[asyncio.Task[_Read | None]] = deque()
-        turns = asyncio.Semaphore(threads)
+        turns = asyncio.Semaphore(READERS)
         while not self._stopped:
-            room = (3 * self._size if self._size > 1 else 1) + threads
+            room = (3 * self._size if self._size > 1 else 1) + READERS
             while len(ahead) + len(self._pool) < room and self._bytes < AHEAD_BYTES:
                 if (job := next(self._todo, None)) is None:
                     break

@@ -72,13 +72,9 @@ class QuestionJob(Job):
 
         The subtitles may have changed, or the column that names the frame.
         """
-        try:
-            times = [float(time) for time in stored.frames.get("times", ())]
-        except (TypeError, ValueError):
-            return False
         return (
             not self.shown.showed_another(self.question, stored.frames)
-            and stored.call.get("prompt") == self.asked(times).hash
+            and stored.call.get("prompt") == self.asked(stored.frames.get("times", ())).hash
             and (not self.video or stored.call.get("video") == self.video)
         )
 

@@ -20,6 +20,7 @@ from capeval.files.jsonl import dumps
 from capeval.files.reading import json_lines, read_text
 from capeval.files.validation import validated
 from capeval.mcq.layouts import (
+    LAYOUTS,
     OWN,
     Name,
     Notices,
@@ -29,7 +30,6 @@ from capeval.mcq.layouts import (
     read_source,
     record_of,
 )
-from capeval.mcq.questions import LAYOUTS
 from capeval.schema.question import OPTION_LETTERS, Question, Response, Text, option_lines
 from capeval.text import counted, listed, shown
 

@@ -174,17 +174,10 @@ class Undecided:
         return self.strategy.end(self.asked, self.seed)
 
 
-@dataclass(frozen=True)
-class ReadingEstimate:
-    """Calls and tokens that are expected; `cost` is None without a price."""
-
-    replies: int
-    usage: Usage
-    cost: float | None
-
-
-async def estimate_reading(todo: Sequence[Undecided], offline: ModelReader) -> ReadingEstimate:
-    """Return what reading is expected to cost, without making a call.
+async def estimate_reading(
+    todo: Sequence[Undecided], offline: ModelReader
+) -> tuple[Usage, float | None]:
+    """Return the expected usage and its cost, None without a price; makes no call.
 
     A reply about which the cache has an answer costs nothing. TOMATO's reader is called up to five
     times about a reply; the estimate has one call.
@@ -205,8 +198,7 @@ async def estimate_reading(todo: Sequence[Undecided], offline: ModelReader) -> R
         output_tokens=len(sizes) * _REPLY_TOKENS,
     )
     price = offline.meter.price(offline.model)
-    cost = 0.0 if not sizes else None if price is None else price.cost(usage)
-    return ReadingEstimate(len(todo), usage, cost)
+    return usage, 0.0 if not sizes else None if price is None else price.cost(usage)
 
 
 async def read_replies(
