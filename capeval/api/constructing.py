@@ -31,7 +31,8 @@ from capeval.files.annotations import split_format
 from capeval.files.jsonl import write_jsonl
 from capeval.files.videos import VideoFolder
 from capeval.llm.questions import Chat
-from capeval.mcq.questions import LAYOUTS, load_questions, question_file, question_line
+from capeval.mcq.layouts import LAYOUTS
+from capeval.mcq.questions import load_questions, question_file, question_line
 from capeval.options import takes
 from capeval.runs.engine import Labels, Progress
 from capeval.runs.folder import RunFolder

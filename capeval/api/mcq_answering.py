@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from capeval.api import Notices
 from capeval.api.asking_session import AskingSession, Phrases, open_session
 from capeval.api.long_work import finished
-from capeval.api.mcq_answer_options import AnswerOptions
+from capeval.api.mcq_options import AnswerOptions
 from capeval.api.sync_async import blocking
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.pipeline import READERS
@@ -18,23 +19,23 @@ from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.tuna_benchmark import is_benchmark, videos_of
 from capeval.files.videos import VideoFolder
-from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, chosen_questions
+from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader
+from capeval.mcq.breakdown import benchmark_name
 from capeval.mcq.find_run import MCQ
 from capeval.mcq.frames import ReaderFor, SharedReader, Shown, recent_reads
+from capeval.mcq.layouts import LAYOUTS
 from capeval.mcq.prompting import takes_subtitles
-from capeval.mcq.questions import LAYOUTS, load_questions, question_file, select
+from capeval.mcq.questions import load_questions, question_file, select
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.options import takes
-from capeval.reporting.mcq_names import benchmark_name
+from capeval.runs.engine import select as only_some
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.runs.sources import run_name
 from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Question, Response
 from capeval.text import counted, listed
-from capeval.video import FrameReader, open_reader
-
-Notices = Callable[[str], None]
+from capeval.video import FrameReader, Policy, open_reader
 
 
 @takes(AnswerOptions)
@@ -88,13 +89,7 @@ async def open_answering(
         run, tags = run_of(captioner.name), (one.tags for one in asking.chosen)
         for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
             on_notice(line)
-        work = AnswerWork(
-            run,
-            captioner,
-            NoReader(),
-            lambda: opened.meter.spent,
-            asking=asking,
-        )
+        work = AnswerWork(run, captioner, NoReader(), lambda: opened.meter.spent, asking=asking)
         return AskingSession(work, opened, _PHRASES, _seen(options, work.settings))
 
     # Where only the server knows the model, a dry run needs the server.
@@ -118,7 +113,13 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
     questions = load_questions(path, on_notice)
     among = select(questions, tuple(options.where)) if options.where else questions
     shard = Shard.read(options.shard) if options.shard else None
-    chosen = chosen_questions(among, only=tuple(options.only), limit=options.limit)
+    chosen = only_some(
+        among,
+        lambda question: question.id,
+        only=tuple(options.only),
+        limit=options.limit,
+        missing="no question has the id",
+    )
     if not chosen:
         raise UsageError("no question is left; check --only and --where")
     own = options.frames
@@ -167,21 +168,15 @@ def default_question_videos(path: str) -> Path:
 def _readers(
     options: AnswerOptions, view: Shown, chosen: tuple[Question, ...], given: FrameReader | None
 ) -> ReaderFor:
-    def opened(policy: object) -> FrameReader:
-        return open_reader(
-            policy,  # type: ignore[arg-type]
-            options.decoder,
-        )
-
     # Questions on one video follow each other, but each reader may be at another video.
     recent = recent_reads(READERS)
-    if view.single:
-        taken = {question.id: view.single_frame(question) for question in chosen}
-        single = {policy: SharedReader(opened(policy), recent) for policy in {*taken.values()}}
-        return lambda question: single[taken[question.id]]
-    policies = {view.policy_name(question) for question in chosen}
-    shared = {policy: SharedReader(given or opened(policy), recent) for policy in policies}
-    return lambda question: shared[view.policy_name(question)]
+    named = view.single_frame if view.single else view.policy_name
+    taken: dict[str, str | Policy] = {question.id: named(question) for question in chosen}
+    readers = {
+        policy: SharedReader(given or open_reader(policy, options.decoder), recent)
+        for policy in {*taken.values()}
+    }
+    return lambda question: readers[taken[question.id]]
 
 
 def _subtitles(

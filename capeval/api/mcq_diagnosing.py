@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capeval.api.mcq_diagnostic_options import McqTemporalOptions
+from capeval.api.mcq_options import McqTemporalOptions
 from capeval.errors import UsageError
 from capeval.mcq.find_run import RESPONSES, find_grades
 from capeval.mcq.grades import read_graded_run
@@ -29,7 +29,8 @@ def mcq_temporal(o: McqTemporalOptions) -> TemporalResult:
     if len({*files.values()}) < len(files):
         raise UsageError("the same run is named for two roles; each shows the model other frames")
     if o.out is not None:
-        check_output(Path(o.out), _read_for([*files.values()]))
+        read = [file for one in files.values() for file in (one, one.with_name(RESPONSES))]
+        check_output(Path(o.out), read)
     result = temporal_result(
         {role: read_graded_run(file) for role, file in files.items()},
         tag=o.by,
@@ -40,7 +41,3 @@ def mcq_temporal(o: McqTemporalOptions) -> TemporalResult:
         form = form_for(Path(o.out), "table")
         write_output(Path(o.out), rendered_temporal(result, form) + "\n")
     return result
-
-
-def _read_for(grades: list[Path]) -> list[Path]:
-    return [file for one in grades for file in (one, one.with_name(RESPONSES))]

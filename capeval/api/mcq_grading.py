@@ -24,19 +24,13 @@ from capeval.mcq.grades import Grades
 from capeval.mcq.grading import Graded, count_grades
 from capeval.mcq.model_reader import (
     ModelReader,
-    ReadingEstimate,
     Undecided,
     estimate_reading,
     label_of,
     read_replies,
 )
 from capeval.mcq.questions import load_questions, select
-from capeval.mcq.responses import (
-    collection_paused,
-    load_responses,
-    models_of,
-    responses_hash,
-)
+from capeval.mcq.responses import collection_paused, load_responses, models_of, responses_hash
 from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
@@ -180,15 +174,15 @@ class GradingSession(LongWork[Grades]):
 
     async def estimate(self) -> Estimate:
         """Return what the model that reads replies is expected to cost; calls nothing."""
-        found = ReadingEstimate(0, Usage(), 0.0)
+        usage = Usage()
+        cost: float | None = 0.0
         if self.asker is not None:
             # What the estimate takes from the cache is not counted twice.
             offline = self.asker.offline()
-            found = await estimate_reading(self._todo, ModelReader(offline, self.model))
-        replies = counted(found.replies, "reply", "replies")
+            usage, cost = await estimate_reading(self._todo, ModelReader(offline, self.model))
+        replies = counted(len(self._todo), "reply", "replies")
         lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
-        calls, details = found.usage.calls, {"replies": found.replies}
-        return Estimate(calls, found.usage, found.cost, lines, details)
+        return Estimate(usage.calls, usage, cost, lines, {"replies": len(self._todo)})
 
     async def _read(self, progress: Progress | None) -> None:
         if self.asker is None or not self._todo:
@@ -276,8 +270,7 @@ async def open_grading(
 ) -> AsyncIterator[GradingSession]:
     """Read the files, and open the endpoint of `llm`; an `offline` one needs no key."""
     if o.llm is None:
-        names = [_chosen(o)[0]]
-        if any(one.asks == "choice" for one in names):
+        if _chosen(o)[0].asks == "choice":
             raise UsageError("--select exact+llm: name a chat model with --llm")
         yield GradingSession(o, None, on_notice)
         return

@@ -1,16 +1,69 @@
-"""The options of `capeval mcq grade`."""
+"""The options of `capeval mcq answer`, `grade` and `temporal`."""
 
 from collections.abc import Collection
 from dataclasses import KW_ONLY
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from capeval.api import FilePath, Notices
 from capeval.api.run_options import on_notice_option, out_option, runs_option
-from capeval.options import JUDGE, LIMITS, OUTPUT, declares, option, python_only, required
+from capeval.captioners.options import FramesOptions
+from capeval.options import (
+    FRAMES,
+    INPUTS,
+    JUDGE,
+    LIMITS,
+    MODEL,
+    OUTPUT,
+    declares,
+    option,
+    python_only,
+    required,
+)
 
 if TYPE_CHECKING:
     from capeval.llm.types import ChatClient
     from capeval.runs.engine import Progress
+
+
+@declares
+class AnswerOptions(FramesOptions):
+    """Which questions a model answers, and with which frames: see `capeval.mcq_answer`.
+
+    Parameters
+    ----------
+    model : As for `capeval generate`.
+    base_url : An OpenAI-compatible server.
+    questions : TUNA-MCQ, TOMATO or Video-MME as published, or your own as JSON lines.
+    where : Only those with a tag: task=count.
+    only : Only these questions.
+    limit : Only the first N questions.
+    videos : Their folder. By default videos/ in or next to the questions, else their folder.
+    subtitles : SRT or VTT files, named as the videos.
+    run : The run's name. By default MODEL@SETTINGS.
+    frames : As for generate. By default the benchmark's: 16 for TOMATO, else the catalogue's.
+    shuffle : Show the frames in random order (see --seed).
+    single : Show one frame: first, middle, random (see --seed), an index from 0, or column:NAME,
+        the questions' own.
+    blind : Ask without the video.
+    likelihood : Store each option's likelihood (local models).
+    batch_size : Questions at a time on a GPU.
+    seed : Of random frames and samples.
+    shard : Do part I of N; the last to end merges.
+    """
+
+    questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
+    _: KW_ONLY
+    where: Collection[str] = option((), panel=INPUTS, metavar="TAG=VALUE")
+    only: Collection[str] = option((), panel=INPUTS, metavar="ID", commas=True)
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+    subtitles: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
+    run: str | None = option(None, panel=INPUTS, metavar="NAME")
+    shuffle: bool = option(False, panel=FRAMES)
+    single: str | None = option(None, panel=FRAMES, metavar="WHICH")
+    blind: bool = option(False, panel=FRAMES)
+    likelihood: bool = option(False, panel=MODEL)
+    shard: str | None = option(None, panel=INPUTS, metavar="I/N")
 
 
 @declares
@@ -67,3 +120,37 @@ class GradeOptions:
     runs: FilePath = runs_option()
     out: FilePath | None = out_option()
     on_notice: Notices = on_notice_option()
+
+
+_role = partial(option, None, panel=INPUTS, metavar="RUN")
+
+
+@declares
+class McqTemporalOptions:
+    """The arguments of `capeval.mcq_temporal`; a run is a name, a folder or a grades.json.
+
+    Parameters
+    ----------
+    multi : The run with many frames, in order.
+    single : The run with a single frame, at random or the first.
+    picked : The run with a frame picked for each question.
+    shuffled : The run with the same many frames, shuffled.
+    by : Group questions by this tag. By default task (TUNA-MCQ), reasoning_type (TOMATO) or
+        task_type (Video-MME).
+    resamples : Bootstrap resamples of videos.
+    seed : The seed of the resamples.
+    out : Write the result to this file, in the format of its suffix: .csv, .json, .md, .tex or
+        .txt.
+    """
+
+    _: KW_ONLY
+    multi: FilePath | None = _role()
+    single: FilePath | None = _role()
+    picked: FilePath | None = _role()
+    shuffled: FilePath | None = _role()
+    by: str | None = option(None, metavar="TAG")
+    # With fewer, the ends of a 95% interval would be single resamples.
+    resamples: int = python_only(10_000, min=99)
+    seed: int = python_only(0, min=0)
+    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    runs: FilePath = runs_option()

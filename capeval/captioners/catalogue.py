@@ -138,7 +138,8 @@ def _own_entry(file: Path, name: str, table: Any) -> ModelEntry:
         raise wrong(f"is not in the catalogue{near}; a new model needs hub, base_url or serve")
     # An address from a file gets only the key that the same entry names.
     keyless = {"key": None} if "base_url" in table else {}
-    entry = _entry(file, name, {**_implied(table), **packaged, **keyless, **table})
+    reached = "endpoint" if keyless else "server" if "serve" in table else "transformers"
+    entry = _entry(file, name, {"reached": reached, **packaged, **keyless, **table})
     if "key" in table and entry.base_url is None:
         raise wrong("belongs to one address; add its base_url", "key")
     return entry
@@ -163,21 +164,16 @@ def model_folder(name: str) -> Path | None:
     return path.resolve() if is_path else None
 
 
-def _in_folder(name: str, folder: Path) -> ModelEntry:
-    if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "does not exist"
-        raise UsageError(f"--model {name}: {what}; name the folder of a model")
-    if not (folder / "config.json").is_file():
-        raise UsageError(f"--model {name}: has no config.json; name the folder of a model")
-    return ModelEntry(name=folder.name, hub=str(folder), reached="transformers")
-
-
 def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
     """Return the entry of a model, or one made for `./FOLDER` or `hf:ORG/NAME`."""
     if name in catalogue:
         return catalogue[name]
     if (folder := model_folder(name)) is not None:
-        return _in_folder(name, folder)
+        if not (folder / "config.json").is_file():
+            what = "has no config.json" if folder.is_dir() else "is not a folder"
+            what = what if folder.exists() else "does not exist"
+            raise UsageError(f"--model {name}: {what}; name the folder of a model")
+        return ModelEntry(name=folder.name, hub=str(folder), reached="transformers")
     if name.startswith(HUB_PREFIX):
         hub = name.removeprefix(HUB_PREFIX)
         for entry in catalogue.values():
@@ -195,12 +191,6 @@ def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
         "models`, name a folder as ./FOLDER, one of the hub as hf:ORG/NAME, or a server with "
         "--base-url (of eval: --model-url)"
     )
-
-
-def _implied(table: Mapping[str, Any]) -> dict[str, Any]:
-    if "base_url" in table:
-        return {"reached": "endpoint"}
-    return {"reached": "server" if "serve" in table else "transformers"}
 
 
 def _entry(file: Path, name: str, table: Mapping[str, Any]) -> ModelEntry:

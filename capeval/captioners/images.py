@@ -77,12 +77,11 @@ class SharedEncoder:
     """Encodes the same array once for the requests that have it one after the other.
 
     Several questions about a video are asked with the same frames, and 32 frames of 720p take a
-    second to encode. Arrays are only referred to weakly; the last `keep` results are kept.
+    second to encode. Arrays are only referred to weakly; the last four results are kept.
     """
 
-    def __init__(self, form: ImageForm, keep: int = 4) -> None:
-        self._form = form
-        self._recent = Recent[EncodedFrames](keep)
+    def __init__(self, form: ImageForm) -> None:
+        self._form, self._recent = form, Recent[EncodedFrames](4)
 
     def encode(self, frames: NDArray[np.uint8]) -> EncodedFrames:
         """Return what `encode` returns."""

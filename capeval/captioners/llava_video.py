@@ -168,6 +168,10 @@ class LlavaVideoForConditionalGeneration(LlavaOnevisionForConditionalGeneration)
         self.post_init()
 
 
+# Of the whole model, or of the way in which it was saved.
+_NOT_TEXT = {"architectures", "model_type", "dtype", "torch_dtype", "pad_token_id"}
+
+
 def build_config(published: Mapping[str, Any], *, model: str, preset: Preset) -> LlavaVideoConfig:
     """Return the configuration that a checkpoint's config.json describes; raises `UsageError`."""
     tower, hidden = str(published.get("mm_vision_tower")), int(published.get("mm_hidden_size") or 0)
@@ -187,6 +191,8 @@ def build_config(published: Mapping[str, Any], *, model: str, preset: Preset) ->
                 "serve this model, and use --base-url"
             )
     vocabulary = int(published["vocab_size"])
+    names = {*Qwen2Config().to_dict(), "rope_theta", "rope_scaling"} - _NOT_TEXT
+    text = {name: published[name] for name in names if published.get(name) is not None}
     return LlavaVideoConfig(
         vision_config=SiglipVisionConfig(
             hidden_size=hidden,
@@ -195,7 +201,8 @@ def build_config(published: Mapping[str, Any], *, model: str, preset: Preset) ->
             vision_use_head=False,
             **TOWERS[hidden],
         ),
-        text_config=_text_config(published),
+        # Copied: transformers changes the value of rope_scaling.
+        text_config=Qwen2Config(**copy.deepcopy(text)),
         projector_hidden_act="gelu",
         # Placeholders that are overwritten by the frames; the tokenizer knows neither.
         video_token_index=vocabulary - 1,
@@ -204,17 +211,6 @@ def build_config(published: Mapping[str, Any], *, model: str, preset: Preset) ->
         spatial_pool_mode=mode,
         spatial_pool_stride=stride,
     )
-
-
-# Of the whole model, or of the way in which it was saved.
-_NOT_TEXT = {"architectures", "model_type", "dtype", "torch_dtype", "pad_token_id"}
-
-
-def _text_config(published: Mapping[str, Any]) -> Qwen2Config:
-    names = {*Qwen2Config().to_dict(), "rope_theta", "rope_scaling"} - _NOT_TEXT
-    chosen = {name: published[name] for name in names if published.get(name) is not None}
-    # Copied: transformers changes the value of rope_scaling.
-    return Qwen2Config(**copy.deepcopy(chosen))
 
 
 def chat_prompt(

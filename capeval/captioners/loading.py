@@ -22,7 +22,7 @@ from transformers import (
 
 from capeval.captioners import llava_video
 from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.native_inputs import JOINED, NativeInputs, mixes_frame_counts
+from capeval.captioners.native_inputs import JOINED, PACKED, NativeInputs
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pixel_bounds import preset_bounds
 from capeval.captioners.protocol import BatchMaker, LoadedModel
@@ -190,7 +190,7 @@ def _native(source: Checkpoint, entry: ModelEntry, options: CaptionerOptions) ->
         ),
         decoding=decoding,
         settings={"system_prompt": entry.system, "processor": recorded, **settings},
-        mixes_frame_counts=mixes_frame_counts(config.model_type),
+        mixes_frame_counts=config.model_type in PACKED | JOINED,
     )
 
 
@@ -216,17 +216,12 @@ def _placed(
         dtype=entry.options.get("dtype") or parts.dtype,
         serve=entry.serve,
     )
-    loading: dict[str, Any] = {
-        "dtype": placement.dtype,
-        "attn_implementation": _ATTENTION,
-        "output_loading_info": True,
-    }
+    # Straight to the GPU: a detour through main memory needs as much of that.
+    spread: dict[str, Any] = {"device_map": {"": placement.device}}
     if room := dict(placement.room):
-        loading |= {"device_map": "auto", "max_memory": room}
-    else:
-        # Straight to the GPU: a detour through main memory needs as much of that.
-        loading["device_map"] = {"": placement.device}
-    return placement, loading
+        spread = {"device_map": "auto", "max_memory": room}
+    precision = {"dtype": placement.dtype, "attn_implementation": _ATTENTION}
+    return placement, {**precision, **spread, "output_loading_info": True}
 
 
 def _finished(

@@ -30,11 +30,6 @@ JOINED = frozenset({"internvl", "llava_next_video", "perception_lm", "video_llav
 """Model types that embed each frame on its own: their frames can be put one after the other."""
 
 
-def mixes_frame_counts(model_type: str) -> bool:
-    """Return whether a model takes videos with different numbers of frames in one batch."""
-    return model_type in PACKED or model_type in JOINED
-
-
 class NativeInputs:
     """Turns requests into a left-padded batch with the model's own processor.
 
@@ -95,7 +90,15 @@ class NativeInputs:
             # Without these some processors sample again, or believe the video has 24 frames a
             # second.
             "do_sample_frames": False,
-            "video_metadata": [_metadata(request) for request in requests],
+            "video_metadata": [
+                {
+                    **request.timing(),
+                    "height": int(request.frames.shape[1]),
+                    "width": int(request.frames.shape[2]),
+                    "video_backend": None,
+                }
+                for request in requests
+            ],
         }
 
     def _text(self, request: CaptionRequest) -> str:
@@ -111,29 +114,16 @@ class NativeInputs:
         return self._rendered(f"{request.system}\n\n{request.prompt}", request, None)
 
     def _rendered(self, prompt: str, request: CaptionRequest, system: str | None) -> str:
+        first = [{"role": "system", "content": [{"type": "text", "text": system}]}]
+        video = [{"type": "video"}] if len(request.frames) else []
+        user = {"role": "user", "content": [*video, {"type": "text", "text": prompt}]}
         text: str = self._processor.apply_chat_template(
-            _messages(prompt, system, has_video=bool(len(request.frames))),
+            [*(first if system is not None else []), user],
             tokenize=False,
             add_generation_prompt=True,
             **self._template,
         )
         return text
-
-
-def _messages(prompt: str, system: str | None, *, has_video: bool) -> list[dict[str, Any]]:
-    first = [{"role": "system", "content": [{"type": "text", "text": system}]}]
-    video = [{"type": "video"}] if has_video else []
-    user = {"role": "user", "content": [*video, {"type": "text", "text": prompt}]}
-    return [*(first if system is not None else []), user]
-
-
-def _metadata(request: CaptionRequest) -> dict[str, Any]:
-    return {
-        **request.timing(),
-        "height": int(request.frames.shape[1]),
-        "width": int(request.frames.shape[2]),
-        "video_backend": None,
-    }
 
 
 def _join(batches: Sequence[Mapping[str, Any]], *, padding: int) -> dict[str, Any]:

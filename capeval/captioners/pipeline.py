@@ -14,20 +14,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from capeval.captioners.caption_cleanup import is_empty, repetition_warning
-from capeval.captioners.fail_fast import FailFast
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
-from capeval.errors import (
-    CapevalError,
-    ReplyError,
-    UsageError,
-    VideoError,
-)
+from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, VideoError
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
-from capeval.text import describe, one_line, shown
+from capeval.text import counted, describe, one_line, shown
 from capeval.thinking import REASONING_REMOVED, caption_in, has_reasoning
 from capeval.tracing import trace
 from capeval.video import FrameReader, FrameSet
@@ -53,11 +47,8 @@ class Job:
     """Which file this is: its path in the folder of the videos, and its size in bytes."""
     run: str = field(default="", kw_only=True)
     """The id of the run that the caption is for."""
-
-    @property
-    def kind(self) -> Literal["caption", "answer"]:
-        """What the reply is; see `CaptionRequest`."""
-        return "caption"
+    kind: ClassVar[Literal["caption", "answer"]] = "caption"
+    """What the reply is; see `CaptionRequest`."""
 
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
         """Return the frames that the model sees; raises `VideoError`."""
@@ -104,14 +95,13 @@ async def caption_videos(
     captioner: Captioner,
     record: Record,
     *,
-    threads: int = READERS,
     fail_fast: FailFast | None = None,
 ) -> None:
-    """Caption videos, `threads` of them decoded at a time; pass each outcome to `record`.
+    """Caption videos, and pass each outcome to `record`.
 
     `fail_fast` has seen the captioner's outcomes before, if there were any.
     """
-    await _Pipeline(jobs, reader, captioner, record, fail_fast or FailFast()).run(threads)
+    await _Pipeline(jobs, reader, captioner, record, fail_fast or FailFast()).run()
 
 
 class _Pipeline:
@@ -139,10 +129,10 @@ class _Pipeline:
         self._calls: set[asyncio.Task[None]] = set()
         self._fail_fast = fail_fast
 
-    async def run(self, threads: int) -> None:
+    async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                async for batch in self._batches(group, threads):
+                async for batch in self._batches(group):
                     call = group.create_task(self._caption(batch))
                     del batch
                     self._calls.add(call)
@@ -161,13 +151,11 @@ class _Pipeline:
 
     # Reading and batching
 
-    async def _batches(
-        self, group: asyncio.TaskGroup, threads: int
-    ) -> AsyncGenerator[list[_Read], None]:
+    async def _batches(self, group: asyncio.TaskGroup) -> AsyncGenerator[list[_Read], None]:
         ahead: deque[asyncio.Task[_Read | None]] = deque()
-        turns = asyncio.Semaphore(threads)
+        turns = asyncio.Semaphore(READERS)
         while not self._stopped:
-            room = (3 * self._size if self._size > 1 else 1) + threads
+            room = (3 * self._size if self._size > 1 else 1) + READERS
             while len(ahead) + len(self._pool) < room and self._bytes < AHEAD_BYTES:
                 if (job := next(self._todo, None)) is None:
                     break
@@ -325,3 +313,59 @@ def _checked(
             found.append(REASONING_REMOVED)
         found += filter(None, [repetition_warning(text)])
     return replace(outcome, text=text, warnings=tuple(dict.fromkeys(found)))
+
+
+# ---- When a run whose captions fail is to stop ---------------------------------------------------
+
+# So many requests that are refused for one reason are no fault of the videos. Files that cannot be
+# decoded do not count.
+_FAILURES = 20
+# A GPU whose context is lost fails every call from then on. A bad video fails its own; three in a
+# row, with eight videos, are no coincidence, and few videos are decoded in vain.
+_CALLS_IN_A_ROW = 3
+_VIDEOS_IN_A_ROW = 8
+
+
+class FailFast:
+    """Stops a run whose first videos fail for one reason, or whose model fails again and again."""
+
+    def __init__(self) -> None:
+        self._reason: str | None = None
+        self._failures = 0
+        self._is_over = False
+        self._calls = self._videos = 0
+
+    def record(self, outcome: Captioned | Uncaptioned) -> CapevalError | None:
+        """Count an outcome; return the error to stop with where the first share one reason."""
+        if isinstance(outcome, Captioned) or (self._failures and outcome.reason != self._reason):
+            self._is_over = True
+        if self._is_over or isinstance(outcome, Captioned):
+            return None
+        self._failures, self._reason = self._failures + 1, outcome.reason
+        if self._failures < _FAILURES:
+            return None
+        return UsageError(
+            f"the first {self._failures} videos all failed for the same reason: {outcome.reason}"
+        )
+
+    def called(self, failure: str | None, videos: int) -> CapevalError | None:
+        """Count a call with so many videos; `failure` is what the model raised, if it did.
+
+        Returns the error to stop with after several calls in a row that raised.
+
+        >>> watch = FailFast()
+        >>> [watch.called("CUDA error", 4) for _ in range(2)]
+        [None, None]
+        >>> print(watch.called("CUDA error", 4))
+        the model failed on 3 calls in a row (12 videos), the last time with: CUDA error
+        """
+        if failure is None:
+            self._calls = self._videos = 0
+            return None
+        self._calls, self._videos = self._calls + 1, self._videos + videos
+        if self._calls < _CALLS_IN_A_ROW or self._videos < _VIDEOS_IN_A_ROW:
+            return None
+        return ModelDown(
+            f"the model failed on {self._calls} calls in a row ({counted(self._videos, 'video')})"
+            f", the last time with: {failure}"
+        )

@@ -68,11 +68,7 @@ class CaptionRequest:
         }
 
 
-def _storable(value: object) -> object:
-    return storable(value) if isinstance(value, str) else value
-
-
-Text = Annotated[str, BeforeValidator(_storable)]
+Text = Annotated[str, BeforeValidator(lambda v: storable(v) if isinstance(v, str) else v)]
 """Text without unpaired surrogates, which could be neither printed nor read again."""
 
 

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from capeval.captioners.catalogue import OpenCaptioner
-from capeval.captioners.fail_fast import FailFast
 from capeval.captioners.options import GenerateOptions
-from capeval.captioners.pipeline import Job, Record, caption_videos
+from capeval.captioners.pipeline import FailFast, Job, Record, caption_videos
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Outcomes, Uncaptioned
 from capeval.captioners.selection import choose_model, open_captioner
 from capeval.errors import CapevalError, MissingExtra, ModelDown, UsageError

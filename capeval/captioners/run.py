@@ -11,8 +11,7 @@ from capeval.captioners.caption_cleanup import is_empty
 from capeval.captioners.pipeline import Job
 from capeval.captioners.prompting import CaptionPrompts, prompt_hash
 from capeval.captioners.protocol import Captioned, Uncaptioned
-from capeval.captioners.run_settings import settings_id
-from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork
+from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import as_stored

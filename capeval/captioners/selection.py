@@ -165,9 +165,8 @@ _OTHER_IMAGE_TOKENS = 1000
 
 @dataclass(frozen=True)
 class GenerationEstimate:
-    """Videos, frames per video, tokens and US dollars; `cost` is None without a price."""
+    """Frames per video, tokens and US dollars; `cost` is None without a price."""
 
-    videos: int
     frames: int
     usage: Usage
     cost: float | None
@@ -183,10 +182,8 @@ async def estimate_generation(
 
     `written` is how many tokens a reply has, by default as many as a caption.
     """
-    if opened.base_url is None:  # a model in this process
-        return GenerationEstimate(len(work), 0, Usage(), 0.0)
-    if not work:
-        return GenerationEstimate(0, 0, Usage(), 0.0)
+    if opened.base_url is None or not work:  # a model in this process costs nothing
+        return GenerationEstimate(0, Usage(), 0.0)
     tokens, frames, seen = 0, 0, 0
     for job in work[:: max(1, len(work) // _SAMPLED_VIDEOS)][:_SAMPLED_VIDEOS]:
         try:
@@ -205,7 +202,7 @@ async def estimate_generation(
         output_tokens=len(work) * (written or _CAPTION_TOKENS),
     )
     price = opened.meter.price(opened.priced)
-    return GenerationEstimate(len(work), frames, usage, price.cost(usage) if price else None)
+    return GenerationEstimate(frames, usage, price.cost(usage) if price else None)
 
 
 def image_tokens(model: str, width: int, height: int) -> int:

@@ -41,14 +41,7 @@ def server_url(port: int) -> str:
 def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list[str]:
     """Return the words of a model's serve command and what capeval adds; its keys become secrets.
 
-    Parameters
-    ----------
-    gpus : of all copies of the model; None for the command's own number
-
-    Raises
-    ------
-    UsageError
-        There is no command, it cannot be read, or the GPUs cannot be divided.
+    `gpus` are those of all copies of the model; None for the command's own number.
     """
     where = f'serve of [models."{entry.name}"] in {config_file()}'
     if not entry.serve:
@@ -77,26 +70,12 @@ def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list
 
 @asynccontextmanager
 async def serving(
-    entry: ModelEntry,
-    options: CaptionerOptions,
-    on_notice: Callable[[str], None],
-    *,
-    startup: float = _STARTUP,
+    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[str]:
     """Start a model's server, yield its base URL once it answers, and end it with the block.
 
-    It also ends when this process does, even by SIGKILL: see `server_guard`.
-
-    Parameters
-    ----------
-    startup : seconds that it may take to start
-
-    Raises
-    ------
-    UsageError
-        It cannot be started.
-    EndpointRefused
-        It ended before it answered, or did not answer in time.
+    It also ends when this process does, even by SIGKILL: see `server_guard`. Raises
+    `EndpointRefused` if it ended before it answered, or did not answer in time.
     """
     # The server's log may show them.
     secret = [name for name in os.environ if name == "HF_TOKEN" or name.endswith("_API_KEY")]
@@ -136,12 +115,11 @@ async def serving(
     is_ready = False
     try:
         try:
-            async with asyncio.timeout(startup):
+            async with asyncio.timeout(_STARTUP):
                 is_ready = await _is_ready(url, options.api_key, guard)
         except TimeoutError:
-            raise EndpointRefused(
-                failed(f"did not answer within {startup / 60:g} minutes")
-            ) from None
+            late = f"did not answer within {_STARTUP / 60:g} minutes"
+            raise EndpointRefused(failed(late)) from None
         if not is_ready:
             raise EndpointRefused(failed("ended before it answered"))
         yield url

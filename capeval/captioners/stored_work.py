@@ -6,6 +6,7 @@ whole, and the last shard to finish, write one file of each name, in order, and 
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -17,14 +18,14 @@ from uuid import uuid4
 
 from capeval.captioners.pipeline import CaptionVideos, Job, caption_videos
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
-from capeval.captioners.run_settings import same_settings, settings_id
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
-from capeval.files.jsonl import numbered_lines, write_jsonl
+from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
 from capeval.files.videos import VideoFolder, none_found
 from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard, file_of, shards_in
 from capeval.schema import Usage
+from capeval.text import cut, listed, shown
 from capeval.version import __version__
 from capeval.video import FrameReader
 from capeval.video.frames import file_size
@@ -397,3 +398,59 @@ async def complete(work: StoredWork[ValueT, ResultT], progress: Progress | None 
             whole.finish(plan, plan.kept)
             return whole.result(replace(finished, plan=plan, done=plan.kept))
     return work.result(finished)
+
+
+# ---- The settings of a run, which all of its replies share ---------------------------------------
+
+_HASH = "generation.weights.sha256"
+_NAMED = 3
+"""How many of the settings that differ an error names."""
+
+
+def settings_id(settings: Mapping[str, Any]) -> str:
+    """Return a short hash of settings, which every caption line carries."""
+    return hashlib.sha256(dumps(settings).encode("utf-8")).hexdigest()[:12]
+
+
+def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings to continue a run with; raises `InputError` if it has others.
+
+    They are `settings`, but a model in a folder keeps the name that the run began with: a folder
+    can be renamed, and its weights are known by their hash.
+    """
+    manifest = run.read_manifest()
+    before = manifest.get("generation")
+    if before is None:
+        if run.captions.exists():
+            raise InputError(
+                "has captions that were not generated here; choose another --run", file=run.path
+            )
+        return settings
+    now, then = _flat(settings), _flat(before if isinstance(before, dict) else {})
+    if _HASH in now and now[_HASH] == then.get(_HASH):
+        settings = {**settings, "model": then.get("model")}
+        now["model"] = settings["model"]
+    different = [key for key in {**then, **now} if dumps(then.get(key)) != dumps(now.get(key))]
+    if different:
+        changes = (f"{k} {_short(then.get(k))} (now {_short(now.get(k))})" for k in different)
+        raise InputError(
+            "was generated with other settings, which cannot be mixed; choose another --run, or go "
+            f"back to {listed(changes, _NAMED)}",
+            file=run.path,
+        )
+    return settings
+
+
+def _short(value: Any) -> str:
+    # The message is cut at 300 characters.
+    return cut(shown(value), 26)
+
+
+def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            flat |= _flat(value, f"{before}{key}.")
+        else:
+            flat[f"{before}{key}"] = value
+    return flat

@@ -12,23 +12,12 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
-from capeval.captioners.batch_size import BatchSize
 from capeval.captioners.caption_cleanup import CUT_OFF
 from capeval.captioners.catalogue import ModelEntry, OpenCaptioner
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.protocol import (
-    Captioned,
-    CaptionRequest,
-    LoadedModel,
-    Uncaptioned,
-)
+from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.llm.meter import Meter
-from capeval.local_models.devices import (
-    free_memory,
-    is_out_of_memory,
-    release,
-    require_packages,
-)
+from capeval.local_models.devices import free_memory, is_out_of_memory, release, require_packages
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
 from capeval.text import one_line
@@ -39,6 +28,46 @@ if TYPE_CHECKING:
 Outcome = Captioned | Uncaptioned
 
 _NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
+
+
+# A batch that runs out of memory is repeated: a larger one would lose more work.
+_MOST = 64
+# Batches without a failure after which a larger one is tried again: it costs a batch if it fails.
+_PATIENCE = 16
+
+
+class BatchSize:
+    """A batch size that halves when memory runs out and, when automatic, doubles until it does.
+
+    An automatic one begins with a single video; where running out of memory would end the process
+    (without `grows`) it stays there. A size that was halved is a limit, which doubles after each
+    sixteen batches that succeed.
+
+    >>> size = BatchSize("auto")
+    >>> size.done(1); size.done(2); size.value
+    4
+    >>> size.failed(4); size.done(2); size.value
+    2
+    """
+
+    def __init__(self, wanted: int | Literal["auto"], *, grows: bool = True) -> None:
+        self._most = wanted if wanted != "auto" else _MOST if grows else 1
+        self._limit = self._most
+        self._successes = 0
+        self.value = 1 if wanted == "auto" else wanted
+
+    def done(self, videos: int) -> None:
+        """Record that a batch of `videos` succeeded."""
+        self._successes += 1
+        if self._successes % _PATIENCE == 0:
+            self._limit = min(2 * self._limit, self._most)
+        if videos >= self.value:
+            self.value = min(2 * self.value, self._limit)
+
+    def failed(self, videos: int) -> None:
+        """Record that a batch of `videos` ran out of memory."""
+        self._successes = 0
+        self._limit = self.value = max(1, videos // 2)
 
 
 class TransformersCaptioner:
@@ -160,6 +189,10 @@ class TransformersCaptioner:
                 f"its {frames} frames and the prompt make {tokens} tokens, and "
                 f"the model reads {loaded.context}: take fewer frames"
             )
+
+        def stopped(input_ids: Any, *_: Any, **_more: Any) -> Any:
+            return torch.full((len(input_ids),), stop.is_set(), device=input_ids.device)
+
         with self._generating, torch.inference_mode():
             _check(stop)
             began = time.perf_counter()
@@ -171,7 +204,7 @@ class TransformersCaptioner:
             written = loaded.model.generate(
                 **moved,
                 generation_config=loaded.generation,
-                stopping_criteria=[_Stop(stop)],
+                stopping_criteria=[stopped],
                 logits_processor=_penalty(loaded, tokens),
             )
             rows = written.tolist()
@@ -289,18 +322,6 @@ class _Stopped(Exception):
 
 class _Refused(Exception):
     """A video or a prompt that the processor or the model cannot take."""
-
-
-class _Stop:
-    """Ends all rows of a batch once the event is set."""
-
-    def __init__(self, event: threading.Event) -> None:
-        self._event = event
-
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:  # noqa: ARG002
-        import torch
-
-        return torch.full((input_ids.shape[0],), self._event.is_set(), device=input_ids.device)
 
 
 # Where a tokenizer calls these special, decoding would drop them and keep what they enclose.

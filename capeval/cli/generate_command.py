@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from capeval.api.mcq_answer_options import AnswerOptions
+from capeval.api.mcq_options import AnswerOptions
 from capeval.captioners.options import GenerateOptions
 from capeval.cli.options import LONG, declared_by
 from capeval.cli.output import Output

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from capeval.api.mcq_diagnostic_options import McqTemporalOptions
-from capeval.api.mcq_options import GradeOptions
+from capeval.api.mcq_options import GradeOptions, McqTemporalOptions
 from capeval.cli.construct_command import construct
 from capeval.cli.generate_command import answer
 from capeval.cli.options import LONG, declared_by

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,12 +26,9 @@ _MOST_PARAMETERS_UNASKED = 1_000_000_000
 _NAMES = ("auto", "cuda", "mps", "cpu")
 
 
-def require_packages(names: Sequence[str], extra: str, *, optional: Sequence[str] = ()) -> None:
-    """Import what running a model in this process needs; raises `MissingExtra`, `UsageError`.
-
-    `optional` ones need not be there, but transformers fails where one does not work.
-    """
-    for name in (*names, *(one for one in optional if importlib.util.find_spec(one) is not None)):
+def require_packages(names: Sequence[str], extra: str) -> None:
+    """Import what running a model in this process needs; raises `MissingExtra`, `UsageError`."""
+    for name in names:
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:
@@ -175,29 +171,6 @@ def one_device(device: str = "auto") -> torch.device:
     if kind == "cuda" and int(number or 0) >= count:
         raise UsageError(f"--device {device}: this machine has {count} CUDA device(s)")
     return torch.device("cuda", int(number or 0)) if kind == "cuda" else torch.device(kind)
-
-
-# Instructions that multiply matrices of bfloat16: Intel, AMD and ARM.
-_BF16_INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "bf16")
-
-
-def native_precision(dtype: str, device: torch.device) -> torch.dtype:
-    """Return the precision that `dtype` means; raises `UsageError`.
-
-    auto is bfloat16 where the device multiplies matrices of it natively, else float32.
-    """
-    import torch
-
-    if dtype != "auto":
-        return _precision(dtype, device.type)
-    if device.type == "cuda":
-        fast = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        # torch is allowed from 2.9 on, and not each of its versions has this function.
-        get_capabilities = getattr(torch.cpu, "get_capabilities", dict)
-        capabilities: Mapping[str, Any] = get_capabilities()
-        fast = device.type == "cpu" and any(map(capabilities.get, _BF16_INSTRUCTIONS))
-    return torch.bfloat16 if fast else torch.float32
 
 
 def _precision(dtype: str, kind: str) -> torch.dtype:

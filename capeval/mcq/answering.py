@@ -6,15 +6,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ValidationError
 
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.captioners.run import default_run
-from capeval.captioners.run_settings import settings_id
-from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork
+from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.errors import InputError
 from capeval.files.jsonl import as_stored
 from capeval.files.packaged import prompts_label
@@ -23,7 +22,7 @@ from capeval.mcq.frames import ReaderFor, Shown, no_frames
 from capeval.mcq.prompting import PROMPTS, Prompt, question_prompt, scored_texts
 from capeval.mcq.questions import questions_hash
 from capeval.mcq.subtitles import Cue, SubtitleFiles, subtitles_at
-from capeval.runs.engine import Finished, Labels, Stored, select
+from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
 from capeval.schema.question import Likelihoods, Question, Response
@@ -50,11 +49,7 @@ class QuestionJob(Job):
     cues: Sequence[Cue] = field(default=(), kw_only=True)
     has_likelihood: bool = field(default=False, kw_only=True)
     folds_system: bool = field(default=False, kw_only=True)
-
-    @property
-    def kind(self) -> Literal["caption", "answer"]:
-        """An answer is kept as it is."""
-        return "answer"
+    kind: ClassVar[Literal["caption", "answer"]] = "answer"
 
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
         """Return the frames by the question's own reader, in the order of the prompt."""
@@ -77,13 +72,9 @@ class QuestionJob(Job):
 
         The subtitles may have changed, or the column that names the frame.
         """
-        try:
-            times = [float(time) for time in stored.frames.get("times", ())]
-        except (TypeError, ValueError):
-            return False
         return (
             not self.shown.showed_another(self.question, stored.frames)
-            and stored.call.get("prompt") == self.asked(times).hash
+            and stored.call.get("prompt") == self.asked(stored.frames.get("times", ())).hash
             and (not self.video or stored.call.get("video") == self.video)
         )
 
@@ -131,14 +122,9 @@ class QuestionJob(Job):
         names = [*scored_texts(self.question.options)]
         if len(scores) != count * len(names):
             raise ValueError("the model did not score every option")
-        sums: dict[str, tuple[float, ...]] = {}
-        tokens: dict[str, tuple[int, ...]] = {}
-        for at, name in enumerate(names):
-            of = scores[at * count : (at + 1) * count]
-            sums[name] = tuple(total for total, _ in of)
-            tokens[name] = tuple(number for _, number in of)
-        found: Mapping[str, Any] = {**sums, "tokens": tokens}
-        return Likelihoods(**found)
+        of = {name: scores[at * count : (at + 1) * count] for at, name in enumerate(names)}
+        sums: dict[str, Any] = {name: [total for total, _ in of[name]] for name in names}
+        return Likelihoods(**sums, tokens={name: [n for _, n in of[name]] for name in names})
 
 
 # ---- The questions of a run ----------------------------------------------------------------------
@@ -236,19 +222,6 @@ class Asking:
             cues=cues or (),
             has_likelihood=self.likelihood,
         )
-
-
-def chosen_questions(
-    questions: Sequence[Question], *, only: Sequence[str] = (), limit: int | None = None
-) -> tuple[Question, ...]:
-    """Return the questions that `--only` and `--limit` leave."""
-    return select(
-        questions,
-        lambda question: question.id,
-        only=only,
-        limit=limit,
-        missing="no question has the id",
-    )
 
 
 # ---- Their answers -------------------------------------------------------------------------------
@@ -435,27 +408,24 @@ def _response(
     frames: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> Response:
-    asked = frames.get(ASKED, {})
+    shown = {name: value for name, value in frames.items() if name != ASKED}
     likelihood = None
     if isinstance(outcome, Captioned) and job.has_likelihood:
         try:
             likelihood = job.likelihoods(outcome.likelihoods or ())
         except ValueError as error:
             outcome = Uncaptioned(job.index, str(error))
-    has_reply = isinstance(outcome, Captioned)
-    call: dict[str, Any] = {**asked, "settings": settings_id(settings), "video": job.video}
-    if isinstance(outcome, Captioned):
-        call |= {
-            "model": outcome.model,
-            "revision": outcome.revision,
-            "details": dict(outcome.details),
-            "usage": outcome.usage.model_dump(),
-            "warnings": list(outcome.warnings),
-        }
-    return Response.to(
-        job.question,
-        outcome.text if isinstance(outcome, Captioned) else None,
-        reason=None if isinstance(outcome, Captioned) else outcome.reason,
-        frames={name: value for name, value in frames.items() if name != ASKED},
-        likelihood=likelihood,
-    ).model_copy(update={"call": call if has_reply else {}})
+    if isinstance(outcome, Uncaptioned):
+        return Response.to(job.question, None, reason=outcome.reason, frames=shown)
+    call = {
+        **frames[ASKED],
+        "settings": settings_id(settings),
+        "video": job.video,
+        "model": outcome.model,
+        "revision": outcome.revision,
+        "details": dict(outcome.details),
+        "usage": outcome.usage.model_dump(),
+        "warnings": list(outcome.warnings),
+    }
+    response = Response.to(job.question, outcome.text, frames=shown, likelihood=likelihood)
+    return response.model_copy(update={"call": call})

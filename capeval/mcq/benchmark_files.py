@@ -20,6 +20,7 @@ from capeval.files.jsonl import dumps
 from capeval.files.reading import json_lines, read_text
 from capeval.files.validation import validated
 from capeval.mcq.layouts import (
+    LAYOUTS,
     OWN,
     Name,
     Notices,
@@ -29,11 +30,10 @@ from capeval.mcq.layouts import (
     read_source,
     record_of,
 )
-from capeval.mcq.questions import LAYOUTS
 from capeval.schema.question import OPTION_LETTERS, Question, Response, Text, option_lines
 from capeval.text import counted, listed, shown
 
-_FOLDER = re.compile(r"(?:shuffle_)?(?P<reasoning>[^+/]+)\+(?P<demonstration>[^+/]+)")
+_FOLDER = re.compile(r"(?:shuffle_)?(?P<reasoning_type>[^+/]+)\+(?P<demonstration_type>[^+/]+)")
 _PART = re.compile(r"(?!\.)[^/\\+\x00-\x1f]+")
 # Models that take the whole video have -1 frames.
 _WHOLE_VIDEO = -1
@@ -157,9 +157,7 @@ def is_tomato_line(value: Any) -> bool:
 
 
 def tomato_responses(
-    path: Path,
-    questions: Sequence[Question] | None = None,
-    on_notice: Notices = lambda _: None,
+    path: Path, questions: Sequence[Question] | None, on_notice: Notices
 ) -> list[Response]:
     """Return the responses of a result file of TOMATO's code, or of a folder of results.
 
@@ -218,19 +216,14 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
                 raise InputError(message, file=file, where=where, field=field)
         name = line.id
         if folder is not None and "/" not in name:
-            name = f"{folder['reasoning']}/{name}"
+            name = f"{folder['reasoning_type']}/{name}"
         question = known.get(name)
         if known and question is None:
             raise InputError(f"{shown(name)} is not among the questions", file=file, where=where)
         if question is not None and (question.options, question.answer) != (options, letter):
             message = f"the options or the answer differ from those of question {name}"
             raise InputError(message, file=file, where=where)
-        tags = {}
-        if folder is not None:
-            tags = {
-                "reasoning_type": folder["reasoning"],
-                "demonstration_type": folder["demonstration"],
-            }
+        tags = folder.groupdict() if folder else {}
         yield Response(
             id=name,
             benchmark="tomato",

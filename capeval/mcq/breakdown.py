@@ -1,4 +1,4 @@
-"""How the questions of each benchmark are grouped."""
+"""How the questions of each benchmark are grouped, and what benchmarks and groupings are called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from capeval.errors import UsageError
 from capeval.mcq.grades import GradedItem
 from capeval.mcq.questions import texts_of
 from capeval.schema.question import Response
-from capeval.text import nearest
+from capeval.text import nearest, one_line
 
 TAGS: Mapping[str, tuple[str, ...]] = {
     "tuna": ("skill", "task", "visual_characteristic"),
@@ -103,14 +103,7 @@ def grouped(
 ) -> dict[str, dict[str, list[int]]]:
     """Return the positions of the responses in each group, by tag.
 
-    Parameters
-    ----------
-    by : the tags to group by; without, those of the benchmarks, or all tags of own questions
-
-    Raises
-    ------
-    UsageError
-        No question has a tag of `by`.
+    The tags are `by`, else those of the benchmarks, or all tags of own questions.
     """
     found = {}
     for tag in by or _usual(responses):
@@ -149,3 +142,40 @@ def _usual(responses: Sequence[Response | GradedItem]) -> list[str]:
 
 def _natural(name: str) -> tuple[int, str]:
     return (int(name), "") if name.isdecimal() and len(name) < 10 else (10**10, name)
+
+
+# ---- Names in tables and sentences ---------------------------------------------------------------
+
+_BENCHMARKS = {"tuna": "TUNA-MCQ", "tomato": "TOMATO", "video-mme": "Video-MME"}
+_WAYS = {
+    "frames": "Frames",
+    "composite": "Composite motion",
+    "zoom": "Zoomed in",
+    "first_person": "First person",
+    "sub_category": "Sub-category",
+    "visual_characteristic": "Visual characteristic",
+    "reasoning_type": "Reasoning type",
+    "demonstration_type": "Demonstration type",
+    "task_type": "Task type",
+}
+
+
+def benchmark_name(benchmark: str) -> str:
+    """Return the name of a benchmark, or of a set of the user's own.
+
+    >>> benchmark_name("tuna"), benchmark_name("own"), benchmark_name("mine")
+    ('TUNA-MCQ', 'own questions', 'mine')
+    """
+    if benchmark == "own":
+        return "own questions"
+    return _BENCHMARKS.get(benchmark, one_line(benchmark, 60))
+
+
+def way_name(tag: str) -> str:
+    """Return a tag as a heading; a user's own tag begins with a capital letter too.
+
+    >>> way_name("reasoning_type"), way_name("speed")
+    ('Reasoning type', 'Speed')
+    """
+    name = _WAYS.get(tag, one_line(tag, 60))
+    return name[:1].upper() + name[1:]

@@ -78,12 +78,7 @@ _Texts = dict[str, int | None]
 
 
 def read_answer(reply: str, options: Sequence[str]) -> Reading:
-    """Return the option that a reply states.
-
-    Parameters
-    ----------
-    reply : as the model wrote it
-    options : their texts, without letters
+    """Return the option that a reply states; `options` are their texts, without letters.
 
     >>> read_answer("Based on the video, the answer is C.", ["left", "right", "up"])
     Reading(option=2, rule='statement')

@@ -33,13 +33,7 @@ def find_responses(name_or_path: str | Path, runs: Path = RUNS) -> Path:
 
 
 def find_grades(name_or_path: str | Path, runs: Path = RUNS) -> Path:
-    """Return the grades.json that a name or a path means.
-
-    Raises
-    ------
-    InputError
-        There is none, or a folder has several.
-    """
+    """Return the grades.json that a name or a path means; there must be one."""
     path = locate(
         name_or_path,
         runs,

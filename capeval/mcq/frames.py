@@ -199,16 +199,7 @@ class SharedReader:
 
     def __init__(self, reader: FrameReader, recent: Recent[FrameSet]) -> None:
         self._reader, self._recent = reader, recent
-
-    @property
-    def policy(self) -> str:
-        """The policy of the reader."""
-        return self._reader.policy
-
-    @property
-    def decoder(self) -> str:
-        """The decoder of the reader."""
-        return self._reader.decoder
+        self.policy, self.decoder = reader.policy, reader.decoder
 
     def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
         """Return the frames of a video; raises `VideoError`."""

@@ -12,13 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.mcq.breakdown import CHANGES, grouped
-from capeval.mcq.grades import (
-    Accuracy,
-    Counts,
-    GradedItem,
-    Grades,
-    Group,
-)
+from capeval.mcq.grades import Accuracy, Counts, GradedItem, Grades, Group
 from capeval.mcq.responses import collection_paused
 from capeval.mcq.strategies import Asked, Convention, Decision, Strategy, letter_of
 from capeval.schema.question import Question
@@ -65,7 +59,7 @@ def count_grades(
         name: table.group(at, ratios.share(number) if len(at) else None)
         for number, (name, at) in enumerate(columns.items())
     }
-    whole = groups[_ALL]
+    whole, rules = groups[_ALL], Counter(one.rule for one in graded.decisions)
     return Grades.model_construct(
         signature=signature,
         settings=dict(settings),
@@ -73,7 +67,7 @@ def count_grades(
         overall=whole,
         by={tag: {name: groups[tag, name] for name in buckets} for tag, buckets in tags.items()},
         changes=_changes(groups, ratios),
-        decided_by=_rules(graded.decisions),
+        decided_by=dict(sorted(rules.items(), key=lambda rule: (-rule[1], rule[0]))),
         baselines={
             **whole.baselines,
             "frequent": {"letter": table.letter, "value": whole.baselines["frequent"]},
@@ -135,7 +129,11 @@ class _Table:
         answered = int(self.answered[at].sum())
         right_answered = int((self.right[at] & self.answered[at]).sum())
         return Group.model_construct(
-            accuracy=_accuracy(correct, n, ends),
+            accuracy=(
+                Accuracy(value=None, reason="no reply counts")
+                if ends is None
+                else _with_ends(correct / n, ends)
+            ),
             n=n,
             correct=correct,
             answered=answered,
@@ -155,6 +153,10 @@ class _Table:
         known = self._graded.questions
         missing = 0 if known is None else sum((q.benchmark, q.id) not in keys for q in known)
         empty = sum(one.is_empty and ok for one, ok in zip(self._asked, self.scored, strict=True))
+        unlike = sum(
+            not decision.unscored and one.failure is None and decision.option != one.exact.option
+            for one, decision in zip(self._asked, self._decisions, strict=True)
+        )
         return Counts(
             questions=len(keys) + missing,
             responses=len(self._asked),
@@ -166,7 +168,7 @@ class _Table:
             no_answer=int((self.scored & ~self.answered).sum()),
             by_chance=int(self.by_chance.sum()),
             counted=int(self.counted.sum()),
-            unlike_exact=_unlike_exact(self._graded),
+            unlike_exact=unlike,
         )
 
     def items(self) -> list[GradedItem]:
@@ -211,25 +213,7 @@ def _changes(groups: Mapping[tuple[str, str], Group], ratios: VideoRatios) -> di
     return found
 
 
-def _accuracy(correct: int, n: int, ends: Interval | Missing | None) -> Accuracy:
-    if not n or ends is None:
-        return Accuracy.model_construct(value=None, low=None, high=None, reason="no reply counts")
-    return _with_ends(correct / n, ends)
-
-
 def _with_ends(value: float, ends: Interval | Missing) -> Accuracy:
     if isinstance(ends, Missing):
-        return Accuracy.model_construct(value=value, low=None, high=None, reason=ends.reason)
-    return Accuracy.model_construct(value=value, low=ends.low, high=ends.high, reason=None)
-
-
-def _rules(decisions: Sequence[Decision]) -> dict[str, int]:
-    times = Counter(one.rule for one in decisions)
-    return dict(sorted(times.items(), key=lambda rule: (-rule[1], rule[0])))
-
-
-def _unlike_exact(graded: Graded) -> int:
-    return sum(
-        not decision.unscored and one.failure is None and decision.option != one.exact.option
-        for one, decision in zip(graded.asked, graded.decisions, strict=True)
-    )
+        return Accuracy(value=value, reason=ends.reason)
+    return Accuracy(value=value, low=ends.low, high=ends.high)

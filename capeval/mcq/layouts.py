@@ -492,3 +492,13 @@ VIDEO_MME_HARNESS = Layout(
     TUNA.names,
     ignored=frozenset({"video_path", "subtitle_path"}),
 )
+
+LAYOUTS: Mapping[str, Layout] = {
+    "video-mme-harness": VIDEO_MME_HARNESS,
+    "tuna": TUNA,
+    "tomato": TOMATO,
+    "tomato-harness": HARNESS,
+    "video-mme": VIDEO_MME,
+    "own": OWN,
+}
+"""The layouts of question files by name, in the order in which they are tried."""

@@ -14,7 +14,7 @@ from capeval.files.packaged import filled, prompts_label, template
 from capeval.llm.asker import Asker
 from capeval.llm.meter import Meter
 from capeval.llm.replies import Number, ReplyForm, in_form, object_of, read_reply
-from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
+from capeval.llm.types import ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.mcq.strategies import MODEL_FAILED, Asked, AskModel, Decision, Strategy
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Progress, Spent, Status, Stored
@@ -96,10 +96,9 @@ class ModelReader:
                 raise ReplyError(f"choice must be one of {', '.join(choices)}")
             return choice
 
-        def check(reply: ChatReply) -> str:
-            return read_reply(reply.text, read)[0]
-
-        answer = await self._asker.ask(self._choice_request(asked), check)
+        answer = await self._asker.ask(
+            self._choice_request(asked), lambda reply: read_reply(reply.text, read)[0]
+        )
         return None if answer.value == NONE else choices.index(answer.value)
 
     def _choice_request(self, asked: Asked) -> ChatRequest:
@@ -140,7 +139,8 @@ class ModelReader:
         schema: ReplySchema | None,
         repeat: int = 0,
     ) -> ChatRequest:
-        parts = {"data": _quoted(data), "choices": choices}
+        quoted = storable(json.dumps(data, ensure_ascii=False, indent=1))
+        parts = {"data": quoted, "choices": choices}
         text = filled(template(PROMPTS, _TEMPLATES[asks]), parts)
         message = {"role": "user", "content": text}
         return ChatRequest(self.model, (message,), _MAX_TOKENS, repeat=repeat, schema=schema)
@@ -149,10 +149,6 @@ class ModelReader:
 def _choices(asked: Asked) -> tuple[str, ...]:
     """Return what may be chosen: the letters of the options, and none at the end."""
     return (*OPTION_LETTERS[: len(asked.options)], NONE)
-
-
-def _quoted(data: object) -> str:
-    return storable(json.dumps(data, ensure_ascii=False, indent=1))
 
 
 # ---- Many replies ------------------------------------------------------------------------------
@@ -178,17 +174,10 @@ class Undecided:
         return self.strategy.end(self.asked, self.seed)
 
 
-@dataclass(frozen=True)
-class ReadingEstimate:
-    """Calls and tokens that are expected; `cost` is None without a price."""
-
-    replies: int
-    usage: Usage
-    cost: float | None
-
-
-async def estimate_reading(todo: Sequence[Undecided], offline: ModelReader) -> ReadingEstimate:
-    """Return what reading is expected to cost, without making a call.
+async def estimate_reading(
+    todo: Sequence[Undecided], offline: ModelReader
+) -> tuple[Usage, float | None]:
+    """Return the expected usage and its cost, None without a price; makes no call.
 
     A reply about which the cache has an answer costs nothing. TOMATO's reader is called up to five
     times about a reply; the estimate has one call.
@@ -209,8 +198,7 @@ async def estimate_reading(todo: Sequence[Undecided], offline: ModelReader) -> R
         output_tokens=len(sizes) * _REPLY_TOKENS,
     )
     price = offline.meter.price(offline.model)
-    cost = 0.0 if not sizes else None if price is None else price.cost(usage)
-    return ReadingEstimate(len(todo), usage, cost)
+    return usage, 0.0 if not sizes else None if price is None else price.cost(usage)
 
 
 async def read_replies(
@@ -223,10 +211,7 @@ async def read_replies(
 ) -> None:
     """Have a model read replies, and pass each decision to `record` as soon as it is known.
 
-    Raises
-    ------
-    EndpointRefused, EndpointDown, BudgetReached
-        The model cannot be called any more; its replies so far are in the cache.
+    Where the model cannot be called any more, its replies so far are in the cache.
     """
     begun = time.monotonic()
     done = failed = 0

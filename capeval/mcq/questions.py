@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,18 +12,7 @@ from capeval.errors import InputError, UsageError
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import dumps
 from capeval.files.tuna_benchmark import QUESTIONS, benchmark_folder, is_benchmark, tables_of
-from capeval.mcq.layouts import (
-    HARNESS,
-    OWN,
-    TOMATO,
-    TUNA,
-    VIDEO_MME,
-    VIDEO_MME_HARNESS,
-    Layout,
-    Notices,
-    Source,
-    read_source,
-)
+from capeval.mcq.layouts import LAYOUTS, Layout, Notices, Source, read_source
 from capeval.schema.question import Question, Response, Tag
 from capeval.text import listed, nearest, shown
 
@@ -31,17 +20,6 @@ _Tagged = TypeVar("_Tagged", Question, Response)
 
 _NEEDED = ("id", "video", "question", "options", "answer")
 _MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user can read.
-
-
-LAYOUTS: Mapping[str, Layout] = {
-    "video-mme-harness": VIDEO_MME_HARNESS,
-    "tuna": TUNA,
-    "tomato": TOMATO,
-    "tomato-harness": HARNESS,
-    "video-mme": VIDEO_MME,
-    "own": OWN,
-}
-"""The layouts of question files by name, in the order in which they are tried."""
 
 
 def load_questions(path: Path | str, on_notice: Notices = lambda _: None) -> tuple[Question, ...]:
@@ -85,13 +63,8 @@ def question_file(path: Path) -> Path:
 
 
 def _recognised(source: Source) -> Layout:
-    for layout in LAYOUTS.values():
-        if layout.fits(source):
-            return layout
-    raise _unknown(source)
-
-
-def _unknown(source: Source) -> InputError:
+    if (layout := next((one for one in LAYOUTS.values() if one.fits(source)), None)) is not None:
+        return layout
     columns = sorted(source.columns())
     if len(lacking := [name for name in _NEEDED if name not in columns]) <= 2:
         what = listed([f"{shown(one)}{nearest(one, columns)}" for one in lacking])
@@ -104,7 +77,7 @@ def _unknown(source: Source) -> InputError:
             f"({', '.join(LAYOUTS)})"
         )
     place = source.records[0].place if source.records else ""
-    return InputError(message, file=source.file, where=place)
+    raise InputError(message, file=source.file, where=place)
 
 
 def question_line(question: Question) -> dict[str, Any]:

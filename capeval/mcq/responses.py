@@ -16,12 +16,7 @@ from pydantic_core import from_json
 from capeval.errors import InputError
 from capeval.files.reading import first_line, parse_json, read_text
 from capeval.files.tables import is_binary_table
-from capeval.mcq.benchmark_files import (
-    is_lmms_line,
-    is_tomato_line,
-    predictions,
-    tomato_responses,
-)
+from capeval.mcq.benchmark_files import is_lmms_line, is_tomato_line, predictions, tomato_responses
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.layouts import Notices
 from capeval.runs.shards import file_of, shards_in
@@ -50,19 +45,12 @@ def load_responses(
     on_notice: Notices = lambda _: None,
     questions: Sequence[Question] | None = None,
 ) -> tuple[Response, ...]:
-    """Return responses in the order of their file.
+    """Return responses in the order of their file; none may be there twice.
 
-    Parameters
-    ----------
-    path : a responses.jsonl, or a folder with one or with those of shards; a filled template of
-        Video-MME; a result file of TOMATO's code or a folder of such files; predictions of
-        VLMEvalKit's, or a log of lmms-eval's
-    questions : what was asked, which TOMATO's code and lmms-eval do not record completely
-
-    Raises
-    ------
-    InputError
-        A file cannot be read, or a response is there twice.
+    `path` is a responses.jsonl, or a folder with one or with those of shards; a filled template of
+    Video-MME; a result file of TOMATO's code or a folder of such files; predictions of
+    VLMEvalKit's, or a log of lmms-eval's. `questions` are what was asked, which TOMATO's code and
+    lmms-eval do not record completely.
     """
     file = path / RESPONSES if path.is_dir() and (path / RESPONSES).exists() else path
     found: Sequence[Response]

@@ -35,11 +35,6 @@ def parse_subtitles(text: str) -> tuple[Cue, ...]:
 
     A cue whose end is not behind its start is left out, and so is one without text.
 
-    Raises
-    ------
-    MissingExtra
-        pysubs2 is not installed.
-
     >>> parse_subtitles("1\\n00:00:01,000 --> 00:00:02,500\\n<font color='red'>Hello</font> you")
     (Cue(start=1.0, end=2.5, text='Hello you'),)
     """

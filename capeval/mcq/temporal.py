@@ -48,16 +48,20 @@ class Measure:
     name: str
     upper: Role
     lower: Role
+    title: str
     share: bool = False
 
 
 MEASURES = (
-    Measure("multi_frame_gain", "multi", "single"),
-    Measure("multi_frame_gain_picked", "multi", "picked"),
-    Measure("frame_order_sensitivity", "multi", "shuffled"),
-    Measure("frame_information_disparity", "picked", "single"),
-    Measure("needs_frames", "multi", "single", share=True),
-    Measure("needs_frames_picked", "multi", "picked", share=True),
+    Measure("multi_frame_gain", "multi", "single", "Multi-frame gain"),
+    Measure("multi_frame_gain_picked", "multi", "picked", "Multi-frame gain, hand-picked frame"),
+    Measure("frame_order_sensitivity", "multi", "shuffled", "Frame order sensitivity"),
+    Measure("frame_information_disparity", "picked", "single", "Frame information disparity"),
+    Measure("needs_frames", "multi", "single", "Right with many frames, not with one", share=True),
+    Measure(
+        *("needs_frames_picked", "multi", "picked", "Right with many, not with picked one"),
+        share=True,
+    ),
 )
 
 
@@ -93,15 +97,9 @@ class MeasureResult(_Part):
     videos: int
 
 
-def relative_change(upper: float, lower: float) -> Value:
-    """Return `upper` divided by `lower`, minus 1; Missing if `lower` is 0.
-
-    >>> relative_change(0.377, 0.212)
-    0.7783018867924529
-    >>> relative_change(0.1, 0.0)
-    Missing(reason='the denominator is 0')
-    """
-    return upper / lower - 1 if lower else Missing("the denominator is 0")
+def relative_change(upper: float, lower: float) -> float:
+    """Return `upper` divided by `lower`, minus 1."""
+    return upper / lower - 1
 
 
 def diagnose(
@@ -169,21 +167,16 @@ def _result(measure: Measure, table: Floats, interval: Interval | Missing) -> Me
     elif not measure.share and questions < FEWEST_QUESTIONS and not isinstance(interval, Missing):
         interval = Missing(f"no interval from fewer than {FEWEST_QUESTIONS} questions")
     base = 0 if measure.share else 1
-    ends = (
-        {"interval_reason": interval.reason}
-        if isinstance(interval, Missing)
-        else {"low": interval.low - base, "high": interval.high - base}
-    )
-    return MeasureResult.model_validate(
-        {
-            "value": None if isinstance(value, Missing) else value,
-            "reason": value.reason if isinstance(value, Missing) else None,
-            **ends,
-            "upper": upper,
-            "lower": lower,
-            "questions": questions,
-            "videos": int((table[:, 3] > 0).sum()),
-        }
+    return MeasureResult(
+        value=None if isinstance(value, Missing) else value,
+        reason=value.reason if isinstance(value, Missing) else None,
+        low=None if isinstance(interval, Missing) else interval.low - base,
+        high=None if isinstance(interval, Missing) else interval.high - base,
+        interval_reason=interval.reason if isinstance(interval, Missing) else None,
+        upper=upper,
+        lower=lower,
+        questions=questions,
+        videos=int((table[:, 3] > 0).sum()),
     )
 
 
@@ -233,17 +226,9 @@ def temporal_result(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> TemporalResult:
-    """Return the diagnostics of one model's runs.
+    """Return the diagnostics of one model's runs, by what they show.
 
-    Parameters
-    ----------
-    runs : by what they show
-    tag : the tag to group questions by; by default that of the benchmark
-
-    Raises
-    ------
-    InputError, UsageError
-        There is nothing to compare, or runs differ in their model or in their questions.
+    `tag` groups the questions; by default it is that of the benchmark.
     """
     if not any(one.upper in runs and one.lower in runs for one in MEASURES):
         raise UsageError(

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
+from capeval.mcq.breakdown import benchmark_name, way_name
 from capeval.mcq.grades import Accuracy, Grades, Group
 from capeval.reporting.formats import Format, rendered
-from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import percent, place_name, points, share, thousands
 from capeval.reporting.table import (
     COUNT,
@@ -85,17 +85,12 @@ def _first_ways(found: Grades) -> list[str]:
     room = _SCREEN_ROWS - sum(len(rows) + 4 for rows in others if rows)
     ways: list[str] = []
     for way in found.by:
-        if _is_shown(found, way):
+        if way not in _FULL_ONLY and _divides(found, way):
             room -= len(found.by[way]) + 2
             if ways and room < 0:
                 break
             ways.append(way)
     return ways
-
-
-def _is_shown(found: Grades, way: str) -> bool:
-    """Return whether a grouping is on the first screen."""
-    return way not in _FULL_ONLY and _divides(found, way)
 
 
 def _divides(found: Grades, way: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps
-from capeval.mcq.breakdown import MAIN_WAYS, ORDERS
+from capeval.mcq.breakdown import MAIN_WAYS, ORDERS, benchmark_name, way_name
 from capeval.mcq.find_run import all_grades
 from capeval.mcq.grades import GradedRun, Group, read_graded_run, shown_by
 from capeval.reporting.leaderboards import (
@@ -30,7 +30,6 @@ from capeval.reporting.leaderboards import (
     remarks_of,
     standing,
 )
-from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import NOTHING, hundredths, percent, thousands
 from capeval.reporting.score_tables import NAMES
 from capeval.reporting.table import (
@@ -79,16 +78,8 @@ def question_board(
 ) -> Leaderboard:
     """Rank graded runs by accuracy: those in `named`, or all under `runs`.
 
-    Parameters
-    ----------
-    by : the tag whose groups are the columns
-
-    Raises
-    ------
-    InputError
-        A run in `named` cannot be read, or there is nothing to show.
+    The groups of the tag `by` are the columns.
     """
-
     read, left = read_runs(read_graded_run, named, () if named else all_grades(runs))
     groups: dict[tuple[str, ...], list[GradedRun]] = {}
     for run in read:

@@ -7,22 +7,14 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from capeval.files.jsonl import dumps
+from capeval.mcq.breakdown import benchmark_name
 from capeval.mcq.temporal import MEASURES, Measure, MeasureResult, TemporalResult
 from capeval.reporting.formats import Format, csv_text, rendered
-from capeval.reporting.mcq_names import benchmark_name
 from capeval.reporting.numbers import NOTHING, percent, points, thousands
 from capeval.reporting.table import COUNT, PERCENT, Column, Kind, Page, Row, Table, interval_kind
 from capeval.reporting.terminal import one_screen, print_pages
 from capeval.text import counted, cut, one_line
 
-_NAMES = {
-    "multi_frame_gain": "Multi-frame gain",
-    "multi_frame_gain_picked": "Multi-frame gain, hand-picked frame",
-    "frame_order_sensitivity": "Frame order sensitivity",
-    "frame_information_disparity": "Frame information disparity",
-    "needs_frames": "Right with many frames, not with one",
-    "needs_frames_picked": "Right with many, not with picked one",
-}
 # What the default screen has by tag: that a question takes several frames, and their order.
 _MAIN = ("multi_frame_gain", "frame_order_sensitivity")
 
@@ -42,12 +34,7 @@ _COLUMNS = [
 
 
 def print_temporal(result: TemporalResult, console: Console, *, full: bool = False) -> None:
-    """Print a headline and the table.
-
-    Parameters
-    ----------
-    full : every measure by tag; otherwise as much as fills a screen
-    """
+    """Print a headline and the table: every measure by tag if `full`, else what fills a screen."""
     pages, headline = [_page(result, full=full)], temporal_headline(result)
     if not full:
         pages = one_screen(pages)
@@ -67,12 +54,13 @@ def temporal_headline(result: TemporalResult) -> str:
     """Return the main findings in a sentence."""
     found = result.overall
     parts = []
-    for name in [name for name in _MAIN if name in found] or [*found][:1]:
-        of = found[name]
+    shown = [one for one in MEASURES if one.name in found]
+    for one in [one for one in shown if one.name in _MAIN] or shown[:1]:
+        of = found[one.name]
         ends = f"[{NOTHING}]" if of.low is None else f"[{points(of.low)}, {points(of.high)}]"
         value = f"{points(of.value)}% {ends}"
         value = value if of.value is not None else f"has no value ({of.reason})"
-        parts.append(f"{_NAMES[name].lower()} {value}")
+        parts.append(f"{one.title.lower()} {value}")
     on = f" on {benchmark_name(result.benchmark)}" if result.benchmark else ""
     asked = max(of.questions for of in found.values())
     who = one_line(result.model, 80)
@@ -94,7 +82,7 @@ def _records(result: TemporalResult) -> list[dict[str, object]]:
 def _page(result: TemporalResult, *, full: bool) -> Page:
     rows: list[Row] = [["All questions"]] if result.by else []
     measures = [one for one in MEASURES if one.name in result.overall]
-    rows += [_row(_NAMES[one.name], result.overall[one.name], one) for one in measures]
+    rows += [_row(one.title, result.overall[one.name], one) for one in measures]
     for one in measures:
         if result.by and (full or one.name in _MAIN):
             rows.append([cut(one_line(f"{_heading(one, result)} by {result.tag}"), 100)])
@@ -139,7 +127,7 @@ def _heading(measure: Measure, result: TemporalResult) -> str:
     if measure.share:
         return f"Right with {upper}, wrong with {lower}"
     # The heading names both runs, so that the name need not say which frame it is.
-    return f"{_NAMES[measure.name].partition(',')[0]} ({upper} / {lower})"
+    return f"{measure.title.partition(',')[0]} ({upper} / {lower})"
 
 
 def _notes(result: TemporalResult) -> list[str]:

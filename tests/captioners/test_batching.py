@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from capeval.captioners.batch_size import BatchSize
+from capeval.captioners.transformers_backend import BatchSize
 
 
 def test_a_fixed_size_stays_until_memory_runs_out() -> None:

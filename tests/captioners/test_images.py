@@ -37,7 +37,7 @@ def test_an_array_at_the_place_of_one_that_is_gone_is_another() -> None:
 
 
 def test_threads_share_one_result() -> None:
-    encoder = SharedEncoder(FORM, keep=2)
+    encoder = SharedEncoder(FORM)
     arrays = [frames(n) for n in range(4)]
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(encoder.encode, [arrays[n // 8] for n in range(32)]))

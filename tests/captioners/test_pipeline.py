@@ -71,7 +71,8 @@ async def test_every_video_of_any_length_gets_one_outcome(
     captioner = FakeCaptioner(batch_size=batch_size, concurrency=concurrency)
     captioner.mixes_frame_counts = True
     reader = FakeReader(count=lambda name: 1 + int(name[1:]) * 7 % 40)
-    notes = await run(41, reader, captioner, threads=readers)
+    monkeypatch.setattr(pipeline, "READERS", readers)
+    notes = await run(41, reader, captioner)
     assert set(notes.outcomes) == {f"v{n}" for n in range(41)}
     assert notes.reasons == {}
     assert max(map(len, captioner.batches)) <= batch_size
@@ -101,7 +102,11 @@ async def test_a_model_that_pads_gets_full_batches_of_similar_lengths() -> None:
 
 
 @pytest.mark.parametrize("mixes", [False, True])
-async def test_which_videos_share_a_batch_does_not_depend_on_time(mixes: bool) -> None:
+async def test_which_videos_share_a_batch_does_not_depend_on_time(
+    mixes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "READERS", 4)
+
     class Uneven(FakeReader):
         def __init__(self, seed: int) -> None:
             super().__init__(count=lambda name: 2 + int(name[1:]) % 7 % 3)
@@ -123,7 +128,7 @@ async def test_which_videos_share_a_batch_does_not_depend_on_time(mixes: bool) -
 
         model = Remembers(batch_size=4)
         model.mixes_frame_counts = mixes
-        await run(60, Uneven(seed), model, threads=4)
+        await run(60, Uneven(seed), model)
         return seen
 
     assert await batches(1) == await batches(2)
