@@ -64,15 +64,6 @@ def billions(parameters: float | None) -> str:
     return NOTHING if parameters is None else f"{plain_number(parameters)}B"
 
 
-def significant(value: float | None) -> str:
-    """Return a number in a unit of its own, such as a threshold, with three digits.
-
-    >>> significant(0.012345), significant(None)
-    ('0.0123', '–')
-    """
-    return NOTHING if value is None else f"{value:.3g}"
-
-
 def beside_limit(value: float, limit: float) -> str:
     """Return a number with two decimals, or as many as it takes to differ from a limit.
 

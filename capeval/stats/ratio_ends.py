@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from capeval.stats.student_t import t_quantile
 from capeval.stats.values import UPPER, Floats, Interval
 
 Ends = tuple[float, float]
@@ -34,11 +33,13 @@ def share_ends(right: Floats, asked: Floats) -> Ends:
     >>> round(low, 2), round(high, 2)
     (0.43, 0.98)
     """
+    from scipy.special import stdtrit
+
     videos, questions = len(asked), float(asked.sum())
     share = float(right.sum()) / questions
     variance = _variance((right - share * asked) / questions, videos)
     independent = min(share * (1 - share) / variance, questions) if variance else questions
-    t = t_quantile(UPPER, videos - 1)
+    t = float(stdtrit(videos - 1, UPPER))
     shrink = 1 + t * t / independent
     centre = (share + t * t / (2 * independent)) / shrink
     spread = share * (1 - share) / independent + (t / (2 * independent)) ** 2
@@ -60,7 +61,9 @@ def ratio_ends(value: float, upper: Floats, lower: Floats, videos: int) -> Ends:
     >>> round(low, 2), round(high, 2)
     (0.82, 4.89)
     """
-    side = t_quantile(UPPER, videos - 1) * float(np.sqrt(_variance(upper - lower, videos)))
+    from scipy.special import stdtrit
+
+    side = float(stdtrit(videos - 1, UPPER)) * float(np.sqrt(_variance(upper - lower, videos)))
     return value * float(np.exp(-side)), value * float(np.exp(side))
 
 

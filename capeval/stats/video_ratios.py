@@ -36,11 +36,6 @@ class VideoRatios:
     lower : (videos, columns), at least 0, such as numbers of questions
     resamples, seed : of the bootstrap
 
-    Raises
-    ------
-    ValueError
-        The arrays differ in shape.
-
     >>> found = VideoRatios(np.ones((20, 1)), np.full((20, 1), 2.0), resamples=200).share(0)
     >>> round(found.low, 2), round(found.high, 2)
     (0.34, 0.66)
@@ -54,8 +49,6 @@ class VideoRatios:
     def __init__(
         self, upper: Floats, lower: Floats, *, resamples: int = 10_000, seed: int = 0
     ) -> None:
-        if upper.shape != lower.shape:
-            raise ValueError(f"shapes differ: {upper.shape} and {lower.shape}")
         self._upper, self._lower = upper, lower
         self._resamples, self._seed = resamples, seed
         self.videos, self.columns = upper.shape
