@@ -112,8 +112,8 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
         ...
 
     def create(self, plan: PlanT) -> None:
-        """Write what must exist before the first outcome, such as the run and its manifest."""
-        ...
+        """Write what must exist before the first outcome: by default nothing."""
+        del plan
 
     async def perform(self, plan: PlanT, record: Callable[[OutcomeT], None]) -> None:
         """Do what the plan lists and call `record` once for each outcome, as soon as it is known.
@@ -134,8 +134,8 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
         ...
 
     def spent(self) -> Spent:
-        """Return what was used so far."""
-        ...
+        """Return what was used so far: by default nothing, where no model is called."""
+        return Spent()
 
 
 @dataclass(frozen=True)

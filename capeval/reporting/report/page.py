@@ -82,18 +82,13 @@ def report_html(
 
     Parameters
     ----------
-    runs : by the names that the page gives them; differences are the later − the earlier run
+    runs : of the same annotations, by the names that the page gives them; differences are the
+        later − the earlier run
     human : labels of human raters, shown beside the verdicts
     strips : frames of the videos, by index
     urls : addresses of the videos, by index
     prices : the user's own, which override those packaged
-
-    Raises
-    ------
-    UsageError
-        The runs have different annotations.
     """
-    same_annotations(runs)
     shown = [
         Shown(letter_of(place), one_line(storable(name), 120), run, tuple(cards_of(run, human)))
         for place, (name, run) in enumerate(runs.items())
