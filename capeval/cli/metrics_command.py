@@ -46,7 +46,7 @@ def metrics(
     if list_metrics:
         _list(output)
         return
-    options = MetricsOptions(captions=tuple(targets or ()), **declared)
+    options = MetricsOptions(captions=tuple(targets or ()), **declared, on_notice=output.notice)
 
     def show(work: LongWork[Measured], results: list[Measured]) -> None:
         del work
@@ -55,8 +55,7 @@ def metrics(
         elif results:
             print_metrics(results, output.console, form=output.table_form)
 
-    opening = open_measuring(options, offline=output.dry_run, on_notice=output.notice)
-    run_long(output, opening, show)
+    run_long(output, open_measuring(options, offline=output.dry_run), show)
 
 
 def _list(output: Output) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +14,7 @@ from capeval.files.annotations import annotations_hash
 from capeval.files.html_page import policy_hash, script_json
 from capeval.llm.prices import Price, list_price, price_of
 from capeval.reporting.calibrated_tables import calibrated_sentence, main_estimate
-from capeval.reporting.figures import Grid, breakdowns
+from capeval.reporting.figures import breakdowns
 from capeval.reporting.numbers import (
     NOTHING,
     hundredths,
@@ -126,7 +126,12 @@ def report_html(
         notices=notices(shown),
         paired=differences,
         few_videos_note=FEW_VIDEOS_NOTE if narrow else "",
-        grids=_grids(shown),
+        # Letters keep names apart: two that are shown alike may be different runs.
+        grids=[
+            grid
+            for grid in breakdowns({f"{one.letter} {one.name}": one.run for one in shown}).values()
+            if any(grid.sizes)
+        ],
         place_of={card.index: place for place, card in enumerate(shown[0].cards)},
         missed=missed_elements(shown),
         several=len(shown) > 1,
@@ -135,13 +140,6 @@ def report_html(
         note="" if has_frames else "No frames of the videos are in this report.",
     )
     return storable(page)
-
-
-def _grids(shown: Sequence[Shown]) -> list[Grid]:
-    """Return the breakdowns of the page in order; those without any video are left out."""
-    # Letters keep names apart: two that are shown alike may be different runs.
-    found = breakdowns({f"{one.letter} {one.name}": one.run for one in shown})
-    return [grid for grid in found.values() if any(grid.sizes)]
 
 
 def _filters(data: Mapping[str, Any]) -> list[tuple[str, str, list[tuple[Any, str]]]]:
