@@ -66,8 +66,9 @@ _LOADS = {
 def _analysis(load: _Load) -> float:
     keys, scores = load.scores()
     human = scores.pop("score")
-    design = Design.of([video for video, _ in keys], [system for _, system in keys])
-    both = Joined("score", Keys.of(keys), ("rater",), human[None], scores, design, ())
+    columns = Keys.of(keys)
+    design = Design(columns.video, columns.system)
+    both = Joined("score", columns, ("rater",), human[None], scores, design, ())
     settings = Settings(protocol(None, (), load.grouping))
     began = time.perf_counter()
     analyse(both, settings)

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from capeval.api.evaluating import evaluate_async as evaluate_async
     from capeval.api.generating import generate as generate
     from capeval.api.generating import generate_async as generate_async
-    from capeval.api.inspecting import inspect as inspect
     from capeval.api.judging import judge as judge
     from capeval.api.judging import judge_async as judge_async
     from capeval.api.leaderboards import leaderboard as leaderboard
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from capeval.api.probing import probe_async as probe_async
     from capeval.api.rating_files import rate_merge as rate_merge
     from capeval.api.rating_files import rate_sheet as rate_sheet
+    from capeval.api.reports import inspect as inspect
     from capeval.api.reports import report as report
     from capeval.api.resources import cache_info as cache_info
     from capeval.api.resources import models as models
@@ -78,7 +78,6 @@ _HOMES = {
     "capeval.api.correlating": "correlate",
     "capeval.api.evaluating": "evaluate evaluate_async",
     "capeval.api.generating": "generate generate_async",
-    "capeval.api.inspecting": "inspect",
     "capeval.api.judging": "judge judge_async",
     "capeval.api.leaderboards": "leaderboard",
     "capeval.captioners.options": "GenerateOptions",
@@ -90,7 +89,7 @@ _HOMES = {
     "capeval.api.plotting": "plot",
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_sheet",
-    "capeval.api.reports": "report",
+    "capeval.api.reports": "inspect report",
     "capeval.api.resources": "cache_info models sample_frames",
     "capeval.api.scoring": "score",
     "capeval.api.stored_runs": "list_runs",

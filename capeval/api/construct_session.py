@@ -1,73 +1,183 @@
-"""Drafting and checking with a chat model, as long work; see `capeval.construct.chat_work`."""
+"""Ask a chat model one question about each item, and make something of its replies."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from capeval.api.chat_model import OpenChat, open_chat
 from capeval.api.long_work import Estimate, Left, LongWork
-from capeval.construct.chat_work import ChatWork, Item
-from capeval.construct.drafts import Line
+from capeval.construct.drafts import Item, Line, is_edited, stored_lines
 from capeval.construct.options import ConstructChatOptions
-from capeval.llm.questions import Chat
-from capeval.runs.engine import Finished, Labels, Plan, Progress, Stored, execute
-from capeval.text import Loss, counted, listed
+from capeval.errors import UsageError
+from capeval.files.jsonl import write_jsonl
+from capeval.files.judgments import short_hash
+from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ask_chat
+from capeval.runs.concurrency import work_through
+from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute, left_of
+from capeval.runs.folder import RunFolder
+from capeval.schema import Usage
+from capeval.text import Loss, counted, listed, nearest, shown
 
 T = TypeVar("T")
-Make = Callable[[Mapping[str, Line], Chat], T]
+LinePlan = Plan[Stored[Line]]
 
 
 class ConstructSession(LongWork[T]):
-    """One opened chat model and the items that it is asked about.
+    """One question about each of the first `limit` items and of those in `redo`.
 
-    `make` returns what becomes of its usable lines, by index, and may write a file; `files` are the
+    It is a `ResumableTask`, too. A line of `file` has the index, the fields of the item's `read`, a
+    hash of the question and its model (`inputs`), what the replies took (`call`), and the `hash` of
+    it all; or else the `reason` of the failure. A usable reply replaces a line from other inputs,
+    but one that a person edited only if `redo` names it.
+
+    `make` returns what becomes of the usable lines, by index, and may write a file; `files` are the
     lines that name the files and the next command.
     """
 
-    _finished: Finished[Plan[Stored[Line]], Stored[Line]]
-
     caches_replies = True
+    _finished: Finished[LinePlan, Stored[Line]]
 
     def __init__(
-        self, work: ChatWork, opened: OpenChat, make: Make[T], files: Sequence[str]
+        self,
+        o: ConstructChatOptions,
+        opened: OpenChat,
+        file: Path,
+        items: Sequence[Item],
+        labels: Labels,
+        make: Callable[[Mapping[str, Line], Chat], T],
+        files: Sequence[str],
     ) -> None:
-        self.work, self.meter, self.model = work, opened.meter, opened.chat.model
+        self.chat, self.meter, self.model = opened.chat, opened.meter, opened.chat.model
         self.title, self.thinks = f"Chat model: {opened.title}", opened.thinks
-        self._make, self._files = make, files
+        self.file, self.items, self.labels = file, items, labels
+        self._redo, self._make, self._files = o.redo, make, files
+        self._inputs = {
+            one.index: short_hash([one.question.prompt, self.chat.identity]) for one in items
+        }
+        for index in o.redo:
+            if index not in self._inputs:
+                what = f"there is no {labels.item} {shown(index)} to ask about"
+                raise UsageError(f"--redo: {what}{nearest(index, [*self._inputs])}")
+        first = {one.index for one in items[: o.limit]}
+        self.wanted = [one for one in items if one.index in first.union(o.redo)]
+        for edited, then in ((False, "to be replaced"), (True, "kept: edited by hand, see --redo")):
+            asked = first.difference(o.redo)
+            if found := [one for one in self._outdated(edited=edited) if one in asked]:
+                what = f"{counted(len(found), labels.item)} from other inputs or another model"
+                o.on_notice(Loss(f"{file}: {what} ({listed(found)}) {then}"))
+
+    def _outdated(self, *, edited: bool) -> list[str]:
+        """Return the items with a usable line from other inputs that a person edited, or did not.
+
+        A line that a person wrote has no inputs.
+        """
+        return [
+            index
+            for index, line in stored_lines(self.file).items()
+            if index in self._inputs and "reason" not in line and is_edited(line) == edited
+            if line.get("inputs") not in (None, self._inputs[index])
+        ]
+
+    def _expected(self, items: Sequence[Item]) -> Usage:
+        return Usage(
+            calls=len(items),
+            input_tokens=sum(len(one.question.prompt) for one in items) // CHARACTERS,
+            output_tokens=sum(one.question.max_tokens for one in items) // 4,
+        )
 
     async def estimate(self) -> Estimate:
         """Return what there is to ask; nothing is called or written."""
-        todo = self.work.plan().todo
-        usage = self.work.expected(todo)
+        todo = self.plan().todo
+        usage = self._expected(todo)
         price = self.meter.price(self.model) if todo else None
         cost = price.cost(usage) if price else None if todo else 0.0
-        labels = self.work.labels
-        lines = [f"{self.work.file}: {counted(len(todo), labels.item)} to ask about"]
+        lines = [f"{self.file}: {counted(len(todo), self.labels.item)} to ask about"]
         return Estimate(len(todo), usage, cost, lines, {"todo": len(todo)})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[T]:
         """Ask what is left."""
-        self._finished = await execute(self.work, progress)
+        self._finished = await execute(self, progress)
         done = self._finished.done
         lines = {index: one.value for index, one in done.items() if one.reason is None}
-        yield self._make(lines, self.work.chat)
+        yield self._make(lines, self.chat)
 
     def left(self, result: T) -> Sequence[Left]:
         """Return the items without a usable reply."""
         del result
         done, stopped = self._finished.done, self._finished.stopped
-        wanted = [done.get(one.index) for one in self.work.wanted]
+        wanted = [done.get(one.index) for one in self.wanted]
         reasons = {one.index: one.reason for one in wanted if one and one.reason}
-        name, labels = self.work.file.stem, self.work.labels
-        return [Left(name, labels, reasons, len(wanted), wanted.count(None), stopped)]
+        missing = wanted.count(None)
+        return [Left(self.file.stem, self.labels, reasons, len(wanted), missing, stopped)]
 
     def written(self, result: T) -> Sequence[str]:
         """Return the files, and what to do with them."""
         del result
         return self._files if any(not one.reason for one in self._finished.done.values()) else []
+
+    # ---- The resumable task ----------------------------------------------------------------------
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Lock the file."""
+        return RunFolder(self.file.parent).locked(part=self.file.stem)
+
+    def plan(self) -> LinePlan:
+        """Return which items have a line that stays."""
+        again = {*self._outdated(edited=False), *self._redo}
+        kept = {
+            index: Stored(index, line, line.get("reason"))
+            for index, line in stored_lines(self.file).items()
+            if index in self._inputs and index not in again
+        }
+        return Plan(self.file.stem, kept, left_of(self.wanted, kept, lambda one: one.index))
+
+    def create(self, plan: LinePlan) -> None:
+        """Do nothing: the folder exists."""
+
+    async def perform(self, plan: LinePlan, record: Callable[[Stored[Line]], None]) -> None:
+        """Ask what the plan lists; under a cost cap, only as much as can be finished."""
+        price, each = self.meter.price(self.model), 0.0
+        if price and plan.todo:
+            each = price.cost(self._expected(plan.todo)) / len(plan.todo)
+        await work_through(
+            plan.todo,
+            self._ask,
+            concurrency=self.chat.concurrency,
+            record=lambda _, stored: record(stored),
+            has_room=lambda begun: self.meter.has_room(begun + 1, each),
+        )
+
+    async def _ask(self, item: Item) -> Stored[Line]:
+        asked, reason = Asked(), None
+        found: Line = {}
+        try:
+            found = await ask_chat(self.chat, item.question, asked, item.read)
+        except QUESTION_FAILURES as failure:
+            found = {"reason": (reason := str(failure))}
+        call = {"usage": asked.usage.model_dump(), **asked.details}
+        line = {"index": item.index, **found, "inputs": self._inputs[item.index], "call": call}
+        return Stored(item.index, {**line, "hash": short_hash(line)}, reason)
+
+    def line(self, plan: LinePlan, outcome: Stored[Line]) -> tuple[Path, Line]:
+        """Return where an outcome is appended."""
+        del plan
+        return self.file, outcome.value
+
+    def finish(self, plan: LinePlan, done: Mapping[str, Stored[Line]]) -> None:
+        """Write the lines in the order of the items, then those that are about something else."""
+        del plan, done
+        lines = stored_lines(self.file)
+        own = [lines.pop(one.index) for one in self.items if one.index in lines]
+        write_jsonl(self.file, (*own, *lines.values()))
+
+    def spent(self) -> Spent:
+        """Return what the calls used."""
+        return Spent(
+            self.meter.usage.input_tokens + self.meter.usage.output_tokens, self.meter.spent
+        )
 
 
 @asynccontextmanager
@@ -76,17 +186,11 @@ async def open_construct(
     file: Path,
     items: Callable[[Chat], Sequence[Item]],
     labels: Labels,
-    make: Make[T],
+    make: Callable[[Mapping[str, Line], Chat], T],
     files: Sequence[str],
     *,
     offline: bool,
 ) -> AsyncIterator[ConstructSession[T]]:
     """Open the chat model that the options name, and ask it about items."""
     async with open_chat(o, offline=offline, on_notice=o.on_notice) as opened:
-        work = ChatWork(file, items(opened.chat), opened.chat, labels, o.limit, o.redo)
-        wanted = {one.index for one in work.wanted}.difference(o.redo)
-        for edited, then in ((False, "to be replaced"), (True, "kept: edited by hand, see --redo")):
-            if found := [one for one in work.outdated(edited=edited) if one in wanted]:
-                what = f"{counted(len(found), labels.item)} from other inputs or another model"
-                o.on_notice(Loss(f"{file}: {what} ({listed(found)}) {then}"))
-        yield ConstructSession(work, opened, make, files)
+        yield ConstructSession(o, opened, file, items(opened.chat), labels, make, files)

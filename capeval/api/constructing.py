@@ -163,6 +163,7 @@ class FilterSession(LongWork[Filtered]):
         where = f" at {opened.base_url}" if opened.base_url else ""
         self.title = f"Model: {opened.captioner.name}{where}"
         self.model = opened.priced if opened.base_url else ""
+        self.decisions = work.folder / "decisions.jsonl"
 
     async def estimate(self) -> Estimate:
         """Return the most that can be asked: most questions are decided earlier."""
@@ -186,11 +187,6 @@ class FilterSession(LongWork[Filtered]):
             write_jsonl(self.out, (_filtered_by(one, model) for one in found.kept))
             seal(self.out)
         yield found
-
-    @property
-    def decisions(self) -> Path:
-        """The file of the decisions."""
-        return self.work.folder / "decisions.jsonl"
 
     def left(self, result: Filtered) -> Sequence[Left]:
         """Return the questions that are undecided because calls failed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +64,7 @@ async def measure_async(o: MetricsOptions) -> tuple[Measured, ...]:
     >>> measured.results[0].summaries["unigram-f1"].value
     1.0
     """
-    return tuple(await finished(open_measuring(o, on_notice=o.on_notice), o.progress))
+    return tuple(await finished(open_measuring(o), o.progress))
 
 
 measure = blocking(measure_async)
@@ -79,10 +79,8 @@ class MeasuringSession(LongWork[Measured]):
         targets: Sequence[Target],
         metrics: Sequence[Metric],
         opened: OpenChat | None,
-        on_notice: Callable[[str], None],
     ) -> None:
         self.options, self.targets, self.metrics = options, targets, metrics
-        self._on_notice = on_notice
         self.meter = opened.meter if opened else Meter()
         if opened:
             self.title, self.model = f"Chat model: {opened.title}", opened.chat.model
@@ -96,7 +94,7 @@ class MeasuringSession(LongWork[Measured]):
             for metric in self.metrics:
                 plan = self._work(target, metric).plan()
                 for changed, count in plan.stale.items():
-                    self._on_notice(
+                    self.options.on_notice(
                         Loss(
                             f"{target.name}: {counted(count, 'value')} of {metric.name} no longer "
                             f"{'hold' if count > 1 else 'holds'} (the {changed} changed): removed, "
@@ -163,10 +161,7 @@ class MeasuringSession(LongWork[Measured]):
 
 @asynccontextmanager
 async def open_measuring(
-    o: MetricsOptions,
-    *,
-    offline: bool = False,
-    on_notice: Callable[[str], None] = lambda _: None,
+    o: MetricsOptions, *, offline: bool = False
 ) -> AsyncIterator[MeasuringSession]:
     """Read the captions and open the metrics; connections and processes close with the block.
 
@@ -176,28 +171,25 @@ async def open_measuring(
     names = [*dict.fromkeys(o.metric or CONTROLS)]
     kinds = {name: METRICS.load(name) for name in names}
     compares = [name for name, kind in kinds.items() if kind.uses_references]
-    targets = _targets(o, on_notice, compares)
+    targets = _targets(o, compares)
     async with AsyncExitStack() as stack:
         opened = None
         if any(kind.uses_chat for kind in kinds.values()):
-            opened = await stack.enter_async_context(
-                open_chat(o, offline=offline, on_notice=on_notice)
-            )
+            chat_model = open_chat(o, offline=offline, on_notice=o.on_notice)
+            opened = await stack.enter_async_context(chat_model)
         metrics: list[Metric] = []
         for name, kind in kinds.items():
             chat = opened.chat if opened and kind.uses_chat else None
-            metric = make_metric(name, Context(o, chat, on_notice))
+            metric = make_metric(name, Context(o, chat, o.on_notice))
             stack.callback(metric.close)
             metrics.append(metric)
         outputs = Counter(output.name for metric in metrics for output in metric.outputs)
         if repeated := [name for name, count in outputs.items() if count > 1]:
             raise UsageError(f"two of the metrics have the output {repeated[0]}; leave one out")
-        yield MeasuringSession(o, targets, metrics, opened, on_notice)
+        yield MeasuringSession(o, targets, metrics, opened)
 
 
-def _targets(
-    o: MetricsOptions, on_notice: Callable[[str], None], compares: Sequence[str]
-) -> list[Target]:
+def _targets(o: MetricsOptions, compares: Sequence[str]) -> list[Target]:
     """Return what to measure; `compares` are the metrics that use references."""
     out = None if o.out is None else Path(o.out)
     if o.candidates and compares and o.references is None:
@@ -228,20 +220,20 @@ def _targets(
                 out=out,
                 ignore_unknown=o.ignore_unknown,
                 columns=o.columns,
-                on_notice=on_notice,
+                on_notice=o.on_notice,
             )
         ]
     if o.system is not None:
         raise UsageError("--system names the system of --candidates")
     annotations = None if o.annotations is None else str(o.annotations)
     targets = Targets(Path(o.runs), annotations, o.ignore_unknown, columns=o.columns)
-    found = targets.named(o.captions, "measuring", on_notice)
+    found = targets.named(o.captions, "measuring", o.on_notice)
     if all(target.named for target in found):
         sources = [target.load() for target in found]
     else:
-        sources = attempt(lambda target: target.load(), found, on_notice)
+        sources = attempt(lambda target: target.load(), found, o.on_notice)
     for line in (line for source in sources for line in source.notices):
-        on_notice(line)
+        o.on_notice(line)
     if out is not None:
         if len(sources) > 1:
             raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")

@@ -75,9 +75,6 @@ def plot(o: PlotOptions) -> list[Path]:
                 files[file] = rendered(figure, form)
     if not files:
         raise UsageError(f"nothing to draw: {', '.join(wanted)} would be empty")
-    for path in files:
-        # Again, now that the names of all figures are known, and before the first is written.
-        check_output(path, inputs)
     for path, data in files.items():
         if path.exists():
             o.on_notice(f"{path}: the earlier figure is replaced")
@@ -86,7 +83,6 @@ def plot(o: PlotOptions) -> list[Path]:
 
 
 def _wanted(o: PlotOptions) -> list[str]:
-    """Return the figures to draw."""
     names = _chosen(o.what, ("all", *_WHY_EMPTY), "WHAT")
     two = len(o.judged_runs) == 2
     if o.human is None and "scatter" in names:

@@ -1,4 +1,4 @@
-"""`capeval.report`: one HTML file that shows what a model gets wrong, and why."""
+"""`capeval.report` and `capeval.inspect`: what a model gets wrong, and why."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from mimetypes import guess_type
 from pathlib import Path
 
 from capeval.api import Notices
-from capeval.api.run_options import ReportOptions, check_has_human
+from capeval.api.run_options import InspectOptions, ReportOptions, check_has_human
 from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.prices import read_prices
 from capeval.options import takes
 from capeval.reporting.formats import FORM_OF_SUFFIX
-from capeval.reporting.report.cards import HumanLabels, load_human_labels
+from capeval.reporting.report.cards import HumanLabels, VideoCard, card_of, load_human_labels
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
-from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
+from capeval.runs.judged_run import JudgedRun, files_behind, load_judged, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
-from capeval.text import counted, listed
+from capeval.text import counted, listed, nearest, shown
 
 Strips = Iterable[tuple[str, Strip]]
 
@@ -103,10 +103,9 @@ def _check_labels(
     """Report how many labels cannot be shown."""
     systems = {system for run in runs.values() for system in (run.name, run.model, None)}
     known = {
-        (annotation.index, f"{event_number}.{element_number}")
+        (annotation.index, element)
         for annotation in next(iter(runs.values())).annotations
-        for event_number, event in enumerate(annotation.events, start=1)
-        for element_number, _ in enumerate(event.visual_elements, start=1)
+        for element in annotation.elements
     }
     used = other_systems = unknown = 0
     for (index, system), elements in labels.items():
@@ -195,3 +194,29 @@ def _strips(
     found |= {index: Strip(note=error.message) for index, error in missing.items()}
     # If there are none at all, one line in the page says so instead of one on each card.
     return found if len(without) < total else {}
+
+
+@takes(InspectOptions)
+def inspect(o: InspectOptions) -> VideoCard:
+    """Return one video of a judged run: its caption, events, verdicts and repairs.
+
+    Raises
+    ------
+    InputError, UsageError
+        The run cannot be loaded, or its annotations lack the video.
+    """
+    check_has_human(o.columns, o.human)
+    run = load_judged(o.run, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
+    if o.index not in run.annotated:
+        hint = nearest(o.index, list(run.annotated))
+        raise InputError(f"has no video {shown(o.index)}{hint}", file=run.annotations_path)
+    labels = None
+    if o.human is not None:
+        labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
+    card = card_of(run, run.annotated[o.index], labels)
+    if labels is not None and not any(element.human for element in card.elements):
+        o.on_notice(
+            f"{o.human}: has no label of {shown(o.index)} in {run.name}; its video_id and "
+            "element_id must be those of the annotations, and its system the run or its model"
+        )
+    return card

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -20,8 +20,13 @@ from capeval.construct.options import (
 from capeval.text import counted
 
 if TYPE_CHECKING:
-    from capeval.construct.drafts import Draft
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from capeval.api.long_work import LongWork
     from capeval.construct.review import ReviewFiles
+
+T = TypeVar("T")
 
 annotate = typer.Typer(
     help="Annotate videos: filter, draft, review, agree, merge.",
@@ -65,15 +70,22 @@ def draft(declared: dict[str, Any], output: Output) -> None:
     command again to resume.
     """
     from capeval.api.annotating import open_annotate_draft
-    from capeval.cli.long_command import run_long
     from capeval.reporting.construct_tables import drafts_line
 
-    def show(_: object, results: list[dict[str, Draft]]) -> None:
-        for drafts in results:
-            output.line(drafts_line([*drafts.values()]))
-
     options = DraftOptions(**declared, on_notice=output.notice)
-    run_long(output, open_annotate_draft(options, offline=output.dry_run), show)
+    opening = open_annotate_draft(options, offline=output.dry_run)
+    run_one(output, opening, lambda drafts: output.line(drafts_line([*drafts.values()])))
+
+
+def run_one(
+    output: Output,
+    opening: AbstractAsyncContextManager[LongWork[T]],
+    show: Callable[[T], object],
+) -> None:
+    """Do long work that has one result, and print it with `show`."""
+    from capeval.cli.long_command import run_long
+
+    run_long(output, opening, lambda _, results: [show(one) for one in results])
 
 
 @annotate.command()
@@ -84,7 +96,7 @@ def review(declared: dict[str, Any], output: Output) -> None:
 
     made = annotate_review(**declared, on_notice=output.notice)
     if not declared["differences"]:
-        print_pages(made, "video", output)
+        print_review(made, "video", output)
     elif made.files:
         output.line(f"{counted(made.items, 'video')} with differences")
         output.line(str(made.files[0]))
@@ -92,7 +104,7 @@ def review(declared: dict[str, Any], output: Output) -> None:
         output.line("No differences: no page was written.")
 
 
-def print_pages(made: ReviewFiles, noun: str, output: Output) -> None:
+def print_review(made: ReviewFiles, noun: str, output: Output) -> None:
     """Print who reviews how many videos or questions, and the pages."""
     loads = ", ".join(f"{name} {load:,}" for name, load in made.loads.items())
     in_two = sum(made.loads.values()) - made.items

@@ -30,7 +30,7 @@ _ASK_ABOVE = 1.0
 def run_long(
     output: Output,
     opening: AbstractAsyncContextManager[LongWork[T]],
-    show: Callable[[LongWork[T], list[T]], None],
+    show: Callable[[LongWork[T], list[T]], object],
 ) -> NoReturn:
     """Do long work, print its results with `show` and what is left, and exit.
 

@@ -28,7 +28,7 @@ def metrics(
     from capeval.cli.long_command import run_long
     from capeval.reporting.metric_tables import print_metrics
 
-    options = MetricsOptions(captions=tuple(targets or ()), **declared)
+    options = MetricsOptions(captions=tuple(targets or ()), **declared, on_notice=output.notice)
 
     def show(_: object, results: list[Measured]) -> None:
         if output.as_json:
@@ -36,5 +36,4 @@ def metrics(
         elif results:
             print_metrics(results, output.console, form=output.table_form)
 
-    opening = open_measuring(options, offline=output.dry_run, on_notice=output.notice)
-    run_long(output, opening, show)
+    run_long(output, open_measuring(options, offline=output.dry_run), show)

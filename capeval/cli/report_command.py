@@ -59,8 +59,8 @@ def plot(declared: dict[str, Any], output: Output) -> None:
 @declared_by(InspectOptions, "as_json", columns=column_names)
 def inspect(declared: dict[str, Any], output: Output) -> None:
     """Show why one video has its score: its caption, events, verdicts and repairs."""
-    from capeval.api import inspecting
+    from capeval.api import reports
     from capeval.reporting.report.inspection import print_card
 
-    card = inspecting.inspect(**declared, on_notice=output.warning)
+    card = reports.inspect(**declared, on_notice=output.warning)
     output.show(card.to_json(), lambda: print_card(card, output.console))

@@ -5,6 +5,4 @@ In the order of the work:
 - annotations: `video_measures` and `video_filter`, `annotation_drafting`, `review`, `alignment` and
   `annotation_agreement`, `annotation_merging`; all but the first two work on `drafts`
 - questions: `question_drafting`, `question_checks`, `question_filter`, `review`
-
-`chat_work` asks the chat model of drafts and checks.
 """

@@ -8,8 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from capeval.construct.chat_work import Item
-from capeval.construct.drafts import DOMAINS, Draft, DraftElement, DraftEvent
+from capeval.construct.drafts import DOMAINS, Draft, DraftElement, DraftEvent, Item
 from capeval.errors import InputError, ReplyError
 from capeval.files.caption_layouts import CaptionsFile, read_captions
 from capeval.files.label_matching import normalised

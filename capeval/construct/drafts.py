@@ -1,8 +1,9 @@
-"""Drafts of annotations, exports of annotators, and which existing work may be replaced."""
+"""What is asked and drafted, exports of annotators, and which existing work may be replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from capeval.files.jsonl import whole_lines, write_atomic
 from capeval.files.judgments import short_hash
 from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
+from capeval.llm.questions import Question
 from capeval.schema import Characteristic, ElementType
 from capeval.schema.annotation import Sentence, Weight
 from capeval.schema.ids import Id
@@ -23,6 +25,16 @@ DRAFTS = "drafts.jsonl"
 
 Line = Mapping[str, Any]
 """A line of a file of drafts or checks."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is asked about; `read` returns the fields that are kept of a reply, or `ReplyError`."""
+
+    index: str
+    question: Question[Any]
+    read: Callable[[Any], Line]
+
 
 DOMAINS = (
     *("Film", "Daily Life", "Cooking", "Sports Activity", "Driving", "Animals & Pets"),

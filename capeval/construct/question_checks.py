@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from capeval.construct.chat_work import Item
-from capeval.construct.drafts import Line
+from capeval.construct.drafts import Item, Line
 from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
 from capeval.files.label_matching import read_relation

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from capeval.construct.chat_work import Item
-from capeval.construct.drafts import Line
+from capeval.construct.drafts import Item, Line
 from capeval.errors import ReplyError
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.llm.questions import Question as ChatQuestion

@@ -205,7 +205,6 @@ class _Variants(AnswerWork):
     """Answers variants of questions; replies about questions of other files stay where they are."""
 
     def __post_init__(self) -> None:
-        """Set what is asked."""
         super().__post_init__()
         self._others: dict[str, None] = {}
 

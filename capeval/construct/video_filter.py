@@ -19,7 +19,7 @@ from capeval.files.jsonl import numbered_lines, whole_lines, write_jsonl
 from capeval.files.validation import validated
 from capeval.files.videos import VideoFolder
 from capeval.runs.concurrency import in_thread, work_through
-from capeval.runs.engine import Labels, Plan, Spent, Stored, left_of
+from capeval.runs.engine import Labels, Plan, ResumableTask, Stored, left_of
 from capeval.runs.folder import RunFolder
 from capeval.schema.ids import Id, id_text
 from capeval.video.frames import file_size
@@ -75,9 +75,12 @@ class VideoRow(BaseModel):
         return self.model_copy(update=fields)
 
 
+RowPlan = Plan[Stored[VideoRow]]
+
+
 @dataclass
-class FilterWork:
-    """Measures the videos of a folder; a `ResumableTask`.
+class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
+    """Measures the videos of a folder.
 
     A video is decoded again if its size has changed, if it was unreadable, or if it was too long
     and no longer is. Reasons are found anew each time, with the limits given.
@@ -109,7 +112,7 @@ class FilterWork:
         """Lock the file."""
         return RunFolder(self.folder).locked(part=self.file.stem)
 
-    def plan(self) -> Plan[Stored[VideoRow]]:
+    def plan(self) -> RowPlan:
         """Return which videos are measured; raises `InputError`."""
         if not self.videos.files:
             raise InputError("has no videos, such as .mp4 files", file=self.folder)
@@ -134,12 +137,7 @@ class FilterWork:
         }
         return Plan(self.file.name, kept, left_of(rows, kept, lambda row: row.index))
 
-    def create(self, plan: Plan[Stored[VideoRow]]) -> None:
-        """Do nothing: the folder exists."""
-
-    async def perform(
-        self, plan: Plan[Stored[VideoRow]], record: Callable[[Stored[VideoRow]], None]
-    ) -> None:
+    async def perform(self, plan: RowPlan, record: Callable[[Stored[VideoRow]], None]) -> None:
         """Measure what the plan lists."""
         decoder = PyAVDecoder((SIDE, SIDE))
 
@@ -157,15 +155,13 @@ class FilterWork:
             record=lambda _, stored: record(stored),
         )
 
-    def line(
-        self, plan: Plan[Stored[VideoRow]], outcome: Stored[VideoRow]
-    ) -> tuple[Path, Mapping[str, Any]]:
+    def line(self, plan: RowPlan, outcome: Stored[VideoRow]) -> tuple[Path, Mapping[str, Any]]:
         """Return where a row is appended."""
         del plan
         (row,) = self._decided([outcome.value])
         return self.file, row.model_dump(mode="json") | {"hashes": row.hashes}
 
-    def finish(self, plan: Plan[Stored[VideoRow]], done: Mapping[str, Stored[VideoRow]]) -> None:
+    def finish(self, plan: RowPlan, done: Mapping[str, Stored[VideoRow]]) -> None:
         """Decide about all videos together, and write their rows in the order of the files."""
         del plan
         self.rows = self._decided(one.value for one in done.values())
@@ -194,10 +190,6 @@ class FilterWork:
             "near-static": row.activity is not None and row.activity < _LEAST_ACTIVITY,
         }
         return [reason for reason, applies in found.items() if applies]
-
-    def spent(self) -> Spent:
-        """Return nothing: no model is called."""
-        return Spent()
 
 
 def _with(row: VideoRow, reasons: Sequence[str], original: str | None = None) -> VideoRow:

@@ -147,7 +147,6 @@ def _differences(first: Pictures, second: Pictures) -> NDArray[np.float64]:
 
 
 def _blocks(pictures: Pictures) -> Pictures:
-    """Return the mean of each block."""
     count, side = len(pictures), pictures.shape[1] // _BLOCK
     return np.asarray(pictures.reshape(count, side, _BLOCK, side, _BLOCK).mean(axis=(2, 4)))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from capeval.correlation.joining import unmatched
@@ -34,33 +33,20 @@ def verdicts_on(key: Key, relations: Sequence[Sequence[Relation]]) -> Labels:
     return {(key, of): label for of, label in zip(ids, chain(*relations), strict=True)}
 
 
-@dataclass(frozen=True)
-class HumanLabels:
-    """Human labels of elements.
-
-    Attributes
-    ----------
-    truths : the labels that judges are compared with, by name
-    tied : elements without a label because raters were evenly divided on them
-    """
-
-    truths: Mapping[str, Labels]
-    tied: frozenset[Place] = frozenset()
-
-
 def human_labels(
     table: LabelTable, *, each: bool = False, without: Collection[Key] = ()
-) -> HumanLabels:
-    """Return the majority label of each element, or with `each` every rater's labels.
+) -> tuple[dict[str, Labels], frozenset[Place]]:
+    """Return the majority label of each element, or with `each` every rater's labels, by name.
 
-    An element on which raters are evenly divided has no label. `without` are captions to leave out.
+    Also return the elements without a label, because raters are evenly divided on them. `without`
+    are captions to leave out.
     """
     by_rater: dict[str, Labels] = {name: {} for name in table.raters}
     for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
         if key not in without:
             by_rater[table.raters[table.rater[row]]][key, element] = table.labels[row]
     if each:
-        return HumanLabels(by_rater)
+        return by_rater, frozenset()
     counts: dict[Place, Counter[str]] = {}
     for labels in by_rater.values():
         for place, label in labels.items():
@@ -70,7 +56,7 @@ def human_labels(
         ranked = count.most_common(2)
         if len(ranked) == 1 or ranked[0][1] > ranked[1][1]:
             majority[place] = ranked[0][0]
-    return HumanLabels({"human": majority}, frozenset(counts.keys() - majority.keys()))
+    return {"human": majority}, frozenset(counts.keys() - majority.keys())
 
 
 def unjudged(
@@ -103,18 +89,20 @@ def unjudged(
 
 
 def element_tables(
-    human: HumanLabels,
+    human: Mapping[str, Labels],
+    left_out: Collection[Place],
     judges: Mapping[str, Labels],
     elements: Mapping[str, Mapping[str, VisualElement]],
     scale: LabelScale,
 ) -> list[ElementTable]:
     """Return tables of each judge and the human labels: of all elements, and of each type.
 
-    `elements` are by video and id; the scale "binary" reduces labels to covered (entailed) or not.
+    `left_out` are the elements without a human label. `elements` are by video and id; the scale
+    "binary" reduces labels to covered (entailed) or not.
     """
-    tied: Counter[str] = Counter(elements[key[0]][element].type for key, element in human.tied)
+    tied: Counter[str] = Counter(elements[key[0]][element].type for key, element in left_out)
     tables: list[ElementTable] = []
-    for truth, expected in human.truths.items():
+    for truth, expected in human.items():
         for given, verdicts in judges.items():
             rows = [
                 (place, _on(label, scale), _on(verdicts[place], scale))
@@ -126,8 +114,8 @@ def element_tables(
                     row for row in rows if by in ("all", elements[row[0][0][0]][row[0][1]].type)
                 ]
                 if some:
-                    left_out = tied.total() if by == "all" else tied[by]
-                    tables.append(_table(truth, given, by, some, scale, left_out))
+                    count = tied.total() if by == "all" else tied[by]
+                    tables.append(_table(truth, given, by, some, scale, count))
     return tables
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,16 +12,10 @@ from typing import Any
 from capeval.correlation.element_level import element_tables, human_labels, unjudged
 from capeval.correlation.human_ceiling import agreement_of
 from capeval.correlation.joining import Joined, join, without_incomplete
-from capeval.correlation.metric_sources import (
-    Judged,
-    Sources,
-    gather,
-    judged_runs,
-)
+from capeval.correlation.metric_sources import Judged, Sources, gather, judged_runs
 from capeval.correlation.notices import Notice
 from capeval.correlation.protocols import TUNA
 from capeval.correlation.result import PUBLISHED, Correlations, Elements
-from capeval.correlation.steps import Steps
 from capeval.correlation.video_level import Settings, analyse, steps_of
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
@@ -35,19 +30,17 @@ from capeval.files.ratings import (
     load_human,
 )
 from capeval.files.tables import ignored_columns
-from capeval.rating.human_scores import (
-    annotated,
-    check_rated,
-    from_labels,
-    is_comparable,
-)
-from capeval.runs.engine import Progress
+from capeval.rating.human_scores import annotated, check_rated, from_labels, is_comparable
+from capeval.runs.engine import Labels, Progress, Status
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.schema import Annotation
 from capeval.scoring import Signature
 from capeval.stats.values import CONFIDENCE
 from capeval.text import shown
 from capeval.version import __version__
+
+# Work that takes no longer shows no progress.
+_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -194,7 +187,7 @@ def correlate_files(
         if design.repeats or design.systems > 1:
             sizes = {n: getattr(design, n) for n in ("rows", "videos", "systems")}
             warnings.append(Notice(kind="not_tunas_design", values=sizes))
-    steps = Steps("correlate", sum(steps_of(both, settings) for both in joined), progress)
+    steps = _Steps(sum(steps_of(both, settings) for both in joined), progress)
     found = [analyse(both, settings, steps) for both in joined]
     warnings += [one for _, _, more in found for one in more]
     digest = hashlib.sha256(request.human.read_bytes()).hexdigest()
@@ -235,6 +228,27 @@ def correlate_files(
     )
 
 
+class _Steps:
+    """Counts steps, and shows them once the work has taken three seconds."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._total, self._progress = total, progress
+        self._began, self._done, self._shown = time.monotonic(), 0, False
+
+    def __call__(self) -> None:
+        self._done += 1
+        seconds = time.monotonic() - self._began
+        if self._progress is not None and seconds >= _SECONDS:
+            if not self._shown:
+                self._progress.update(self._status(0, 0.0))
+            self._shown = True
+            self._progress.update(self._status(self._done, seconds))
+
+    def _status(self, done: int, seconds: float) -> Status:
+        labels = Labels(doing="computing", item="statistic", done="computed", failed="missing")
+        return Status("correlate", labels, 0, self._total, done=done, seconds=seconds)
+
+
 def _annotations(
     request: CorrelateRequest, runs: Sequence[Judged]
 ) -> tuple[Annotation, ...] | None:
@@ -265,11 +279,12 @@ def _elements(
     for metric in sources.metrics.values():
         reasons.get(metric.name.rpartition(":")[0], {}).update(metric.missing)
     lost, warnings = unjudged(table, judges, reasons, request.missing)
-    human = human_labels(table, each=settings.raters == "each", without=lost)
-    if human.tied:
-        warnings.append(Notice(kind="evenly_divided", values={"elements": len(human.tied)}))
+    human, tied = human_labels(table, each=settings.raters == "each", without=lost)
+    if tied:
+        warnings.append(Notice(kind="evenly_divided", values={"elements": len(tied)}))
     tables = element_tables(
         human,
+        tied,
         judges,
         {annotation.index: annotation.elements for annotation in annotations},
         table.scale,
@@ -277,7 +292,7 @@ def _elements(
     return Elements(
         scale=table.scale,
         labels=len(table.labels),
-        tied=len(human.tied),
+        tied=len(tied),
         unjudged=sum(lost.values()),
         tables=tuple(tables),
     ), warnings

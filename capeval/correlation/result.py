@@ -20,11 +20,6 @@ def number_of(value: Value) -> float | None:
     return None if isinstance(value, Missing) or math.isnan(value) else float(value)
 
 
-def reason_of(value: object) -> str | None:
-    """Return why a value is missing; None if it is not."""
-    return value.reason if isinstance(value, Missing) else None
-
-
 class Groups(ResultModel):
     """How many groups have a value, and how many are dropped because they have none."""
 
@@ -52,9 +47,9 @@ class Coefficient(ResultModel):
         cls, value: Value, interval: Inference | Interval | Missing | None = None
     ) -> Coefficient:
         """Return a value and, if there is one, its interval."""
-        reason = reason_of(value) or reason_of(interval)
-        if reason or not isinstance(interval, Inference | Interval):
-            return cls(value=number_of(value), reason=reason)
+        missing = next((one for one in (value, interval) if isinstance(one, Missing)), None)
+        if missing or not isinstance(interval, Inference | Interval):
+            return cls(value=number_of(value), reason=missing and missing.reason)
         return cls(value=number_of(value), low=interval.low, high=interval.high)
 
 

@@ -131,7 +131,6 @@ def _notices(scores: _Scores, groupings: Collection[GroupingName]) -> list[Notic
 
 
 def _tie_share(values: Floats) -> float:
-    """Return the share of pairs of captions that are tied."""
     sizes = np.unique(values, return_counts=True)[1].astype(float)
     return float((sizes * (sizes - 1)).sum() / max(1, len(values) * (len(values) - 1)))
 

@@ -6,14 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from capeval.llm.questions import (
-    CHARACTERS,
-    QUESTION_FAILURES,
-    Asked,
-    FormT,
-    Question,
-    ask_chat,
-)
+from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, FormT, Question, ask_chat
 from capeval.llm.types import ReplyBroken, ReplyRefused
 from capeval.metrics.protocol import CaptionMetric, Context, Item, Outcome, Scored, Unscored
 from capeval.schema import Usage

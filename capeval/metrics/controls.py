@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from capeval.metrics.protocol import (
-    CaptionMetric,
-    Item,
-    Outcome,
-    Output,
-    Scored,
-)
+from capeval.metrics.protocol import CaptionMetric, Item, Outcome, Output, Scored
 from capeval.text import words
 
 

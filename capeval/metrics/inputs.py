@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from capeval.files.captions import check_known
 from capeval.files.references import load_candidates, load_references
 from capeval.files.validation import validated
 from capeval.metrics.protocol import Item
-from capeval.runs.folder import RunFolder
 from capeval.runs.sources import Source, distinct_names
 from capeval.schema import Caption, Reference
 from capeval.text import counted, shown
@@ -40,17 +38,6 @@ class Target:
     def details(self) -> Path | None:
         """The folder with one file of details for each metric, beside the file of values."""
         return None if self.out is None else self.out.with_name(f"{self.out.stem}.details")
-
-    def locked(self) -> AbstractContextManager[None]:
-        """Lock the run, or the folder of details."""
-        if self.source is not None and self.source.run is not None:
-            return self.source.run.locked()
-        return RunFolder(self.details).locked() if self.details else nullcontext()
-
-    def store(self) -> None:
-        """Write the run's captions and manifest, if they are not there yet."""
-        if self.source is not None:
-            self.source.store()
 
 
 def of_source(source: Source, out: Path | None = None) -> Target:

@@ -13,12 +13,7 @@ from pydantic import AllowInfNan, BaseModel, ConfigDict, Strict, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from capeval.config import config_file, read_config
-from capeval.errors import (
-    ReplyError,
-    RequestRefused,
-    RetriesExhausted,
-    UsageError,
-)
+from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
 from capeval.files.judgments import short_hash
 from capeval.files.validation import validated
 from capeval.llm.questions import Chat

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from capeval.errors import (
-    BudgetReached,
-    CapevalError,
-    EndpointDown,
-    UsageError,
-)
+from capeval.errors import BudgetReached, CapevalError, EndpointDown, UsageError
 from capeval.files.jsonl import write_jsonl
 from capeval.llm.meter import Meter
 from capeval.metrics.inputs import Target
 from capeval.metrics.protocol import Item, Metric, Outcome, Scored, Summary
 from capeval.metrics.registry import described
-from capeval.metrics.store import (
-    Line,
-    details_file,
-    line_of,
-    read_lines,
-    read_rows,
-    write_values,
-)
+from capeval.metrics.store import Line, line_of, read_lines, read_rows, write_values
 from capeval.plugins import blaming
 from capeval.runs.engine import Finished, Labels, Plan, Spent, Stored, left_of, select
+from capeval.runs.folder import RunFolder, safe_name
 from capeval.text import shown
 
 
@@ -111,11 +100,14 @@ class MetricWork:
             self.metric = metric.for_captions(target.items)
         self._meter, self._only, self._limit = meter, only, limit
         folder = target.details
-        self._file = None if folder is None else details_file(folder, metric.name)
+        self._file = None if folder is None else folder / f"{safe_name(metric.name)}.jsonl"
 
     def locked(self) -> AbstractContextManager[None]:
-        """Lock the run, or the files of values."""
-        return self.target.locked()
+        """Lock the run, or the folder of details."""
+        target = self.target
+        if target.source is not None and target.source.run is not None:
+            return target.source.run.locked()
+        return RunFolder(target.details).locked() if target.details else nullcontext()
 
     def plan(self) -> MetricPlan:
         """Compare what is stored with the captions, the references and the metric's settings."""
@@ -161,8 +153,9 @@ class MetricWork:
         return [item for item in items if item.index in wanted]
 
     def create(self, plan: MetricPlan) -> None:  # noqa: ARG002 - the same for every plan
-        """Write the run's captions and manifest."""
-        self.target.store()
+        """Write the run's captions and manifest, if they are not there yet."""
+        if self.target.source is not None:
+            self.target.source.store()
 
     async def perform(self, plan: MetricPlan, record: Callable[[Stored[Line]], None]) -> None:
         """Score what the plan lists."""

@@ -17,7 +17,6 @@ from capeval.files.jsonl import whole_lines, write_jsonl
 from capeval.files.judgments import short_hash
 from capeval.files.validation import validated
 from capeval.metrics.protocol import Item, Metric, Outcome, Unscored, key_of
-from capeval.runs.folder import safe_name
 from capeval.schema import Usage
 from capeval.text import storable
 
@@ -85,11 +84,6 @@ def line_of(metric: Metric, item: Item, outcome: Outcome) -> Line:
         inputs={"item": item.hash, "metric": metric.identity},
         **fields,
     )
-
-
-def details_file(folder: Path, metric: str) -> Path:
-    """Return the file of details of a metric."""
-    return folder / f"{safe_name(metric)}.jsonl"
 
 
 def read_lines(file: Path) -> list[Line]:

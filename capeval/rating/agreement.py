@@ -12,12 +12,7 @@ import numpy as np
 from capeval.files.ratings import Keys
 from capeval.rating.merging import KeyedItem, Place, RatedFile
 from capeval.schema import ELEMENT_TYPES, RELATIONS, Annotation, ElementType
-from capeval.stats.agreement import (
-    Estimate,
-    cohen_kappa,
-    confusion_by_video,
-    krippendorff_alpha,
-)
+from capeval.stats.agreement import Estimate, cohen_kappa, confusion_by_video, krippendorff_alpha
 from capeval.stats.values import Ints
 
 Key = Mapping[str, KeyedItem]

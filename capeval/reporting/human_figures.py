@@ -27,7 +27,7 @@ _HUMAN = {
 
 
 def scatters_of(
-    sides: CorrelationInputs, *, order: Sequence[str] = (), seed: int = 0
+    sides: CorrelationInputs, *, order: Sequence[str] = ()
 ) -> tuple[list[Scatter], list[str]]:
     """Return a scatter plot of each judge's scores and the human scores, and warnings.
 
@@ -52,14 +52,14 @@ def scatters_of(
         for judge in sides.sources.judges:
             metric = sides.sources.metrics[f"{judge}:{_MEASURES[human.name]}"]
             if is_comparable(human.name, metric.measure):
-                scatter, more = _scatter(sides, human, judge, order, seed)
+                scatter, more = _scatter(sides, human, judge, order)
                 found.append(scatter)
                 warnings += more
     return found, list(dict.fromkeys(warnings))
 
 
 def _scatter(
-    sides: CorrelationInputs, human: RatingTable, judge: str, order: Sequence[str], seed: int
+    sides: CorrelationInputs, human: RatingTable, judge: str, order: Sequence[str]
 ) -> tuple[Scatter, Sequence[str]]:
     measure = _MEASURES[human.name]
     name = f"{judge}:{measure}"
@@ -72,7 +72,7 @@ def _scatter(
             f"{human.file}: {others:,} of {len(human.keys):,} rated captions are of other systems "
             "and left out"
         )
-    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]), seed=seed)
+    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]))
     (result, *_), _, _ = analyse(joined, settings)
     scale = 1 if human.name == "score" else 100
     rated = combine(joined.ratings, "mean")

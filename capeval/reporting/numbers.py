@@ -64,15 +64,6 @@ def billions(parameters: float | None) -> str:
     return NOTHING if parameters is None else f"{plain_number(parameters)}B"
 
 
-def significant(value: float | None) -> str:
-    """Return a number in a unit of its own, such as a threshold, with three digits.
-
-    >>> significant(0.012345), significant(None)
-    ('0.0123', '–')
-    """
-    return NOTHING if value is None else f"{value:.3g}"
-
-
 def beside_limit(value: float, limit: float) -> str:
     """Return a number with two decimals, or as many as it takes to differ from a limit.
 
@@ -119,11 +110,16 @@ def with_ends(
     >>> with_ends(percent, Estimate(value=0.5849, low=0.57, high=0.601))
     '58.5 [57.0, 60.1]'
     """
+    return number(of.value) + ends(number, of, missing)
+
+
+def ends(number: Callable[[float | None], str], of: Bounded, missing: str) -> str:
+    """Return the interval alone; nothing where there is no value."""
     if of.value is None:
-        return NOTHING
+        return ""
     if of.low is None or of.high is None:
-        return number(of.value) + missing
-    return f"{number(of.value)} [{number(of.low)}, {number(of.high)}]"
+        return missing
+    return f" [{number(of.low)}, {number(of.high)}]"
 
 
 def interval(of: Bounded) -> str:

@@ -65,9 +65,8 @@ def require_plot_extra() -> None:
 def rendered(figure: Figure, form: Format) -> bytes:
     """Return a figure as a file, drawn with matplotlib's own defaults and not the user's.
 
-    PDF has TrueType fonts embedded; SVG has text as outlines. Raises `MissingExtra`.
+    PDF has TrueType fonts embedded; SVG has text as outlines.
     """
-    require_plot_extra()
     import matplotlib
 
     # Reading the backend's setting would choose a backend for good.

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from capeval.reporting.numbers import (
     NOTHING,
     coefficient,
+    ends,
     p_value,
     percent,
     points,
@@ -50,15 +52,8 @@ def interval_kind(number: Callable[[float | None], str], missing: str = f" [{NOT
 
     `missing` is what a value without an interval shows instead.
     """
-
-    def ends(of: Any) -> str:
-        if of.value is None:
-            return ""
-        if of.low is None or of.high is None:
-            return missing
-        return f" [{number(of.low)}, {number(of.high)}]"
-
-    return Kind(lambda of: number(of.value), after=ends, parts=_bounds)
+    after = partial(ends, number, missing=missing)
+    return Kind(lambda of: number(of.value), after=after, parts=_bounds)
 
 
 TEXT = Kind()

@@ -106,7 +106,8 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
         """Return what is left to do. Called inside the lock; checks everything, writes nothing."""
 
     def create(self, plan: PlanT) -> None:
-        """Write what must exist before the first outcome, such as the run and its manifest."""
+        """Write what must exist before the first outcome: by default nothing."""
+        del plan
 
     async def perform(self, plan: PlanT, record: Callable[[OutcomeT], None]) -> None:
         """Do what the plan lists and call `record` once for each outcome, as soon as it is known.
@@ -120,7 +121,9 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
     def finish(self, plan: PlanT, done: Mapping[str, OutcomeT]) -> None:
         """Rewrite the files from all outcomes, kept and new, in their final order."""
 
-    def spent(self) -> Spent: ...
+    def spent(self) -> Spent:
+        """Return what was used so far: by default nothing, where no model is called."""
+        return Spent()
 
 
 @dataclass(frozen=True)

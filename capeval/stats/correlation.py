@@ -163,7 +163,7 @@ def correlated(
     x, y : (n,), finite, of the metric and of the human raters
     left_out : whether to leave out each video too, by pooled, within_system and item
 
-    >>> design = Design.of([0, 0, 1, 1], [0, 1, 0, 1])
+    >>> design = Design(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
     >>> x, y = np.array([1.0, 2, 3, 4]), np.array([2.0, 1, 3, 4])
     >>> correlated(x, y, design, "item").values(STATISTICS["kendall_b"]).tolist()
     [-1.0, 1.0]

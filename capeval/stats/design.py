@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -49,31 +49,13 @@ class Design:
     ----------
     video, system : (n,), integers from 0, every one in use
 
-    >>> design = Design.of(["v1", "v1", "v2"], ["a", "b", "a"])
+    >>> design = Design(np.array([0, 0, 1]), np.array([0, 1, 0]))
     >>> design.videos, design.systems, design.repeats
     (2, 2, True)
     """
 
     video: Ints
     system: Ints
-
-    @classmethod
-    def of(cls, video: Sequence[Hashable], system: Sequence[Hashable] | None = None) -> Design:
-        """Number the names; without systems all captions are of one.
-
-        Raises
-        ------
-        ValueError
-            The lengths differ, or a video and system are in two rows.
-        """
-        videos = _numbered(video)
-        systems = np.zeros_like(videos) if system is None else _numbered(system)
-        if len(videos) != len(systems):
-            raise ValueError(f"{len(videos)} videos but {len(systems)} systems")
-        cells = np.sort(videos * (systems.max(initial=0) + 1) + systems)
-        if (cells[1:] == cells[:-1]).any():
-            raise ValueError("a video and system are in more than one row")
-        return cls(videos, systems)
 
     @property
     def rows(self) -> int:
@@ -106,18 +88,14 @@ class Design:
     def take(self, rows: Mask) -> Design:
         """Return the design of some rows alone, numbered anew.
 
-        >>> Design.of("aab", "xyx").take(np.array([False, True, True])).systems
-        2
+        >>> design = Design(np.array([0, 0, 1]), np.array([0, 1, 0]))
+        >>> design.take(np.array([True, False, True])).systems
+        1
         """
         return Design(
             np.unique(self.video[rows], return_inverse=True)[1].astype(np.int64),
             np.unique(self.system[rows], return_inverse=True)[1].astype(np.int64),
         )
-
-
-def _numbered(names: Sequence[Hashable]) -> Ints:
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return np.fromiter(map(numbers.__getitem__, names), np.int64, len(names))
 
 
 def first_rows(group: Ints) -> list[int]:

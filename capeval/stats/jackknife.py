@@ -54,7 +54,8 @@ def jackknife(value: float, without: Floats) -> Inference | Missing:
     >>> from capeval.stats.correlation import STATISTICS, correlated
     >>> from capeval.stats.design import Design
     >>> x, y = np.array([[1.0, 2, 3, 4, 5, 6, 7, 8], [2, 1, 4, 3, 8, 5, 6, 7]])
-    >>> found = correlated(x, y, Design.of(range(8)), "pooled", left_out=True)
+    >>> design = Design(np.arange(8), np.zeros(8, int))
+    >>> found = correlated(x, y, design, "pooled", left_out=True)
     >>> r = STATISTICS["pearson"]
     >>> low, high, p = jackknife(found.values(r)[0], found.left_out(r, np.array([True])))
     >>> round(low, 2), round(high, 2), round(p, 3)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from capeval.stats.student_t import t_quantile
-
-Floats = NDArray[np.float64]
+from capeval.stats.values import CONFIDENCE, UPPER, Floats
 
 FEWEST_VIDEOS = 8
 """Fewer videos get no interval. In the simulated worlds of docs/statistics.md, intervals of F1 and
@@ -53,10 +50,9 @@ def mean_intervals(
     values: Floats,
     *,
     limits: tuple[float, float] | None = None,
-    confidence: float = 0.95,
     rows_per_video: int = 1,
 ) -> Ends:
-    """Return the confidence interval of the mean of every column.
+    """Return the 95% confidence interval of the mean of every column.
 
     A t interval after Hall's transformation, which removes the skewness of the t statistic: with
     few videos, scores near 0 or 1 have a long tail on one side. It has two degrees of freedom less
@@ -70,7 +66,6 @@ def mean_intervals(
     ----------
     values : (rows, columns); NaN marks a row that a column does not have
     limits : the smallest and the largest value that there can be, where intervals end
-    confidence : between 0 and 1
     rows_per_video : how many rows each video has, for example one for each repeat of the judge. The
         spread of all rows counts, but only the videos count as independent.
 
@@ -86,6 +81,8 @@ def mean_intervals(
     >>> round(float(low[0]), 2), round(float(high[0]), 2)
     (0.15, 0.97)
     """
+    from scipy.special import stdtrit
+
     present = ~np.isnan(values)
     rows = present.sum(axis=0)
     n = rows / rows_per_video
@@ -104,13 +101,12 @@ def mean_intervals(
     # The usual corrections for estimating both moments from n values.
     skewness = ((gaps / scale) ** 3).sum(axis=0) / rows * np.sqrt(n * (n - 1)) / (n - 2)
     error = scale * np.sqrt(n / (n - 1))
-    ts = [t_quantile((1 + confidence) / 2, int(videos) - _ESTIMATED) for videos in n]
-    quantile = np.array(ts) / np.sqrt(n)
+    quantile = stdtrit(np.floor(n) - _ESTIMATED, UPPER) / np.sqrt(n)
     smallest, largest = limits or (-np.inf, np.inf)
     below = mean - error * np.minimum(_untransformed(quantile, skewness, n), _LONGEST * quantile)
     above = mean - error * np.maximum(_untransformed(-quantile, skewness, n), -_LONGEST * quantile)
     # The share of other values that all n videos miss with half of the error probability.
-    missed = 1 - ((1 - confidence) / 2) ** (1 / n)
+    missed = 1 - ((1 - CONFIDENCE) / 2) ** (1 / n)
     least, most = limits or (mean, mean)
     below = np.where(same, mean - missed * (mean - least), below)
     above = np.where(same, mean + missed * (most - mean), above)
@@ -119,10 +115,8 @@ def mean_intervals(
     return Ends(low, high)
 
 
-def difference_intervals(
-    values: Floats, *, confidence: float = 0.95, rows_per_video: int = 1
-) -> Ends:
-    """Return the confidence interval of the mean of every column of paired differences.
+def difference_intervals(values: Floats, *, rows_per_video: int = 1) -> Ends:
+    """Return the 95% confidence interval of the mean of every column of paired differences.
 
     It reaches from the lowest to the highest end of two intervals, that of `mean_intervals` and
     Student's. Where two runs agree exactly in most videos, the skewness of the few other
@@ -131,7 +125,6 @@ def difference_intervals(
     Parameters
     ----------
     values : (rows, columns), differences of fractions; NaN marks a row that a column does not have
-    confidence : between 0 and 1
     rows_per_video : as for `mean_intervals`
 
     Returns
@@ -142,17 +135,16 @@ def difference_intervals(
     >>> round(float(low[0]), 3), round(float(high[0]), 3)
     (-0.039, 0.281)
     """
-    ends = mean_intervals(
-        values, limits=_DIFFERENCES, confidence=confidence, rows_per_video=rows_per_video
-    )
+    from scipy.special import stdtrit
+
+    ends = mean_intervals(values, limits=_DIFFERENCES, rows_per_video=rows_per_video)
     has = ~np.isnan(ends.low)
     there = values[:, has]
     rows = (~np.isnan(there)).sum(axis=0)
     n = rows / rows_per_video
     mean = np.nansum(there, axis=0) / rows
     variance = np.nansum((there - mean) ** 2, axis=0) / rows
-    ts = [t_quantile((1 + confidence) / 2, int(videos) - 1) for videos in n]
-    side = np.array(ts) * np.sqrt(variance / (n - 1))
+    side = stdtrit(np.floor(n) - 1, UPPER) * np.sqrt(variance / (n - 1))
     low, high = ends.low.copy(), ends.high.copy()
     low[has] = np.minimum(low[has], np.clip(mean - side, _DIFFERENCES[0], None))
     high[has] = np.maximum(high[has], np.clip(mean + side, None, _DIFFERENCES[1]))

@@ -98,20 +98,9 @@ def detectable_difference(sd: float, n: int) -> float:
     ----------
     sd : sample standard deviation of the paired differences; the result has its unit
 
-    Raises
-    ------
-    ValueError
-        There is no pair.
-
     >>> round(detectable_difference(0.2, 1000), 4)
     0.0177
     """
-    if n < 1:
-        raise ValueError("no pairs can show nothing")
-    return _reach() * sd / math.sqrt(n)
-
-
-def _reach() -> float:
     from scipy.special import ndtri
 
-    return float(ndtri(1 - _ALPHA / 2) + ndtri(_POWER))
+    return float(ndtri(1 - _ALPHA / 2) + ndtri(_POWER)) * sd / math.sqrt(n)

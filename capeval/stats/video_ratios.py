@@ -6,14 +6,14 @@ line and in every column.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from capeval.stats.jackknife import FEWEST
-from capeval.stats.ratio_ends import ratio_ends, share_ends, widened
-from capeval.stats.resampling import percentiles, resample_counts
-from capeval.stats.values import Floats, Interval, Mask, Missing
+from capeval.stats.values import UPPER, Floats, Interval, Mask, Missing
 
 MANY_VIDEOS = 3_000
 """With more videos, intervals of shares have the ends of `share_ends` alone: they are as good, and
@@ -21,6 +21,11 @@ MANY_VIDEOS = 3_000
 
 # Values of resamples that differ by less are one value.
 _SLACK = 1e-12
+# Counts that are worked on at once, so that they stay in the processor's cache.
+_CHUNK = 400_000
+
+Counts = NDArray[np.float32]
+Ends = tuple[float, float]
 
 
 class VideoRatios:
@@ -36,11 +41,6 @@ class VideoRatios:
     lower : (videos, columns), at least 0, such as numbers of questions
     resamples, seed : of the bootstrap
 
-    Raises
-    ------
-    ValueError
-        The arrays differ in shape.
-
     >>> found = VideoRatios(np.ones((20, 1)), np.full((20, 1), 2.0), resamples=200).share(0)
     >>> round(found.low, 2), round(found.high, 2)
     (0.34, 0.66)
@@ -54,8 +54,6 @@ class VideoRatios:
     def __init__(
         self, upper: Floats, lower: Floats, *, resamples: int = 10_000, seed: int = 0
     ) -> None:
-        if upper.shape != lower.shape:
-            raise ValueError(f"shapes differ: {upper.shape} and {lower.shape}")
         self._upper, self._lower = upper, lower
         self._resamples, self._seed = resamples, seed
         self.videos, self.columns = upper.shape
@@ -151,3 +149,122 @@ class VideoRatios:
         upper, lower = self._upper[:, column], self._lower[:, column]
         ends = ratio_ends(observed, upper / upper.sum(), lower / lower.sum(), videos)
         return widened(found, ends)
+
+
+def resample_counts(units: int, resamples: int, seed: int) -> Iterator[Counts]:
+    """Yield (chunk, units) counts of how often each unit is in a resample, `resamples` rows in all.
+
+    >>> sum(int(chunk.sum()) for chunk in resample_counts(3, 10, seed=0))
+    30
+    """
+    rng = np.random.default_rng(seed)
+    step = max(1, min(resamples, _CHUNK // units))
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        picks = rng.integers(0, units, size=(size, units), dtype=np.int32)
+        picks += np.arange(size, dtype=np.int32)[:, None] * np.int32(units)
+        counts = np.bincount(picks.ravel(), minlength=size * units)
+        yield counts.reshape(size, units).astype(np.float32)
+
+
+def percentiles(values: Floats, *, units: int, around: float) -> Interval | Missing:
+    """Return the 95% percentile interval of bootstrap values; NaN marks a resample without one.
+
+    With few units a percentile interval is too narrow, as a normal interval is that takes neither
+    n - 1 nor t: percentiles further out by just that are taken (the expanded interval of
+    Hesterberg, 2015). `Missing` when more than half of the resamples have no value.
+
+    Parameters
+    ----------
+    values : (resamples,)
+    units : number of videos that were resampled
+    around : the observed value. If it is outside, which ties and the copies in a resample can
+        cause, the interval is that of the same share of resamples nearest to it instead
+
+    >>> found = percentiles(np.arange(101.0), units=10_000, around=50.0)
+    >>> round(found.low, 1), round(found.high, 1)
+    (2.5, 97.5)
+    """
+    from scipy.special import ndtr, stdtrit
+
+    wide = (units / (units - 1)) ** 0.5
+    tail = float(ndtr(wide * stdtrit(units - 1, 1 - UPPER)))
+    there = values[~np.isnan(values)]
+    if 2 * len(there) < len(values) or not len(there):
+        return Missing("most resamples have no value")
+    low, high = (float(end) for end in np.quantile(there, [tail, 1 - tail]))
+    if low <= around <= high:
+        return Interval(low, high)
+    half = float(np.quantile(np.abs(there - around), 1 - 2 * tail))
+    return Interval(around - half, around + half)
+
+
+# ---- Ends in closed form, for few or unequal videos ---------------------------------------------
+
+
+def share_ends(right: Floats, asked: Floats) -> Ends:
+    """Return the 95% ends of the share of right answers, of videos with a question each or more.
+
+    Wilson's score interval with Student's t, of as many independent questions as have the variance
+    that is seen between videos; these are never more than were asked.
+
+    Parameters
+    ----------
+    right : (videos,) number of right answers; neither all nor none
+    asked : (videos,) number of questions, at least 1
+
+    References
+    ----------
+    E. L. Korn and B. I. Graubard (1998), Confidence intervals for proportions with small expected
+    number of positive counts estimated from survey data, Survey Methodology 24, 193-201.
+
+    >>> low, high = share_ends(np.array([2.0, 2, 2, 2, 2, 2, 2, 0]), np.full(8, 2.0))
+    >>> round(low, 2), round(high, 2)
+    (0.43, 0.98)
+    """
+    from scipy.special import stdtrit
+
+    videos, questions = len(asked), float(asked.sum())
+    share = float(right.sum()) / questions
+    variance = _variance((right - share * asked) / questions, videos)
+    independent = min(share * (1 - share) / variance, questions) if variance else questions
+    t = float(stdtrit(videos - 1, UPPER))
+    shrink = 1 + t * t / independent
+    centre = (share + t * t / (2 * independent)) / shrink
+    spread = share * (1 - share) / independent + (t / (2 * independent)) ** 2
+    half = t / shrink * float(np.sqrt(spread))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def ratio_ends(value: float, upper: Floats, lower: Floats, videos: int) -> Ends:
+    """Return the 95% ends of a ratio: a t interval of its logarithm.
+
+    Parameters
+    ----------
+    value : the ratio, above 0
+    upper, lower : (videos,) each video's part of the relative deviation above and below the line,
+        such as its share of a sum; a video that is on both sides cancels
+    videos : how many count as independent
+
+    >>> low, high = ratio_ends(2.0, np.full(8, 1 / 8), np.array([1, 1, 1, 1, 0, 0, 0, 0]) / 4, 8)
+    >>> round(low, 2), round(high, 2)
+    (0.82, 4.89)
+    """
+    from scipy.special import stdtrit
+
+    side = float(stdtrit(videos - 1, UPPER)) * float(np.sqrt(_variance(upper - lower, videos)))
+    return value * float(np.exp(-side)), value * float(np.exp(side))
+
+
+def widened(found: Interval, ends: Ends) -> Interval:
+    """Return the interval with the outer of two ends on each side.
+
+    >>> widened(Interval(0.2, 0.4), (0.3, 0.5))
+    Interval(low=0.2, high=0.5)
+    """
+    return Interval(min(found.low, ends[0]), max(found.high, ends[1]))
+
+
+def _variance(parts: Floats, videos: int) -> float:
+    """Return the variance of a sum to which each video adds one part; the parts add up to 0."""
+    return float((parts**2).sum()) * videos / (videos - 1)

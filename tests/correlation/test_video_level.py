@@ -31,7 +31,7 @@ def joined(keys: list[tuple[str, str]], ratings: Floats, metrics: dict[str, Floa
         raters=tuple(f"r{n}" for n in range(len(ratings))),
         ratings=ratings,
         metrics=metrics,
-        design=Design.of([video for video, _ in keys], [system for _, system in keys]),
+        design=Design(Keys.of(keys).video, Keys.of(keys).system),
         warnings=(),
     )
 

@@ -135,10 +135,3 @@ def test_what_has_no_value_is_missing_and_says_why(
     found = correlated(np.array(x, float), np.array(y, float), alone(len(x)), "pooled")
     assert np.isnan(found.values(STATISTICS["spearman"])).all()
     assert why_missing(found.sums, STATISTICS["spearman"]) == Missing(reason)
-
-
-def test_a_design_has_each_caption_once() -> None:
-    with pytest.raises(ValueError, match="more than one row"):
-        Design.of("aa", "xx")
-    with pytest.raises(ValueError, match="2 videos but 1"):
-        Design.of("ab", "x")

@@ -125,13 +125,6 @@ def test_rows_of_one_video_do_not_count_as_independent() -> None:
     assert np.isnan(mean_intervals(values[:7].repeat(3, axis=0), rows_per_video=3)).all()
 
 
-def test_confidence_is_the_share_between_the_ends() -> None:
-    values = np.random.default_rng(3).random((30, 2))
-    narrow, wide = mean_intervals(values, confidence=0.5), mean_intervals(values, confidence=0.99)
-    assert (wide.low < narrow.low).all()
-    assert (narrow.high < wide.high).all()
-
-
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=8, max_size=40)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from capeval.stats.ratio_ends import ratio_ends, share_ends, widened
 from capeval.stats.values import Floats, Interval, Missing
-from capeval.stats.video_ratios import MANY_VIDEOS, VideoRatios
+from capeval.stats.video_ratios import MANY_VIDEOS, VideoRatios, ratio_ends, share_ends, widened
 
 
 def answers(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from capeval.stats.resampling import percentiles
 from capeval.stats.values import Interval, Missing
+from capeval.stats.video_ratios import percentiles
 
 
 def test_expanded_percentiles_reach_out_as_far_as_t() -> None:

@@ -132,8 +132,3 @@ def test_power_is_what_the_normal_distribution_says() -> None:
     shown = detectable_difference(0.3, 50) * np.sqrt(50) / 0.3
     # The chance to pass the upper bound, the lower one's being nothing.
     assert stats.norm.sf(stats.norm.ppf(0.975) - shown) == pytest.approx(0.8)
-
-
-def test_no_pairs_detect_nothing() -> None:
-    with pytest.raises(ValueError, match="no pairs"):
-        detectable_difference(0.2, 0)

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from capeval.correlation.result import (
-    CeilingResult,
-    Correlations,
-    Elements,
-    ElementTable,
-    Raters,
-)
+from capeval.correlation.result import CeilingResult, Correlations, Elements, ElementTable, Raters
 from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capeval.correlation.result import Correlation, Correlations, ElementTable
-from capeval.reporting.correlations.labels import (
-    STATISTIC_WORDS,
-    of_human,
-)
+from capeval.reporting.correlations.labels import STATISTIC_WORDS, of_human
 from capeval.reporting.numbers import bounded, p_value, thousands
 from capeval.stats.design import GROUPINGS
 from capeval.text import counted, one_line
@@ -26,7 +23,7 @@ def summary_lines(found: Correlations) -> list[str]:
     leading = of_first_human(found)
     best = _best(leading)
     table = elements_of_best(found)
-    agreement = "" if table is None else _agreement(table)
+    agreement = "" if table is None else f"kappa {bounded(table.kappa)}"
     if best is None:
         if table is None:
             return []
@@ -46,11 +43,6 @@ def summary_lines(found: Correlations) -> list[str]:
         if those:
             lines.append(f"  {what}: {_ranked(min(those, key=_order))}")
     return lines
-
-
-def _value(result: Correlation | None) -> float:
-    # A metric without a value comes last.
-    return -2.0 if result is None or result.value is None else result.value
 
 
 def of_first_human(found: Correlations) -> list[Correlation]:
@@ -90,7 +82,7 @@ def _best(results: Sequence[Correlation]) -> Correlation | None:
     grouping = min((r.grouping for r in valued), key=groupings.index)
     there = [r for r in valued if r.grouping == grouping]
     statistic = min(there, key=_order).statistic
-    return max((r for r in there if r.statistic == statistic), key=_value)
+    return max((r for r in there if r.statistic == statistic), key=lambda r: r.value or 0.0)
 
 
 def elements_of_best(found: Correlations) -> ElementTable | None:
@@ -103,10 +95,6 @@ def elements_of_best(found: Correlations) -> ElementTable | None:
     judge = best.metric.rpartition(":")[0] if best else None
     own = [t for t in those if t.given == judge]
     return max(own or those, key=lambda t: t.kappa.value or 0.0)
-
-
-def _agreement(table: ElementTable) -> str:
-    return f"kappa {bounded(table.kappa)}"
 
 
 def _left_out(table: ElementTable) -> list[str]:

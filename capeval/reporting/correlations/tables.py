@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from rich.console import Console
 
 from capeval.correlation.protocols import TUNA
 from capeval.correlation.result import (
     PUBLISHED_NOTE,
+    Coefficient,
     ComparisonResult,
     Correlation,
     Correlations,
@@ -135,14 +135,6 @@ def _missing(found: Correlations) -> list[str]:
     ]
 
 
-class _Bounded(NamedTuple):
-    """A value with its interval."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
 def _published(rows: Sequence[Published]) -> list[Table]:
     table = Table(
         "Published in TUNA, table 3 (n = 40; values not computed here)",
@@ -156,10 +148,10 @@ def _published(rows: Sequence[Published]) -> list[Table]:
         note=PUBLISHED_NOTE,
     )
     for row in rows:
-        cells = (
-            _Bounded(getattr(row, name), *(getattr(row, f"{name}_interval") or (None, None)))
-            for name in _PUBLISHED
-        )
+        cells = []
+        for name in _PUBLISHED:
+            low, high = getattr(row, f"{name}_interval") or (None, None)
+            cells.append(Coefficient(value=getattr(row, name), low=low, high=high))
         table.rows.append([row.metric, *cells])
     return [table] if rows else []
 
@@ -203,11 +195,12 @@ def _comparisons(found: Correlations) -> list[Table]:
 
 
 def _compared(c: ComparisonResult) -> list[object]:
-    names, ends = (c.first, c.second), _Bounded(c.difference, c.low, c.high)
-    if (c.difference or 0) < 0:
-        names = c.second, c.first
-        ends = _Bounded(*(None if end is None else -end for end in (c.difference, c.high, c.low)))
-    return [STATISTIC_WORDS[c.statistic], " − ".join(names), ends, c.p_adjusted]
+    worse = (c.difference or 0) < 0
+    names = (c.second, c.first) if worse else (c.first, c.second)
+    ends = (c.difference, c.high, c.low) if worse else (c.difference, c.low, c.high)
+    value, low, high = (-one if worse and one is not None else one for one in ends)
+    shown = Coefficient(value=value, low=low, high=high)
+    return [STATISTIC_WORDS[c.statistic], " − ".join(names), shown, c.p_adjusted]
 
 
 def _where(c: ComparisonResult | Correlation) -> str:

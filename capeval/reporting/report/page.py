@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,7 +13,7 @@ from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.llm.prices import Price, list_price, price_of
 from capeval.rating.page import policy_hash, script_json
-from capeval.reporting.figures import Grid, breakdowns
+from capeval.reporting.figures import breakdowns
 from capeval.reporting.numbers import (
     NOTHING,
     hundredths,
@@ -80,18 +80,13 @@ def report_html(
 
     Parameters
     ----------
-    runs : by the names that the page gives them; differences are the later − the earlier run
+    runs : of the same annotations, by the names that the page gives them; differences are the
+        later − the earlier run
     human : labels of human raters, shown beside the verdicts
     strips : frames of the videos, by index
     urls : addresses of the videos, by index
     prices : the user's own, which override those packaged
-
-    Raises
-    ------
-    UsageError
-        The runs have different annotations.
     """
-    same_annotations(runs)
     shown = [
         Shown(letter_of(place), one_line(storable(name), 120), run, tuple(cards_of(run, human)))
         for place, (name, run) in enumerate(runs.items())
@@ -129,7 +124,12 @@ def report_html(
         notices=notices(shown),
         paired=differences,
         few_videos_note=FEW_VIDEOS_NOTE if narrow else "",
-        grids=_grids(shown),
+        # Letters keep names apart: two that are shown alike may be different runs.
+        grids=[
+            grid
+            for grid in breakdowns({f"{one.letter} {one.name}": one.run for one in shown}).values()
+            if any(grid.sizes)
+        ],
         place_of={card.index: place for place, card in enumerate(shown[0].cards)},
         missed=missed_elements(shown),
         several=len(shown) > 1,
@@ -138,13 +138,6 @@ def report_html(
         note="" if has_frames else "No frames of the videos are in this report.",
     )
     return storable(page)
-
-
-def _grids(shown: Sequence[Shown]) -> list[Grid]:
-    """Return the breakdowns of the page in order; those without any video are left out."""
-    # Letters keep names apart: two that are shown alike may be different runs.
-    found = breakdowns({f"{one.letter} {one.name}": one.run for one in shown})
-    return [grid for grid in found.values() if any(grid.sizes)]
 
 
 def _filters(data: Mapping[str, Any]) -> list[tuple[str, str, list[tuple[Any, str]]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from capeval.reporting.leaderboards import LEAST_SCORED
 from capeval.reporting.numbers import percent, plain_number, thousands
 from capeval.reporting.report.data import Shown
 from capeval.reporting.score_tables import is_narrow
@@ -18,9 +19,6 @@ from capeval.scoring.comparison import Measured, differences, measured, ranked
 from capeval.scoring.comparison_result import Difference, PairDifference
 from capeval.scoring.counts import MEASURES, AnnotationArrays
 from capeval.scoring.signature import unlikeness
-
-LEAST_COVERAGE = 0.99
-"""A run of a smaller share of the videos is not a score of the set, as in `capeval leaderboard`."""
 
 _NAMES = {"precision": "Precision", "recall": "Recall", "f1": "F1"}
 
@@ -139,11 +137,11 @@ def notices(shown: Sequence[Shown]) -> list[str]:
     for one in shown:
         counts = one.run.scores.counts
         who = f"{one.letter} is" if several else "This run is"
-        if counts.annotated and counts.scored < LEAST_COVERAGE * counts.annotated:
+        if counts.annotated and counts.scored < LEAST_SCORED * counts.annotated:
             found.append(
                 f"{who} scored on {thousands(counts.scored)} of {thousands(counts.annotated)} "
                 f"annotated videos ({percent(counts.scored / counts.annotated)}%), less than "
-                f"{plain_number(100 * LEAST_COVERAGE)}%: this is not a score of the whole set."
+                f"{plain_number(100 * LEAST_SCORED)}%: this is not a score of the whole set."
             )
     return found
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from capeval.errors import UsageError
 from capeval.llm.prices import Price
 from capeval.reporting.numbers import interval, p_value, percent, points
 from capeval.reporting.report.page import MARK, report_html
@@ -293,12 +292,6 @@ def test_frames_curve_where_runs_of_a_model_differ_in_it() -> None:
     runs = {name: frames_run(name, name, "+0 -0") for name in ("8", "32")}
     assert "F1 by number of frames" in words_of(report_html(runs))
     assert "F1 by number of frames" not in words_of(report_html({"8": runs["8"]}))
-
-
-def test_runs_of_different_annotations_do_not_stand_side_by_side() -> None:
-    other = run([scored("V1", "+0 -0")], videos=(annotation("V1", "c3 s2", "a3 t2"),))
-    with pytest.raises(UsageError, match="mine and other have different annotations"):
-        report_html({"mine": run(), "other": other})
 
 
 def test_bars_are_as_long_as_the_values_beside_them() -> None:
