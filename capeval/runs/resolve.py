@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import first_line, reading
@@ -28,7 +28,13 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import SAMPLE
 from capeval.text import Loss, cut, listed, nearest
 
-PlacedT = TypeVar("PlacedT", RunFolder, JudgeFolder)
+
+class _Placed(Protocol):
+    @property
+    def path(self) -> Path: ...
+
+
+PlacedT = TypeVar("PlacedT", bound=_Placed)
 R = TypeVar("R")
 
 RUNS = Path("runs")
