@@ -1,7 +1,8 @@
-"""Lets the published torchvision be imported beside a torch without CUDA, as tests have it."""
+"""The process in which tests run: a torchvision beside a torch without CUDA, and Ctrl-C."""
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from tests.torchvision_operators import DefinedBeforeImport
 
 sys.meta_path.insert(0, DefinedBeforeImport())
+
+# A shell starts background jobs with Ctrl-C ignored, which the commands under test would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from capeval.api.annotating import annotate_filter as annotate_filter
     from capeval.api.annotating import annotate_merge as annotate_merge
     from capeval.api.annotating import annotate_review as annotate_review
+    from capeval.api.calibrating import calibrate as calibrate
     from capeval.api.checking import check as check
     from capeval.api.comparing import compare as compare
     from capeval.api.constructing import construct_check as construct_check
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from capeval.api.resources import cache_info as cache_info
     from capeval.api.resources import models as models
     from capeval.api.resources import sample_frames as sample_frames
-    from capeval.api.scoring import check_scores as check_scores
     from capeval.api.scoring import score as score
     from capeval.api.stored_runs import list_runs as list_runs
     from capeval.captioners.options import GenerateOptions as GenerateOptions
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "capeval.api.annotating": "annotate_agree annotate_draft annotate_draft_async annotate_filter "
     "annotate_merge annotate_review",
+    "capeval.api.calibrating": "calibrate",
     "capeval.api.checking": "check",
     "capeval.api.comparing": "compare",
     "capeval.api.constructing": "construct_check construct_check_async construct_draft "
@@ -91,7 +92,7 @@ _HOMES = {
     "capeval.api.rating_files": "rate_merge rate_sheet",
     "capeval.api.reports": "report",
     "capeval.api.resources": "cache_info models sample_frames",
-    "capeval.api.scoring": "check_scores score",
+    "capeval.api.scoring": "score",
     "capeval.api.stored_runs": "list_runs",
     "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",

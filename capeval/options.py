@@ -295,7 +295,7 @@ class CallOptions:
     _: KW_ONLY
     runs: str | Path = python_only("runs")
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
-    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
+    timeout: float = python_only(120.0, min=0.1, max=86_400)
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
     api_key: str | None = python_only(None, shown=False)
     cache: str | Path | None = python_only(None)

@@ -168,7 +168,16 @@ import capeval.llm.asker
 assert not {{"openai", "tenacity"}} & {{*sys.modules}}
 """
 COMMANDS = (
-    *("", "annotate review", "compare", "correlate", "frames", "inspect", "leaderboard"),
+    *(
+        "",
+        "annotate review",
+        "calibrate",
+        "compare",
+        "correlate",
+        "frames",
+        "inspect",
+        "leaderboard",
+    ),
     *("metrics", "mcq construct review", "mcq temporal", "models", "plot", "probe"),
     *("rate merge", "rate sheet", "report", "score"),
 )

@@ -36,6 +36,6 @@ class McqTemporalOptions:
     by: str | None = option(None, metavar="TAG")
     # With fewer, the ends of a 95% interval would be single resamples.
     resamples: int = python_only(10_000, min=99)
-    seed: int = option(0, metavar="N", min=0)
+    seed: int = python_only(0, min=0)
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     runs: FilePath = runs_option()

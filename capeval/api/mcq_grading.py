@@ -207,9 +207,12 @@ class GradingSession(LongWork[Grades]):
         """Have a model read what the rules do not, count, and write `out`."""
         o = self._o
         await self._read(progress)
-        found = self._count(self._main, self._convention, by=tuple(o.by))
+        llm = o.llm
+        if llm and self.asker and self._todo and (weights := await self.asker.weights(llm)):
+            llm = f"{llm} ({weights})"
+        found = self._count(self._main, llm, self._convention, by=tuple(o.by))
         if self._sides:
-            sides = [self._count(one) for one in self._sides]
+            sides = [self._count(one, llm) for one in self._sides]
             settings = {**found.settings, "select": ALL}
             found = found.model_copy(update={"strategies": sides, "settings": settings})
         if self.out is not None:
@@ -219,9 +222,13 @@ class GradingSession(LongWork[Grades]):
         yield found
 
     def _count(
-        self, of: _Pass, convention: Convention | None = None, by: Sequence[str] | None = None
+        self,
+        of: _Pass,
+        llm: str | None,
+        convention: Convention | None = None,
+        by: Sequence[str] | None = None,
     ) -> Grades:
-        """Return the grades by one strategy; `by` as of `Graded`."""
+        """Return the grades by one strategy; `llm` is for the signature, `by` as of `Graded`."""
         o = self._o
         graded = Graded(
             asked=of.asked,
@@ -247,7 +254,7 @@ class GradingSession(LongWork[Grades]):
         }
         return count_grades(
             graded,
-            signature=str(_signature(graded, self._responses, o.seed, o.llm)),
+            signature=str(_signature(graded, self._responses, o.seed, llm)),
             settings=made_with,
             captioning=None if by is None else self._captioning,
         )

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Literal
 
 from capeval.api import FilePath, Notices
-from capeval.api.run_options import on_notice_option, out_option, runs_option, seed_option
+from capeval.api.run_options import on_notice_option, out_option, runs_option
 from capeval.options import JUDGE, LIMITS, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ class GradeOptions:
     by: Collection[str] = option((), metavar="TAG", commas=True)
     llm: str | None = option(None, panel=JUDGE, metavar="NAME")
     base_url: str | None = option(None, panel=JUDGE, metavar="URL")
-    max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
-    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
+    max_concurrency: int = python_only(64, min=1, max=4096)
+    timeout: float = python_only(120.0, min=0.1, max=86_400)
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
     api_key: str | None = python_only(None, shown=False)
     cache: FilePath | None = python_only(None)
@@ -63,7 +63,7 @@ class GradeOptions:
     progress: "Progress | None" = python_only(None, method="update", shown=False)
     resamples: int = python_only(10_000, min=99)
     layout: Literal["video-mme", "tomato"] | None = option(None, panel=OUTPUT, metavar="NAME")
-    seed: int = seed_option()
+    seed: int = python_only(0, "The seed of random choices and resamples.", min=0)
     runs: FilePath = runs_option()
     out: FilePath | None = out_option()
     on_notice: Notices = on_notice_option()

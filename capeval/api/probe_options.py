@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from capeval.judging.options import JudgingOptions
-from capeval.options import INPUTS, OUTPUT, declares, option, python_only
+from capeval.options import INPUTS, LIMITS, OUTPUT, declares, option, python_only
 
 if TYPE_CHECKING:
     from capeval.schema import Annotation
@@ -31,7 +31,10 @@ class ProbeOptions(JudgingOptions):
     )
     _: KW_ONLY
     count: int = option(40, panel=INPUTS, metavar="N", min=1)
-    seed: int = option(0, panel=INPUTS, metavar="N", min=0)
+    seed: int = python_only(0, min=0)
+    explain: bool = python_only(False)
+    max_concurrency: int = python_only(64, min=1, max=4096)
+    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
     runs: str | Path = python_only("probes")
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")

@@ -73,10 +73,10 @@ on_notice_option = partial(
 )
 
 
-def check_has_human(columns: object, human: object, option: str = "--human") -> None:
+def check_has_human(columns: object, human: object) -> None:
     """Refuse names of columns without the human file that has them."""
     if columns and human is None:
-        raise UsageError(f"--columns names columns of a human file; name the file with {option}")
+        raise UsageError("--columns names columns of a human file; name the file with --human")
 
 
 @declares
@@ -86,8 +86,6 @@ class ScoreOptions:
     Parameters
     ----------
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
-    labels : Calibrate with labels of some captions, which the run keeps: a file of human labels, or
-        another judge's verdicts (a judged run, a judge's folder or a judgments.jsonl).
     repeats : Use only the first N repeats. By default as many as were last requested.
     out : Write the scores to this file (JSON), or each element's verdict (.csv, .parquet).
     layout : Write --out as a benchmark's own code does: tuna.
@@ -99,8 +97,6 @@ class ScoreOptions:
     )
     _: KW_ONLY
     judge: str | None = judge_option()
-    labels: FilePath | None = option(None, metavar="FILE")
-    columns: Mapping[str, str] | None = human_columns()
     repeats: int | None = option(None, metavar="N", min=1)
     ignore_unknown: bool = ignore_unknown_option()
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
@@ -110,29 +106,28 @@ class ScoreOptions:
 
 
 @declares
-class CheckOptions:
-    """The arguments of `capeval.check_scores`.
+class CalibrateOptions:
+    """The arguments of `capeval.calibrate`.
 
     Parameters
     ----------
-    file : The scores.json to check.
-    labels : Labels that calibrated scores are recomputed with. By default those that the run
-        keeps.
-    repeats : As in `capeval.score`.
+    run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
+    labels : Labels of some captions: a file of human labels, or another judge's verdicts (a judged
+        run, a judge's folder or a judgments.jsonl).
+    out : Write the result to this file. By default calibrated.json beside the run's scores.json.
     """
 
-    run: FilePath = required("As in `capeval.score`.", positional=True, metavar="RUN")
-    file: FilePath = required(metavar="FILE")
+    run: FilePath = required(positional=True, metavar="RUN")
+    _: KW_ONLY
+    labels: FilePath = required(metavar="FILE")
+    columns: Mapping[str, str] | None = human_columns()
+    judge: str | None = judge_option()
     annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]] | None" = (
         annotations_option(note="Or `Annotation`s, or dicts.")
     )
-    _: KW_ONLY
-    judge: str | None = judge_option()
-    labels: FilePath | None = option(None, metavar="FILE")
-    columns: Mapping[str, str] | None = human_columns()
-    repeats: int | None = option(None, metavar="N", min=1)
-    ignore_unknown: bool = ignore_unknown_option()
+    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
 
 
 @declares
@@ -218,8 +213,8 @@ class LeaderboardOptions:
     judged_runs : The runs to rank: names, folders of runs or of judges; with questions, graded
         runs. By default all under runs/.
     questions : Rank graded runs of multiple-choice questions by accuracy.
-    by : Tables after the overall one: types, characteristics, domain, complexity or all. CSV
-        and JSON contain them all. With questions, the tag whose groups are the columns.
+    by : Tables after the overall one: types, characteristics, domain, complexity or all. JSON
+        contains them all. With questions, the tag whose groups are the columns.
     published : Add published rows: the TUNA paper's 21 models; with questions, those of TUNA-MCQ,
         TOMATO and a study of answer selection.
     """
@@ -253,7 +248,7 @@ class PlotOptions:
     format: Sequence[str] = option(("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT)
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = human_columns()
-    judge: str | None = judge_option()
+    judge: str | None = python_only(None, "Only the verdicts of this judge.")
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()

@@ -32,7 +32,7 @@ _MOST_LINES = 10  # Open videos or comments that fit on a screen; --full lists a
 
 
 @annotate.command("filter")
-@declared_by(FilterOptions, "full")
+@declared_by(FilterOptions)
 def filter_videos(declared: dict[str, Any], output: Output) -> None:
     """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
 
@@ -52,12 +52,12 @@ def filter_videos(declared: dict[str, Any], output: Output) -> None:
     except KeyboardInterrupt:
         progress.report_stop(caches_replies=False)
         raise typer.Exit(130) from None
-    print_video_filter(rows, output.console, full=output.full)
+    print_video_filter(rows, output.console)
     output.line(str(Path(declared["folder"]) / VIDEO_LIST))
 
 
 @annotate.command()
-@declared_by(DraftOptions, *LONG[:-1])
+@declared_by(DraftOptions, *LONG[1:-1])
 def draft(declared: dict[str, Any], output: Output) -> None:
     """Draft annotations from captions, for annotators to correct: drafts.jsonl.
 

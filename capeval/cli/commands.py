@@ -29,6 +29,8 @@ _HEADINGS = {
         "check": "Check a set of annotations: every problem, what may be a mistake, and "
         "statistics.",
         "probe": "Check how far a judge can be trusted, without human labels.",
+        "calibrate": "Correct a judge's scores with labels of some captions: what would the raters "
+        "give?",
         "correlate": "Correlate metrics with human ratings: does the judge rank captions as humans "
         "do?",
         "rate": "Have humans rate captions without knowing who wrote them.",
@@ -65,7 +67,7 @@ _MODULES = {
     "rate": ("correlate", "rate"),
     "report": ("inspect", "plot", "report"),
     "resources": ("cache", "check", "frames", "models", "runs"),
-    "score": ("score",),
+    "score": ("calibrate", "score"),
 }
 """The commands that `capeval.cli.NAME_command` has, under their names."""
 

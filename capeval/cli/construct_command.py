@@ -30,7 +30,7 @@ construct = typer.Typer(
 
 
 @construct.command()
-@declared_by(QuestionDraftOptions, *LONG[:-1])
+@declared_by(QuestionDraftOptions, *LONG[1:-1])
 def draft(declared: dict[str, Any], output: Output) -> None:
     """Draft questions of TUNA-MCQ's ten task types from annotations.
 
@@ -49,7 +49,7 @@ def draft(declared: dict[str, Any], output: Output) -> None:
 
 
 @construct.command()
-@declared_by(QuestionCheckOptions, *LONG)
+@declared_by(QuestionCheckOptions, *LONG[1:])
 def check(declared: dict[str, Any], output: Output) -> None:
     """Check questions without their videos: options, keys, and shortcuts over the whole set.
 
@@ -68,7 +68,7 @@ def check(declared: dict[str, Any], output: Output) -> None:
 
 
 @construct.command("filter")
-@declared_by(QuestionFilterOptions, *LONG)
+@declared_by(QuestionFilterOptions, *LONG[1:])
 def filter_questions(declared: dict[str, Any], output: Output) -> None:
     """Keep the questions that a model answers with 16 frames, but not with one frame or none.
 

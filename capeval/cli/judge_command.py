@@ -65,7 +65,7 @@ def _print_json(results: list[Judged]) -> None:
     sys.stdout.write("\n}\n" if before == "," else "{}\n")
 
 
-@declared_by(ProbeOptions, *LONG, "form")
+@declared_by(ProbeOptions, *LONG)
 def probe(declared: dict[str, Any], output: Output) -> None:
     """Check how far a judge can be trusted, without human labels.
 
@@ -88,8 +88,6 @@ def probe(declared: dict[str, Any], output: Output) -> None:
         found = compared(options, source, results[0])
         if output.as_json:
             output.json(rendered_probing(found, "json"))
-        elif output.form is not None:
-            output.text(rendered_probing(found, output.form))
         else:
             print_probing(found, output.console)
 

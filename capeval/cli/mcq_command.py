@@ -27,7 +27,7 @@ mcq.command()(answer)
 
 
 @mcq.command()
-@declared_by(GradeOptions, *LONG, "form", "full")
+@declared_by(GradeOptions, *LONG[1:], "form", "full")
 def grade(
     declared: dict[str, Any],
     output: Output,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from capeval.cli.options import LONG, Targets, column_names, declared_by
 from capeval.cli.output import Output
 from capeval.metrics.options import MetricsOptions
-from capeval.options import OUTPUT
 
 if TYPE_CHECKING:
     from capeval.api.measuring import Measured
@@ -21,9 +18,6 @@ def metrics(
     output: Output,
     *,
     targets: Targets = None,
-    list_metrics: Annotated[
-        bool, typer.Option("--list", help="List the metrics, and stop.", rich_help_panel=OUTPUT)
-    ] = False,
 ) -> None:
     """Compute caption metrics, and write each caption's values to metrics.jsonl.
 
@@ -34,9 +28,6 @@ def metrics(
     from capeval.cli.long_command import run_long
     from capeval.reporting.metric_tables import print_metrics
 
-    if list_metrics:
-        _list(output)
-        return
     options = MetricsOptions(captions=tuple(targets or ()), **declared)
 
     def show(_: object, results: list[Measured]) -> None:
@@ -47,24 +38,3 @@ def metrics(
 
     opening = open_measuring(options, offline=output.dry_run, on_notice=output.notice)
     run_long(output, opening, show)
-
-
-def _list(output: Output) -> None:
-    from capeval.errors import UsageError
-    from capeval.metrics.registry import METRICS
-
-    found: dict[str, str] = {}
-    for name in METRICS.names():
-        try:
-            kind = METRICS.load(name)
-        except UsageError as error:
-            found[name] = str(error)
-            continue
-        asks = " Asks a chat model." if kind.uses_chat else ""
-        found[name] = (kind.__doc__ or "").strip().partition("\n")[0] + asks
-    if output.as_json:
-        output.json(found)
-        return
-    width = max(map(len, found))
-    for name, about in found.items():
-        output.line(f"{name:<{width}}  {about}")

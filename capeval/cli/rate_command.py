@@ -51,7 +51,7 @@ def merge(declared: dict[str, Any], output: Output) -> None:
     labels = sum(len(file.labels) for file in merged.raters)
     output.line(f"{merged.file}  {labels:,} labels")
     file = shlex.quote(str(merged.file))
-    output.line(f"Next, for a judged run: capeval score RUN --labels {file}")
+    output.line(f"Next, for a judged run: capeval calibrate RUN --labels {file}")
     output.line(f"or, for several: capeval correlate --human {file}")
 
 

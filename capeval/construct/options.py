@@ -84,7 +84,7 @@ class ReviewOptions:
     _: KW_ONLY
     annotators: Collection[str] = option((), panel=INPUTS, metavar="NAMES", commas=True)
     overlap: str | int | float = option("10%", note=FRACTION, panel=INPUTS, metavar="SHARE")
-    seed: int = option(0, panel=INPUTS, metavar="N", min=0)
+    seed: int = python_only(0, min=0)
     differences: Sequence[FilePath] = option((), panel=INPUTS, metavar="FILES", commas=True)
     on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
@@ -133,7 +133,7 @@ class QuestionDraftOptions(ConstructChatOptions):
     errors: FilePath | None = option(None, panel=INPUTS, metavar="RUN|FILE")
     out: FilePath = option("questions.jsonl", panel=OUTPUT, metavar="FILE")
     force: bool = option(False, panel=OUTPUT)
-    seed: int = option(0, panel=INPUTS, metavar="N", min=0)
+    seed: int = python_only(0, min=0)
 
 
 @declares
@@ -175,6 +175,7 @@ class QuestionFilterOptions(CaptionerOptions):
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     seed: int = python_only(0, min=0)
+    max_concurrency: int = python_only(32, min=1, max=4096)
     only: Collection[str] = field(default=(), init=False)
     limit: int | None = field(default=None, init=False)
     serve: bool = field(default=False, init=False)

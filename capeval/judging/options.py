@@ -9,6 +9,7 @@ from capeval.llm.options import ignore
 from capeval.options import (
     INPUTS,
     JUDGE,
+    LIMITS,
     CallOptions,
     Effort,
     ModelOptions,
@@ -89,3 +90,4 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     )
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions without an annotation.", panel=INPUTS)
+    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)

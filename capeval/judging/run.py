@@ -26,7 +26,6 @@ from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, left_of, select
 from capeval.runs.judged_run import JudgedRun
-from capeval.runs.labels import labels_of, read_labels
 from capeval.runs.sources import Source
 from capeval.runs.stored_scores import fingerprint, write_scores
 from capeval.runs.verdicts import changed_since, in_force, scored_by, votes_of
@@ -183,9 +182,6 @@ class JudgingWork:
         self.unchanged = self._fingerprint_if_unchanged()
         if self.unchanged:
             return JudgingPlan(source.name, {}, [], {}, {})
-        if source.run:
-            # Labels that cannot be read must stop the command before it spends anything.
-            read_labels(source.run)
         self._lines = load_judgments(self.folder.judgments) if self.folder else {}
         by_index = {annotation.index: annotation for annotation in source.annotations}
         judged_by = short_hash(judge.identity)
@@ -297,7 +293,6 @@ class JudgingWork:
             captions=captions,
             judgments={judgment.index: judgment for judgment in self._judgments},
             captioned=len(captions),
-            labels=labels_of(run, source.annotations, self._judgments, captions) if run else None,
         )
 
     def spent(self) -> Spent:

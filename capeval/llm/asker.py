@@ -36,7 +36,7 @@ from capeval.llm.types import (
 )
 from capeval.llm.wire import Weights, ending, weights_of
 from capeval.schema import endpoint_name
-from capeval.text import Loss, counted
+from capeval.text import counted
 from capeval.tracing import trace
 
 T = TypeVar("T")
@@ -111,15 +111,13 @@ class Asker:
         trace("weights", model=model, weights=found.text)
         return found
 
-    def reuse_notices(self) -> list[Loss]:
+    def reuse_notices(self) -> list[str]:
         """Return a notice for each model with reused replies that other weights may have given."""
         return [
-            Loss(
-                f"{self.base_url} does not say which weights {model} has: "
-                f"{counted(len(days), 'reply', 'replies')} came from the cache, the oldest of "
-                f"{min(days)}; if the weights are others now, delete the file that `capeval cache` "
-                "shows, remove these results and repeat the command"
-            )
+            f"{self.base_url} does not say which weights {model} has: "
+            f"{counted(len(days), 'reply', 'replies')} came from the cache, the oldest of "
+            f"{min(days)}; if the weights are others now, delete the file that `capeval cache` "
+            "shows, remove these results and repeat the command"
             for model, days in self._reused.items()
         ]
 

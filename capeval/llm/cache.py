@@ -245,7 +245,7 @@ class ReplyCache:
 def _open(path: Path) -> sqlite3.Connection:
     """Open the file, and create it first; raises `sqlite3.Error` and OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    db = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         with suppress(sqlite3.OperationalError):  # another process is just doing it
             db.execute("PRAGMA journal_mode = WAL")

@@ -1,6 +1,6 @@
 """The options of `capeval metrics`; what concerns one metric alone is in `capeval.toml`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,8 +9,8 @@ from capeval.llm.options import ChatOptions
 from capeval.options import (
     INPUTS,
     JUDGE,
+    LIMITS,
     OUTPUT,
-    Effort,
     ModelOptions,
     columns_option,
     declares,
@@ -39,7 +39,6 @@ class MetricsOptions(ChatOptions, ModelOptions):
     out : By default metrics.jsonl in the run; with --candidates, in the working folder.
     judge : The chat model of metrics such as clair. By default gpt-4o-2024-08-06, or the server's
         only model.
-    reasoning : How much it reasons, as in `capeval judge`.
     device : Where local models run: cuda, cuda:1, mps or cpu. By default the best.
     progress : Receives the status after every caption.
     """
@@ -66,6 +65,7 @@ class MetricsOptions(ChatOptions, ModelOptions):
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions of other videos.", panel=INPUTS)
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
-    reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
+    only: Collection[str] = python_only(())
+    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     device: str | None = option(None, panel=JUDGE, metavar="NAME")
     progress: "Progress | None" = python_only(None, method="update", shown=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from capeval.errors import InputError
 from capeval.files.ratings import Key, Keys, LabelTable, RatingTable, caption_name
-from capeval.schema import Annotation, Relation, VisualElement
+from capeval.schema import Annotation, Relation, Relations, VisualElement
 from capeval.scoring import AnnotationArrays, measures
 from capeval.text import nearest, shown
 
@@ -65,34 +65,18 @@ def from_labels(
     precision, recall (the weighted share of entailed elements) and F1. A rater's labels of a
     caption give a score only if they are complete.
     """
-    known = {index: annotation.elements for index, annotation in annotations.items()}
-    captions: dict[Key, int] = {}
-    given: dict[tuple[int, int], dict[str, Relation]] = defaultdict(dict)
-    for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
-        if element not in known.get(key[0], {}):
-            raise unknown_element(table, row, known)
-        place = captions.setdefault(key, len(captions))
-        given[table.rater[row], place][element] = as_relation(table.labels[row])
-    keys = list(captions)
+    given = relations_of(table, annotations)
+    keys = list(dict.fromkeys(key for key, _ in given))
+    places = {key: place for place, key in enumerate(keys)}
     values = np.full((len(table.raters), len(keys), 3), np.nan)
-    partial = 0
     reference = AnnotationArrays(list(annotations.values()))
-    whole: list[tuple[int, int]] = []
-    rows: list[int] = []
-    relations: list[list[list[Relation]]] = []
-    for (rater, place), labels in given.items():
-        annotation = annotations[keys[place][0]]
-        if len(labels) < len(known[annotation.index]):
-            partial += 1
-            continue
-        ordered = (labels[element] for element in known[annotation.index])
-        relations.append([list(islice(ordered, size)) for size in annotation.sizes])
-        rows.append(reference.rows[annotation.index])
-        whole.append((rater, place))
+    whole = {at: relations for at, relations in given.items() if relations is not None}
+    partial = len(given) - len(whole)
     if whole:
         # Rounded, so that an F1 computed from different weights is the same number.
-        found = measures(reference.counts(rows, relations)[:, 0]).round(12)
-        values[tuple(zip(*whole, strict=True))] = found
+        rows = [reference.rows[key[0]] for key, _ in whole]
+        found = measures(reference.counts(rows, list(whole.values()))[:, 0]).round(12)
+        values[[rater for _, rater in whole], [places[key] for key, _ in whole]] = found
     scored = ~np.isnan(values[:, :, 1]).all(axis=0)
     if not scored.any():
         return [], partial
@@ -105,7 +89,34 @@ def from_labels(
     ], partial
 
 
-def unknown_element(
+def relations_of(
+    table: LabelTable, annotations: Mapping[str, Annotation]
+) -> dict[tuple[Key, int], Relations | None]:
+    """Return the labels of each caption by each rater, None if some elements lack a label.
+
+    Raises
+    ------
+    InputError
+        A label is of a video or an element that is not annotated.
+    """
+    known = {index: annotation.elements for index, annotation in annotations.items()}
+    given: dict[tuple[Key, int], dict[str, Relation]] = defaultdict(dict)
+    for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
+        if element not in known.get(key[0], {}):
+            raise _unknown_element(table, row, known)
+        given[key, table.rater[row]][element] = as_relation(table.labels[row])
+    found: dict[tuple[Key, int], Relations | None] = {}
+    for (key, rater), labels in given.items():
+        ordered = (labels[element] for element in known[key[0]] if element in labels)
+        sizes = annotations[key[0]].sizes
+        is_whole = len(labels) == sum(sizes)
+        found[key, rater] = (
+            tuple(tuple(islice(ordered, size)) for size in sizes) if is_whole else None
+        )
+    return found
+
+
+def _unknown_element(
     table: LabelTable, row: int, known: Mapping[str, Mapping[str, VisualElement]]
 ) -> InputError:
     """Return the error of a label whose video or element is not in the annotations."""

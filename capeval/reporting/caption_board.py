@@ -13,7 +13,6 @@ from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.config import config_file
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
-from capeval.reporting.calibrated_tables import with_calibrated
 from capeval.reporting.leaderboards import (
     LEAST_SCORED,
     Leaderboard,
@@ -134,7 +133,6 @@ def _judged(
         model=run.model,
         frames=run.frames or _policy(run),
         parameters=_parameters(run.model, catalogue),
-        calibrated=scores.calibrated,
         path=path,
     )
     return _Judged(
@@ -230,7 +228,7 @@ def _caption_section(members: Sequence[_Judged]) -> Section:
     return Section(
         entries=tuple(rows),
         tables=_score_tables(rows),
-        page=with_calibrated(page, {row.name: row.calibrated for row in rows if row.calibrated}),
+        page=page,
         shared={**shared, "sha256": members[0].data, "baseline": baseline},
         headline="" if best.overall.f1.value is None else headline,
     )

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from capeval.reporting.calibrated_tables import calibrated_differences, calibrated_warnings
 from capeval.reporting.flip_tables import flip_line, flip_table
 from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
@@ -115,8 +114,6 @@ def comparison_page(
     warnings += [one_line(note) for note in found.notes]
     if any(run.baseline for run in runs):
         warnings.append(BASELINE_NOTE)
-    if isinstance(found, Comparison) and found.calibrated is not None:
-        warnings += calibrated_warnings("B − A", found.calibrated.warnings)
     notes = [*_coverage(found), _explained(found)]
     if isinstance(found, Comparison) and not full and form == "table":
         notes += [flip_line(found)] if found.flips.videos else []
@@ -178,8 +175,6 @@ def difference_tables(
         tables = _matrix(found)
     else:
         tables = [_overall(found, full=full)]
-        if found.calibrated is not None:
-            tables.append(calibrated_differences(found.overall, found.calibrated, full=full))
         if full:
             tables += [
                 _buckets(way, getattr(found.by, way))

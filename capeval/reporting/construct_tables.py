@@ -36,7 +36,7 @@ from capeval.text import counted, listed
 _LIMITS = {"low-resolution": " (--min-side)", "too-long": " (--max-seconds)"}
 
 
-def print_video_filter(rows: Sequence[VideoRow], console: Console, *, full: bool) -> None:
+def print_video_filter(rows: Sequence[VideoRow], console: Console) -> None:
     """Print how many videos are kept, and those that are not, each with its reasons."""
     reasons = Counter(reason for row in rows if not row.keep for reason in row.reasons)
     if by_hand := sum(row.by_hand for row in rows):
@@ -53,7 +53,7 @@ def print_video_filter(rows: Sequence[VideoRow], console: Console, *, full: bool
             table.rows.append([row.video, _why(row), size, tenths(row.seconds)])
     pages = [Page([table])] if table.rows else []
     headline = f"{kept}; {', '.join(found)}." if found else f"{kept}."
-    print_pages(pages if full else one_screen(pages), console, headline=headline)
+    print_pages(one_screen(pages), console, headline=headline)
 
 
 def _spoken(reason: str) -> str:

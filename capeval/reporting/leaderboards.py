@@ -103,10 +103,10 @@ class Section:
     headline: str = ""
     published: bool = False
 
-    def records(self) -> list[dict[str, Any]]:
-        """Return a flat record of everything known of each entry, fractions in full precision."""
+    def records(self, by: str = "all") -> list[dict[str, Any]]:
+        """Return a flat record of each entry with its values in these tables, nothing rounded."""
         found = []
-        of_tables = [table.records() for table in self.tables.values()]
+        of_tables = [table.records() for view, table in self.tables.items() if view in _VIEWS[by]]
         for number, (entry, *parts) in enumerate(zip(self.entries, *of_tables, strict=True)):
             record: dict[str, Any] = {**self.shared, "published": self.published}
             for part in parts:
@@ -155,12 +155,12 @@ class Leaderboard:
             for number, section in enumerate(self.sections, start=1)
         ]
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self, by: str = "all") -> list[dict[str, Any]]:
         """Return the records of all sections, each with the number of its section."""
         return [
             {"section": number, **record}
             for number, section in enumerate(self.sections, start=1)
-            for record in section.records()
+            for record in section.records(by)
         ]
 
 
@@ -192,9 +192,9 @@ def print_leaderboard(
 
 
 def rendered_leaderboard(board: Leaderboard, form: Format, *, by: str = "overall") -> str:
-    """Return the leaderboard as text; CSV and JSON have every number, whatever `by` is."""
+    """Return the leaderboard as text; JSON has every number, whatever `by` is."""
     if form == "csv":
-        return csv_text(board.records())
+        return csv_text(board.records(by))
     if form == "json":
         return dumps(board.records(), indent=1)
     return rendered(board.pages(by), form, headline=board.headline)

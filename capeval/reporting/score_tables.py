@@ -9,14 +9,6 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from capeval.reporting.calibrated_tables import (
-    calibrated_sentence,
-    calibrated_tables,
-    labels_by,
-    main_estimate,
-    measure_of,
-    with_calibrated,
-)
 from capeval.reporting.numbers import (
     NOTHING,
     billions,
@@ -52,7 +44,7 @@ from capeval.scoring import (
 )
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.comparison_result import Difference, PairDifference
-from capeval.scoring.result import Calibrated, Counts
+from capeval.scoring.result import Counts
 from capeval.scoring.signature import Signature, unlikeness
 from capeval.text import counted, cut, one_line
 
@@ -133,7 +125,6 @@ class ScoreRow:
     model: str | None = None
     frames: str | None = None
     parameters: float | None = None
-    calibrated: Calibrated | None = None
     path: Path | None = None
     empty: int | None = None
 
@@ -182,7 +173,6 @@ def scores_page(
             annotated=scores.counts.annotated,
             captioned=scores.counts.captioned,
             scored=scores.counts.scored,
-            calibrated=scores.calibrated,
             empty=scores.counts.empty,
         )
         for name, scores in results.items()
@@ -191,11 +181,8 @@ def scores_page(
     baseline = any(scores.settings.get("baseline") for scores in results.values())
     overall = [scores.overall.all for scores in results.values()]
     narrow = any(is_narrow(of.f1, of.n) for of in overall)
-    page = Page(
-        [
-            *(table for view in views for table in score_tables(view, rows)),
-            *calibrated_tables(results, full=full),
-        ],
+    return Page(
+        [table for view in views for table in score_tables(view, rows)],
         notes=[
             *(
                 f"{one_line(name)}: {coverage(scores)}" if name else coverage(scores)
@@ -207,8 +194,6 @@ def scores_page(
         warnings=[BASELINE_NOTE] if baseline else [],
         signatures=list(dict.fromkeys(scores.signature for scores in results.values())),
     )
-    found = {name: of.calibrated for name, of in results.items() if of.calibrated}
-    return with_calibrated(page, found)
 
 
 def scores_headline(results: Mapping[str, Scores]) -> str:
@@ -248,8 +233,7 @@ def score_sentence(scores: Scores, several: str = "") -> str:
         judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
     over = over_videos(counts.scored, counts.annotated, counts.captioned) + empty_captions(counts)
-    line = f"{value} {over}{several}, judged by {judge}."
-    return f"{line} {calibrated_sentence(scores.calibrated)}" if scores.calibrated else line
+    return f"{value} {over}{several}, judged by {judge}."
 
 
 def highest_of(runs: int, alike: int) -> str:
@@ -366,17 +350,6 @@ def _count(rows: Sequence[ScoreRow], place: Place) -> str:
 
 
 _PARAMETERS = Kind(billions)
-_MAIN_CALIBRATED = Kind(
-    lambda of: ("" if measure_of(of.labels.scale) == "f1" else "R ") + interval(main_estimate(of)),
-    parts=lambda of: (
-        {
-            f"_{measure}{end}": getattr(getattr(of.overall.all, measure), name)
-            for measure in MEASURES
-            for end, name in (("", "value"), ("_low", "low"), ("_high", "high"))
-        }
-        | {"_labelled": of.overall.all.labelled, "_labels": labels_by(of.labels.origin)}
-    ),
-)
 
 
 def _overall(
@@ -404,9 +377,6 @@ def _overall(
         (Column("R", kind=VALUE, key="recall"), [of.recall for of in overall]),
         (f1, marked(f1, [of.f1 for of in overall], ranked)),
     ]
-    if any(row.calibrated for row in rows):
-        column = Column("Calibrated", kind=_MAIN_CALIBRATED, key="calibrated")
-        measures.append((column, [row.calibrated for row in rows]))
     bare = any(of.f1.value is not None and of.f1.low is None for of in overall)
     note = NO_INTERVAL_NOTE if bare and not published else ""
     return table_of(_TITLES["overall"], [*known, *measures], note)

@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from capeval.errors import UsageError
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Scored
 from capeval.scoring.buckets import Membership, memberships
-from capeval.scoring.calibrated import calibrated_differences
 from capeval.scoring.comparison import (
     RESAMPLES,
     Measured,
@@ -24,7 +20,6 @@ from capeval.scoring.comparison import (
     ranked,
 )
 from capeval.scoring.comparison_result import (
-    CalibratedDifferences,
     Compared,
     Comparison,
     Contender,
@@ -32,7 +27,6 @@ from capeval.scoring.comparison_result import (
     Matrix,
     Side,
 )
-from capeval.scoring.counts import AnnotationArrays
 from capeval.scoring.signature import unlikeness
 from capeval.text import both_ends
 
@@ -75,10 +69,6 @@ def compare_judged(
     sides = {name: common.side(name, signatures[name]) for name in runs}
     if len(runs) == 2:
         first, second = common.measured.values()
-        calibrated = common.calibrated(second.values - first.values)
-        if calibrated is None and any(run.labels for run in runs.values()):
-            kind = "the difference is not calibrated: it needs labels of one origin for both runs"
-            shared["notes"] = (*shared["notes"], kind)
         (name, other) = sides
         overall, by, detectable = differences(
             first, second, common.members, resamples=resamples, seed=seed
@@ -93,7 +83,6 @@ def compare_judged(
             detectable=detectable,
             videos=moves(common.of(name), first, second),
             flips=flips(same, pairs),
-            calibrated=calibrated,
         )
     means, clusters, pairs_of = ranked(
         list(runs), list(common.measured.values()), resamples=resamples, seed=seed
@@ -159,19 +148,6 @@ class _Common:
             if annotation.events == theirs.events
         ]
         return [annotation for annotation, _ in kept], [pair for _, pair in kept]
-
-    def calibrated(self, gaps: NDArray[np.float64]) -> CalibratedDifferences | None:
-        """Return the differences of two runs calibrated with labels, if both have some."""
-        one, other = self.runs.values()
-        if one.labels is None or other.labels is None:
-            return None
-        return calibrated_differences(
-            (AnnotationArrays(one.annotations), AnnotationArrays(other.annotations)),
-            self.videos,
-            gaps,
-            self.members,
-            (one.labels, other.labels),
-        )
 
     def side(self, name: str, signature: str) -> Side:
         """Return a run's coverage."""

@@ -40,6 +40,11 @@ class JudgeFolder:
         return self.path / "scores.json"
 
     @property
+    def calibrated(self) -> Path:
+        """`calibrated.json`: the scores corrected with labels."""
+        return self.path / "calibrated.json"
+
+    @property
     def judge(self) -> Path:
         return self.path / "judge.json"
 
@@ -107,11 +112,6 @@ class RunFolder:
     @property
     def manifest(self) -> Path:
         return self.path / "manifest.json"
-
-    @property
-    def labels(self) -> Path:
-        """`labels.json`: labels of the captions, by human raters or by another judge."""
-        return self.path / "labels.json"
 
     @property
     def caption_files(self) -> list[Path]:

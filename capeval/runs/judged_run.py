@@ -11,7 +11,6 @@ from typing import Any
 
 from capeval.errors import InputError, UsageError
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.labels import labels_of
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import (
     annotations_file,
@@ -29,7 +28,7 @@ from capeval.runs.verdicts import (
     stored_judgments,
     summarise,
 )
-from capeval.schema import Annotation, Caption, Judgment, RunLabels, Scored
+from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
 from capeval.text import counted
 
@@ -40,7 +39,6 @@ class JudgedRun:
 
     `file` is the file of judgments; `run` is the run that it is in, None for verdicts outside a
     run. `captions` and `judgments` are by index; a video without a caption is in neither.
-    `labels` are those of human raters, or of another judge, of these captions.
     """
 
     name: str
@@ -53,7 +51,6 @@ class JudgedRun:
     captioned: int
     manifest: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    labels: RunLabels | None = None
 
     @cached_property
     def scores(self) -> Scores:
@@ -62,7 +59,6 @@ class JudgedRun:
             self.annotations,
             list(self.judgments.values()),
             captioned=self.captioned,
-            labels=self.labels,
         )
 
     @cached_property
@@ -140,7 +136,6 @@ def load_judged(
     annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] | None = None,
     seed: int = 0,
     ignore_unknown: bool = False,
-    labels: bool = True,
     repeats: int | None = None,
 ) -> JudgedRun:
     """Load a judged run.
@@ -150,7 +145,6 @@ def load_judged(
     name_or_path, runs, judge : as in `capeval.runs.resolve.find_judgments`
     annotations : their file, or the annotations themselves; else the run's manifest names them
     ignore_unknown : skip verdicts on videos without an annotation
-    labels : with the labels that the run keeps; without, they may be damaged
     repeats : how many repeats count; by default the number last asked for
     """
     file = find_judgments(name_or_path, runs, judge)
@@ -182,7 +176,6 @@ def load_judged(
         captioned=captioned,
         manifest=run.read_manifest() if run else {},
         seed=seed,
-        labels=labels_of(run, loaded, judgments, captions) if run and labels else None,
     )
 
 

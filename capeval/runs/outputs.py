@@ -19,7 +19,7 @@ _PLAIN = ("/dev/stdout", "/dev/null")
 # be taken for one later. Some file systems ignore case.
 _OWN = re.compile(
     r"(captions|ungenerated|responses)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl"
-    r"|(manifest|labels|judge|scores)\.json"
+    r"|(manifest|judge|scores|calibrated)\.json"
     r"|\.lock(\..*)?|capeval\.toml|replies\.sqlite(-\w+)?",
     re.IGNORECASE,
 )

@@ -25,10 +25,8 @@ from capeval.schema import (
     Caption,
     Explanations,
     Judgment,
-    LabellingJudge,
     Relation,
     Relations,
-    RunLabels,
     Scored,
     Unscored,
     Verdict,
@@ -238,16 +236,6 @@ class JudgeIdentity:
         return ", ".join([*(part for part in parts if part), f"repeats {self.repeats}"])
 
     @property
-    def as_origin(self) -> LabellingJudge:
-        """The judge as the origin of labels; how often it judged is not part of that."""
-        return LabellingJudge(
-            judge=self.judge,
-            prompts=self.prompts,
-            endpoint=self.endpoint,
-            reasoning=self.reasoning,
-        )
-
-    @property
     def command(self) -> str:
         """How a message names the command that goes on with this judge.
 
@@ -314,14 +302,8 @@ def summarise(
     judgments: Sequence[Judgment],
     *,
     captioned: int,
-    labels: RunLabels | None = None,
 ) -> Scores:
-    """Score the judgments of one judge; what is known of the judge is read from them.
-
-    Parameters
-    ----------
-    labels : labels of the captions, for calibrated scores
-    """
+    """Score the judgments of one judge; what is known of the judge is read from them."""
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     identity, models = judged_by(judgments)
     return score_judgments(
@@ -342,7 +324,6 @@ def summarise(
             "data": annotations_hash(tuple(annotations)),
             "interval": {"level": 0.95, "method": INTERVAL},
         },
-        labels=labels,
     )
 
 

@@ -28,7 +28,6 @@ from capeval.schema.judgment import (
     flaw_of,
     lacking,
 )
-from capeval.schema.labels import LabelledVideo, LabellingJudge, LabelOrigin, RunLabels
 from capeval.schema.question import (
     OPTION_LETTERS,
     Likelihoods,
@@ -62,10 +61,7 @@ __all__ = [
     "HumanLabel",
     "Inputs",
     "Judgment",
-    "LabelOrigin",
     "LabelScale",
-    "LabelledVideo",
-    "LabellingJudge",
     "Likelihoods",
     "Provenance",
     "Question",
@@ -74,7 +70,6 @@ __all__ = [
     "Relation",
     "Relations",
     "Response",
-    "RunLabels",
     "Scored",
     "Tag",
     "Unscored",

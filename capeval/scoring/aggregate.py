@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.schema import Annotation, Judgment, Relation, RunLabels, Scored, Usage
+from capeval.schema import Annotation, Judgment, Relation, Scored, Usage
 from capeval.scoring.buckets import Membership, by_way
-from capeval.scoring.calibrated import calibrated_scores
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
 from capeval.scoring.result import (
     Breakdown,
@@ -33,7 +32,6 @@ def score_judgments(
     captioned: int,
     signature: str,
     settings: Mapping[str, Any] | None = None,
-    labels: RunLabels | None = None,
 ) -> Scores:
     """Score stored verdicts.
 
@@ -44,7 +42,6 @@ def score_judgments(
     annotations : of the whole set; as `AnnotationArrays`, they serve several runs
     judgments : at most one per annotated video, in any order
     captioned : number of videos that have a caption
-    labels : labels of the captions, for calibrated scores
 
     Raises
     ------
@@ -83,9 +80,6 @@ def score_judgments(
         repeat_spread=_spread(reference, scored),
         usage=_usage(judgments),
         settings=dict(settings or {}),
-        calibrated=None
-        if labels is None
-        else calibrated_scores(reference, indexes, values, members, labels, signature=signature),
     )
 
 

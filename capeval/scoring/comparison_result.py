@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from capeval.display import Displayed
-from capeval.schema import ElementType, LabelOrigin, LabelScale, Relation
+from capeval.schema import ElementType, Relation
 from capeval.scoring.result import (
     ByType,
     ByWay,
-    CalibratedBreakdown,
-    CalibratedBucket,
     ResultModel,
     bucket_rows,
 )
@@ -150,30 +148,11 @@ class _Compared(ResultModel):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
-class CalibratedDifferences(ResultModel):
-    """Differences calibrated with labels of the `labelled` videos that both runs have.
-
-    Differences of the judge and of the labels take the place of a video's scores; `first` and
-    `second` are the hashes of the runs' labels.
-    """
-
-    first: str
-    second: str
-    origin: LabelOrigin
-    scale: LabelScale
-    labelled: int
-    overall: CalibratedBucket
-    by: CalibratedBreakdown
-    warnings: tuple[str, ...]
-
-
 class Comparison(Displayed, _Compared):
     """Two runs, paired by video; fractions from 0 to 1 at full precision.
 
     `detectable` is the smallest true difference in F1 that a two-sided test at 5% finds with a
     power of 80%; None for fewer than ten videos.
-
-    `calibrated` is left out where the runs have no labels.
     """
 
     first: Side
@@ -183,18 +162,10 @@ class Comparison(Displayed, _Compared):
     detectable: float | None
     videos: dict[str, VideoMove]
     flips: Flips
-    calibrated: CalibratedDifferences | None = None
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a flat record for each bucket and type; values are second − first."""
         return bucket_rows(self.overall, self.by)
-
-    @model_serializer(mode="wrap")
-    def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        value: dict[str, Any] = serialize(self)
-        if value.get("calibrated", "") is None:
-            del value["calibrated"]
-        return value
 
 
 class Contender(Side):

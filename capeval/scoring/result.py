@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from capeval.display import Displayed
-from capeval.schema import LabelOrigin, LabelScale, Usage
+from capeval.schema import Usage
 
 T = TypeVar("T")
 
@@ -140,79 +140,8 @@ class RepeatSpread(ResultModel):
     """Share of elements with the same label in every repeat."""
 
 
-class Ends(ResultModel):
-    """The ends of a 95% interval; None if there is none."""
-
-    low: float | None
-    high: float | None
-
-
-class CalibratedEstimate(Estimate):
-    """A judge's mean corrected with labels of some of the videos.
-
-    `low` and `high` are for new videos like these. There is no interval if `reason` is not None,
-    and no value either where fewer than three videos are labelled.
-    """
-
-    same_videos: Ends
-    """The interval of the mean label of these same videos."""
-    labels_alone: Estimate
-    """The labelled videos alone, without the judge."""
-    slope: float | None
-    """How much of a difference between the judge's scores is applied: from 0 to 1."""
-    r2: float | None
-    """Share of the variance of labels that the judge explains with this slope."""
-    reason: str | None
-
-
-class CalibratedTypeScores(ResultModel):
-    """One type in one bucket: `labelled` of its `n` judged videos have labels."""
-
-    precision: CalibratedEstimate
-    recall: CalibratedEstimate
-    f1: CalibratedEstimate
-    n: int
-    labelled: int
-
-
-class CalibratedBucket(ByType[CalibratedTypeScores]):
-    """One bucket of videos: all elements pooled, and each type."""
-
-
-class CalibratedBreakdown(ByWay[CalibratedBucket]):
-    """The buckets of every way to group videos; empty buckets are left out."""
-
-
-class UsedLabels(ResultModel):
-    """The labels behind calibrated scores.
-
-    `origin` says who gave them, `hash` is of the labels as they were used; the rest counts videos:
-    those used, and those left out by reason.
-    """
-
-    hash: str
-    origin: LabelOrigin
-    scale: LabelScale
-    raters: int
-    labelled: int
-    left_out: dict[str, int]
-
-
-class Calibrated(ResultModel):
-    """Scores calibrated with labels of some videos, beside the judge's own in the same layout."""
-
-    signature: str
-    labels: UsedLabels
-    overall: CalibratedBucket
-    by: CalibratedBreakdown
-    warnings: tuple[str, ...]
-
-
 class Scores(Displayed, ResultModel):
-    """The content of `scores.json`; fractions from 0 to 1 at full precision.
-
-    `calibrated` is left out of the file where there is none.
-    """
+    """The content of `scores.json`; fractions from 0 to 1 at full precision."""
 
     signature: str
     counts: Counts
@@ -223,15 +152,7 @@ class Scores(Displayed, ResultModel):
     repeat_spread: RepeatSpread | None
     usage: dict[str, Usage]
     settings: dict[str, Any] = Field(default_factory=dict)
-    calibrated: Calibrated | None = None
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a flat record for each bucket and type."""
         return bucket_rows(self.overall, self.by)
-
-    @model_serializer(mode="wrap")
-    def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        value: dict[str, Any] = serialize(self)
-        if value.get("calibrated", "") is None:
-            del value["calibrated"]
-        return value

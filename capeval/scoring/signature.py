@@ -80,16 +80,6 @@ class Signature:
             parts[name if colon and name not in parts else part] = value
         return cls(tuple(parts.items()))
 
-    def calibrated(self, origin: object, labels_hash: str, labelled: int) -> Self:
-        """Return the signature of the same scores, calibrated with labels of some origin.
-
-        >>> print(Signature.parse("judge:a|v:1").calibrated("human", "9be2c4ff", 40))
-        judge:a|labels:human,9be2c4@40|v:1
-        """
-        parts = self.without_version()
-        parts["labels"] = f"{origin},{labels_hash[:6]}@{labelled}"
-        return self.of({**parts, **({VERSION: v} if (v := self.get(VERSION)) else {})})
-
     def get(self, name: str) -> str | None:
         """Return the value of a part, or None if there is no such part."""
         return dict(self.parts).get(name)

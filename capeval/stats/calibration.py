@@ -66,9 +66,7 @@ class Calibration:
     reason: str | None
 
 
-def calibrate(
-    judge: ArrayLike, labels: ArrayLike, *, bounds: tuple[float, float] = (0.0, 1.0)
-) -> Calibration:
+def calibrate(judge: ArrayLike, labels: ArrayLike) -> Calibration:
     """Return the judge's mean, calibrated with labels of some videos, which are a random sample.
 
     With s^2 = RSS / (n - 2), the variance of labels that the judge leaves, d = mean(f) - mean_L(f)
@@ -80,9 +78,8 @@ def calibrate(
 
     Parameters
     ----------
-    judge : (N,), NaN where a video has no score
+    judge : (N,) from 0 to 1, NaN where a video has no score
     labels : (N,) scores by the labels, NaN where a video is not labelled
-    bounds : ends of the scale, which no estimate or interval exceeds
 
     >>> judge = np.array([0.2, 0.4, 0.6, 0.8] * 10)
     >>> labels = np.where(np.arange(40) < 24, judge / 2 + [0.1, 0.12] * 20, np.nan)
@@ -116,11 +113,11 @@ def calibrate(
         from scipy.special import stdtrit
 
         half = float(stdtrit(degrees, UPPER)) * variance**0.5
-        low, high = np.clip([middle - half, middle + half], *bounds).tolist()
+        low, high = np.clip([middle - half, middle + half], 0, 1).tolist()
         return None if reason else (low, high)
 
     return Calibration(
-        value=float(np.clip(value, *bounds)),
+        value=float(np.clip(value, 0, 1)),
         interval=ends(value, new, n - 2),
         same_videos=ends(value, same, n - 2),
         alone=mean,

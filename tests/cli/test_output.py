@@ -117,7 +117,7 @@ def test_there_are_few_options() -> None:
         for one in command.params
         if one.param_type_name == "option"
     ]
-    assert len(options) <= 335
+    assert len(options) <= 290
 
 
 def test_the_list_of_commands_has_the_first_sentence_of_each() -> None:

@@ -271,7 +271,7 @@ async def test_a_frame_step_records_the_time_of_a_frame(opened: Opened, tmp_path
 
         async def arrive(ms: int) -> None:
             for _ in range(200):
-                shown = await page.ask("film().seeking ? null : frame")
+                shown = await page.ask("film().seeking || stepping ? null : frame")
                 if shown is not None and round(shown * 1000) == ms:
                     return
                 await asyncio.sleep(0.02)

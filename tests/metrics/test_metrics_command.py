@@ -205,7 +205,6 @@ FAULTS: list[tuple[list[str], str]] = [
     (["--candidates", "c.json", "--references", "gone.json"], "gone.json: does not exist"),
     (["--candidates", "lines:gone", "--references", "r.json"], "gone: does not exist"),
     (["c.json"], "c.json: name its annotations with --annotations"),
-    ([*FILES[1:5], "--only", "9"], 'no caption has the index "9"'),
     ([*FILES[1:5], "--max-failed", "x"], "--max-failed"),
     (
         [*FILES[1:5], "--metric", "meteor"],
@@ -388,14 +387,6 @@ def test_other_fields_of_a_reference_reach_the_metric(
         assert typed(tmp_path, *FILES, "letters").code == 0
     assert [item.extra for item in seen] == [{"questions": [1]}, {"questions": [2]}]
     assert (seen[0].events, seen[0].group) == (("B.",), "g")
-
-
-def test_the_list_has_every_metric(tmp_path: Path) -> None:
-    done = typed(tmp_path, "metrics", "--list")
-    names = [line.split()[0] for line in done.out.splitlines()]
-    assert (done.code, names[:3]) == (0, ["unigram-f1", "length", "meteor"])
-    assert "F1 of shared words" in done.out
-    assert "A number from 0 to 1. Asks a chat model." in done.out
 
 
 FOREIGN = {

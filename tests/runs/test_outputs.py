@@ -82,7 +82,7 @@ def test_devices_are_written_to_as_they_are(
     "name",
     [
         *("captions.jsonl", "judgments.jsonl", "manifest.json", "scores.json", "Scores.json"),
-        *("labels.json", "judge.json"),
+        *("calibrated.json", "judge.json"),
         *("captions.2-of-4.jsonl", "ungenerated.jsonl", "ungenerated.12-of-34.jsonl", ".lock"),
         *("responses.jsonl", "responses.1-of-2.jsonl"),
         *(".lock.2-of-4", "capeval.toml", "replies.sqlite", "replies.sqlite-wal"),

@@ -18,8 +18,8 @@ from capeval.schema import (
     VisualElement,
 )
 
-RECORDS = """Annotation Caption Event Inputs LabelledVideo LabellingJudge Likelihoods Provenance
-Question Reference Response RunLabels Scored Unscored Usage Verdict Video VisualElement"""
+RECORDS = """Annotation Caption Event Inputs Likelihoods Provenance Question Reference Response
+Scored Unscored Usage Verdict Video VisualElement"""
 
 
 def test_every_record_is_listed() -> None:

@@ -13,7 +13,6 @@ from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.llm.prices import Price, list_price, price_of
 from capeval.rating.page import policy_hash, script_json
-from capeval.reporting.calibrated_tables import calibrated_sentence, main_estimate
 from capeval.reporting.figures import Grid, breakdowns
 from capeval.reporting.numbers import (
     NOTHING,
@@ -38,7 +37,6 @@ from capeval.runs.judged_run import JudgedRun
 from capeval.schema import RELATIONS, Usage
 from capeval.schema.annotation import Weight
 from capeval.scoring import FEWEST_VIDEOS
-from capeval.scoring.result import Calibrated
 from capeval.text import one_line, storable
 
 MARK = '<meta name="generator" content="capeval report">'
@@ -221,20 +219,9 @@ def _head(one: Shown, prices: Mapping[str, Price] | None) -> dict[str, Any]:
         "measures": measures,
         # Whether a value has no interval because there are too few videos.
         "few": any(of.value is not None and of.low is None for of in measures.values()),
-        "calibrated": _calibrated(scores.calibrated),
         "findings": findings_of(one),
         "cost": _cost(one.run, prices),
         "baseline": bool(scores.settings.get("baseline")),
-    }
-
-
-def _calibrated(found: Calibrated | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "sentence": calibrated_sentence(found),
-        "alone": interval(main_estimate(found).labels_alone),
-        "warnings": found.warnings,
     }
 
 
