@@ -29,16 +29,12 @@ from capeval.runs.sources import SAMPLE
 from capeval.text import Loss, cut, listed, nearest
 
 
-class Placed(Protocol):
-    """Something in a folder or a file."""
-
+class _Placed(Protocol):
     @property
-    def path(self) -> Path:
-        """Where it is."""
-        ...
+    def path(self) -> Path: ...
 
 
-PlacedT = TypeVar("PlacedT", bound=Placed)
+PlacedT = TypeVar("PlacedT", bound=_Placed)
 R = TypeVar("R")
 
 RUNS = Path("runs")
