@@ -84,7 +84,7 @@ def test_the_help_shows_what_the_file_sets(
         ("defaults.judge = ''", "score old", "defaults.judge is empty"),
         ("defaults.base_url = ['a']", "judge old", 'base_url: must be text or a number, not ["a"]'),
         ("defaults.judge = true", "score old", "defaults.judge: must be text or a number, not t"),
-        ("defaults.columns = {a = 'b'}", "score old", "defaults.columns: must be text or a number"),
+        ("defaults.columns = {a = 'b'}", "report old", "defaults.columns: must be text or a num"),
         ("defaults.full = 'yes'", "score old", 'defaults.full: must be true or false, not "yes"'),
         ("defaults.format = 'xml'", "compare old new", "defaults.format: 'xml' is not one of"),
         ("defaults.format = 'xml'", "compare --help", "defaults.format: 'xml' is not one of"),
