@@ -84,9 +84,6 @@ class _Pass:
     asked: Sequence[Asked]
     decisions: list[Decision | None]
 
-    def made(self) -> list[Decision]:
-        return [one for one in self.decisions if one is not None]
-
 
 class GradingSession(LongWork[Grades]):
     """Responses that were read from their files, and the replies that are left to a model."""
@@ -134,21 +131,21 @@ class GradingSession(LongWork[Grades]):
             for file in self._submission:
                 check_output(file, [source])
         asked = [Asked(one) for one in self._responses]
-        _check_likelihoods(self._chosen, self._responses)
+        has_likelihoods = any(one.likelihood is not None for one in self._responses)
+        if self._chosen.needs_likelihood and not has_likelihoods:
+            raise UsageError(
+                f"--select {self._chosen.name}: no response has likelihoods; ask again with "
+                "`capeval mcq answer --likelihood`"
+            )
         several = usable(self._responses, has_model=asker is not None) if o.select == ALL else []
         if o.select == ALL:
             _name_left_out(several, has_model=asker is not None, on_notice=on_notice)
-        self._main = self._begin(self._chosen, asked)
-        self._sides = [self._begin(one, asked) for one in several]
+        self._passes = [self._begin(one, asked) for one in (self._chosen, *several)]
         self._todo = self._undecided(on_notice)
 
     @collection_paused()
     def _begin(self, chosen: Strategy, asked: Sequence[Asked]) -> _Pass:
         return _Pass(chosen, asked, [chosen.decide(one, self._o.seed) for one in asked])
-
-    @property
-    def _passes(self) -> list[_Pass]:
-        return [self._main, *self._sides]
 
     def _undecided(self, on_notice: Notices) -> list[Undecided]:
         """Return what a model is asked; without one, that is decided by chance."""
@@ -204,9 +201,10 @@ class GradingSession(LongWork[Grades]):
         llm = o.llm
         if llm and self.asker and self._todo and (weights := await self.asker.weights(llm)):
             llm = f"{llm} ({weights})"
-        found = self._count(self._main, llm, self._convention, by=tuple(o.by))
-        if self._sides:
-            sides = [self._count(one, llm) for one in self._sides]
+        main, *others = self._passes
+        found = self._count(main, llm, self._convention, by=tuple(o.by))
+        if others:
+            sides = [self._count(one, llm) for one in others]
             settings = {**found.settings, "select": ALL}
             found = found.model_copy(update={"strategies": sides, "settings": settings})
         if self.out is not None:
@@ -226,7 +224,7 @@ class GradingSession(LongWork[Grades]):
         o = self._o
         graded = Graded(
             asked=of.asked,
-            decisions=of.made(),
+            decisions=[one for one in of.decisions if one is not None],
             strategy=of.strategy,
             convention=convention,
             questions=self._questions,
@@ -375,14 +373,6 @@ def _name_left_out(several: Sequence[Strategy], *, has_model: bool, on_notice: N
         parts.append("exact+llm and tomato (they need --llm)")
     if parts:
         on_notice(f"--select all leaves out {' and '.join(parts)}")
-
-
-def _check_likelihoods(chosen: Strategy, responses: Sequence[Response]) -> None:
-    if chosen.needs_likelihood and all(one.likelihood is None for one in responses):
-        raise UsageError(
-            f"--select {chosen.name}: no response has likelihoods; ask again with "
-            "`capeval mcq answer --likelihood`"
-        )
 
 
 def _signature(
