@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
 from pathlib import Path
 
+from capeval.api.run_options import CheckSetOptions
 from capeval.errors import MissingExtra
 from capeval.files.checking import SetCheck, check_annotations
 from capeval.files.videos import VideoFolder
-from capeval.options import declares, option, required, takes
+from capeval.options import takes
 from capeval.runs.sources import annotations_file
 from capeval.schema import Annotation
-
-
-@declares
-class CheckSetOptions:
-    """The arguments of `capeval.check`.
-
-    Parameters
-    ----------
-    annotations : Annotations: a file, a folder with TUNA-1K's files, 'tuna' or 'sample'.
-    videos : The folder of the videos: each is opened, and its length is part of the statistics.
-    """
-
-    annotations: str | Path = required(positional=True, metavar="ANNOTATIONS")
-    _: KW_ONLY
-    videos: str | Path | None = option(None, metavar="DIR")
 
 
 @takes(CheckSetOptions)

@@ -75,6 +75,9 @@ def plot(o: PlotOptions) -> list[Path]:
                 files[file] = rendered(figure, form)
     if not files:
         raise UsageError(f"nothing to draw: {', '.join(wanted)} would be empty")
+    for path in files:
+        # Again, now that the names of all figures are known, and before the first is written.
+        check_output(path, inputs)
     for path, data in files.items():
         if path.exists():
             o.on_notice(f"{path}: the earlier figure is replaced")

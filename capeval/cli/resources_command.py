@@ -7,8 +7,7 @@ from typing import Any
 
 import typer
 
-from capeval.api.checking import CheckSetOptions
-from capeval.api.run_options import FramesOptions, ModelsOptions, RunsOptions
+from capeval.api.run_options import CheckSetOptions, FramesOptions, ModelsOptions, RunsOptions
 from capeval.cli.options import declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError

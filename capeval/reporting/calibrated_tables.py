@@ -14,8 +14,7 @@ from capeval.trust.calibrated import Calibrated, CalibratedEstimate
 
 _NOTE = (
     "Labels alone: the labelled videos without the judge. The labelled videos must be a random "
-    "sample of those judged. these videos: with the interval for the mean label of these same "
-    "videos; r²: the share of the variance of labels that the judge explains, %."
+    "sample of those judged."
 )
 
 
@@ -45,7 +44,6 @@ def _page(found: Calibrated) -> Page:
         columns(
             *("Elements", "Measure", ("Labelled", SHARE), ("Judge", PERCENT)),
             *(("Calibrated [95%]", INTERVAL), ("Labels alone [95%]", INTERVAL)),
-            *(("these videos", INTERVAL), ("r²", PERCENT)),
             words=2,
         ),
     )
@@ -54,7 +52,7 @@ def _page(found: Calibrated) -> Page:
         for measure in MEASURES:
             one: CalibratedEstimate = getattr(getattr(found.overall, group), measure)
             row = [group, _name(measure), (one.labelled, one.n), one.judge, one, one.labels_alone]
-            table.rows.append([*row, one.same_videos, one.r2])
+            table.rows.append(row)
             reasons |= {one.reason: None} if one.reason else {}
     why = f"[{NOTHING}]: no interval, as {'; '.join(reasons)}. " if reasons else ""
     table.note = why + _NOTE

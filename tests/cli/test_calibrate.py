@@ -177,7 +177,6 @@ def test_result_is_a_table_and_a_file_of_its_own() -> None:
     assert found["signature"] == score.json["signature"]
     full = typed("calibrate", "mine", "--labels", "human.csv", "--format", "markdown").out
     assert "| all | precision | 24/40 |" in full
-    assert "these videos" in full
 
 
 def test_verdicts_outside_a_run_leave_a_file_only_where_asked() -> None:

@@ -39,7 +39,7 @@ def test_a_dry_run_calls_and_writes_nothing(work: Workspace, endpoint: Endpoint)
 
 def test_a_cost_cap_stops_and_the_rest_is_done_later(work: Workspace) -> None:
     work.write("capeval.toml", PRICE)
-    done = work.run(*probing(work, "--max-cost", "10", "--max-concurrency", "1"))
+    done = work.run(*probing(work, "--max-cost", "10"))
     assert done.code == 3, done
     assert "captions unscored)" in done.out
     assert "Raise --max-cost" in done.out

@@ -48,7 +48,7 @@ def test_a_refused_generate_leaves_no_run_and_no_lock(
         (run / "ungenerated.jsonl").write_text('{"index": "sample_01", "reason": "filtered"}\n')
     before = sorted(work.folder.rglob("*"))
     refused = work.run(
-        *("generate", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--limit", "1"),
+        *("generate", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--limit", "2"),
         *("--frames", "2", "--timeout", "1", *shard),
     )
     assert refused.code in (2, 3), refused.err

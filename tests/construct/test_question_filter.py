@@ -194,7 +194,7 @@ async def test_the_command_resumes_after_ctrl_c_and_kill(tmp_path: Path) -> None
     write_questions(tmp_path, 4)
     command = ("mcq", "construct", "filter", "questions.jsonl", "--model", "m")
     async with LoopbackServer(sees_frames, models=["m"], latency=0.05) as server:
-        given = (*command, "--base-url", server.url, "--max-concurrency", "2", "--yes")
+        given = (*command, "--base-url", server.url, "--yes")
         key: Any = {"OPENAI_API_KEY": "sk-test-1"}
         dry = await process(tmp_path, *given, "--dry-run", **key)
         assert (dry.code, server.calls) == (0, 0), dry.err

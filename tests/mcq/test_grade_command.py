@@ -79,9 +79,7 @@ async def test_cost_cap_stops_and_a_higher_one_does_the_rest(
     server: LoopbackServer, tmp_path: Path
 ) -> None:
     whole = json.loads((await grade(server, tmp_path, "--dry-run", "--json")).out)["cost"]
-    capped = await grade(
-        server, tmp_path, "--max-cost", f"{whole / 3:.4f}", "--max-concurrency", "1"
-    )
+    capped = await grade(server, tmp_path, "--max-cost", f"{whole / 3:.4f}")
     assert capped.code == 3
     assert "cost cap" in capped.err
     assert capped.out == ""

@@ -307,7 +307,7 @@ def test_dream_1k_is_read_as_published(tmp_path: Path) -> None:
 FAULTS: list[tuple[dict[str, Any], str]] = [
     (dream(idx=None), "index"),
     (dream(idx=True), "index"),
-    (dream(messages=[]), 'line 1: index "7": references'),
+    (dream(messages=[]), "line 1: references"),
     (dream(messages=[{"role": "assistant", "content": [{"reference": 5}]}]), "references.1"),
     (dream(extra_info={"events": "A man waves."}), "events"),
     (dream(dataset=3), "group"),
