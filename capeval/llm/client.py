@@ -22,9 +22,10 @@ from capeval.errors import (
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.redact import parse_endpoint, remember_secrets
 from capeval.llm.replies import object_of
-from capeval.llm.retry import CallFailed
+from capeval.llm.retry import LIMITS, CallFailed
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
+    MOST_TOKENS,
     OPTIONAL,
     RequestPlan,
     body_of,
@@ -287,17 +288,19 @@ class OpenAIChatClient:
             return reply
 
     async def _negotiate(self, request: ChatRequest) -> ChatReply:
-        """Ask with one parameter less as long as the endpoint refuses one; raises `CallFailed`.
+        """Ask with one parameter less, or fewer tokens, as long as the endpoint refuses them.
 
-        Raises `RequestRefused` where the request requires a parameter that is refused.
+        Raises `CallFailed`, and `RequestRefused` where a parameter that is refused is required.
         """
         discarded = Usage()
+        most = MOST_TOKENS
         while True:
             plan = self._plan(request)
             for name, why in request.required.items():
                 if name in plan.refused:
                     raise RequestRefused(f"{request.model} does not take {name}: {why}")
-            body = body_of(request, plan)
+            body = body_of(request, replace(plan, most=min(plan.most, most)))
+            limit = next((body[name] for name in LIMITS if name in body), 0)
             # Captions can contain an unpaired surrogate, which no endpoint can read.
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             try:
@@ -312,6 +315,14 @@ class OpenAIChatClient:
                     reason=str(failure),
                     parameter=parameter,
                 )
+                # Four times what is expected is asked for; with less than that, no reply is whole.
+                smaller = failure.smaller_limit(limit, request.max_tokens // 4)
+                if parameter is None and smaller is not None:
+                    most = smaller
+                    if not failure.about_prompt:
+                        why = f"{request.model} gets a limit of {smaller} tokens ({failure})"
+                        self._change(request, plan, replace(plan, most=smaller), Loss(why))
+                    continue
                 if parameter is None:
                     raise
                 why = f"{request.model} does not take {parameter}; going on without ({failure})"

@@ -30,6 +30,17 @@ NO_MODEL = re.compile(
     r"|invalid model|unknown model|not found.{0,40}model",
     re.IGNORECASE | re.DOTALL,
 )
+# The fields that limit a reply, and what is said of one that the endpoint does not have.
+LIMITS = ("max_tokens", "max_completion_tokens")
+LIMIT = re.compile(
+    r"max_(completion_|output_|new_)?tokens|(output|completion) tokens|in the (output|completion)"
+)
+UNKNOWN = re.compile(
+    "unsupported|not support|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields)|not permitted"
+    "|instead of",
+    re.IGNORECASE,
+)
+PROMPT = re.compile("prompt|input|messages|context length", re.IGNORECASE)
 # How endpoints name a parameter, where that is not its own name.
 ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|structured outputs?"}
 
@@ -43,7 +54,8 @@ class CallFailed(Exception):
 
     Of the actions, "stop_run" means that no call can succeed; "refuse_access" that none can unless
     one has succeeded already: then a firewall or a proxy refuses this request. "refuse_request": it
-    is refused, `about_content` where a filter or its length is the reason.
+    is refused, `about_content` where a filter or its length is the reason, `about_prompt` where the
+    prompt is.
     """
 
     def __init__(
@@ -57,7 +69,8 @@ class CallFailed(Exception):
         reason = f"{status}: {message}" if status and message else message
         super().__init__(reason or f"HTTP status {status}")
         self.status, self.after = status, retry_after(headers or {})
-        self._body = body
+        self._body, self._message = body, message
+        self.about_prompt = bool(PROMPT.search(message))
         # Azure and gateways nest the reason deeper than the message.
         self._text = text = f"{message} {json.dumps(body)[:4000]}"
         self.throttled = status in {429, 503, 529}
@@ -82,10 +95,21 @@ class CallFailed(Exception):
             return "wait"
         return "refuse_access" if self.about_model else "refuse_request"
 
+    def smaller_limit(self, refused: int, least: int) -> int | None:
+        """Return a limit of tokens to try, `least` or more; None if the refused one is no fault."""
+        text = self._text
+        if self.status not in {400, 422} or not LIMIT.search(text) or UNKNOWN.search(text):
+            return None
+        figures = map(int, re.findall(r"\b\d{1,9}\b", self._message))
+        smaller = max((one for one in figures if least <= one < refused), default=refused // 2)
+        return smaller if smaller >= least else None
+
     def refused_parameter(self, sent: Collection[str]) -> str | None:
         """Return the parameter of `sent` that was refused; its own field outweighs the text."""
         if self.status not in {400, 422} or self.action == "stop_run" or self.about_content:
             return None
+        if not UNKNOWN.search(self._text):
+            sent = [name for name in sent if name not in LIMITS]
         param = self._body.get("param") if isinstance(self._body, dict) else None
         if isinstance(param, str) and param.split(".")[0] in sent:
             return param.split(".")[0]

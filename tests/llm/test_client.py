@@ -17,6 +17,7 @@ from capeval.errors import (
     EndpointDown,
     EndpointRefused,
     RequestRefused,
+    RequestTooLong,
     RetriesExhausted,
 )
 from capeval.llm.asker import Asker
@@ -173,6 +174,48 @@ async def test_a_refused_parameter_is_left_off_from_then_on(
     assert server.requests[-1].get("max_completion_tokens", 8292) == 8292  # room for reasoning
     # However many calls find it out, it is reported once; response_format has two forms.
     assert len(notices) == len(refused) + ("response_format" in refused)
+
+
+@pytest.mark.parametrize(
+    ("message", "sent"),
+    [
+        (
+            "max_tokens={sent} cannot be greater than max_model_len=4096. Please request fewer.",
+            [25_100, 4096, 4096],
+        ),
+        ("max_tokens: {sent} > 8192, which is the maximum", [25_100, 8192, 4096, 4096]),
+        ("max_tokens is too large", [25_100, 12_550, 6275, 3137, 3137]),
+        # What depends on the prompt is found out for each.
+        (
+            "maximum context length is 4096 tokens; you requested {sent} output tokens, 1 input",
+            [25_100, 4096, 25_100, 4096],
+        ),
+    ],
+)
+async def test_a_limit_that_is_too_high_is_made_smaller_and_never_left_off(
+    message: str, sent: list[int], client_of: Clients, ask_for: Requests
+) -> None:
+    def respond(request: dict[str, Any]) -> Any:
+        tokens = request["max_tokens"]
+        said = message.format(sent=tokens)
+        return failure(400, said, param="max_tokens") if tokens > 4096 else "fine"
+
+    async with LoopbackServer(respond) as server, client_of(server.url) as client:
+        for _ in range(2):
+            reply = await client.complete(ask_for(reasoning="high"))
+            assert reply.left_off == ()
+    assert [request["max_tokens"] for request in server.requests] == sent
+
+
+async def test_a_prompt_that_leaves_no_room_is_too_long(
+    client_of: Clients, ask_for: Requests
+) -> None:
+    said = "maximum context length is 64 tokens, but you requested 100 output tokens"
+    server = LoopbackServer(lambda _: failure(400, said))
+    async with server, client_of(server.url) as client:
+        with pytest.raises(RequestTooLong):
+            await client.complete(ask_for())
+    assert [request["max_tokens"] for request in server.requests] == [100, 64, 32]
 
 
 @pytest.mark.parametrize(
