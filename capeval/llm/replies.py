@@ -14,7 +14,7 @@ import json
 import re
 import tokenize
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from io import StringIO
@@ -22,6 +22,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from capeval.errors import ReplyError
 from capeval.text import shown, storable
@@ -32,6 +33,10 @@ T = TypeVar("T")
 
 class FormError(ReplyError):
     """A reply from which no answer can be taken, whatever the answer is."""
+
+
+class Incomplete(ReplyError):
+    """Nothing is wrong with a reply but that more must follow."""
 
 
 EMPTY: Final = "the reply is empty"
@@ -65,6 +70,30 @@ def read_reply(
     if _is_quoted(value, source, material):
         raise ReplyError(QUOTED)
     return result, notes
+
+
+def beginning_of(text: str, schema: Mapping[str, Any]) -> str:
+    """Return a reply that was cut off, ended after its last whole item; raises `ReplyError`.
+
+    >>> schema = object_of(starts=array_of(COUNT), repeats=array_of(COUNT))
+    >>> beginning_of('{"starts": [1, 4, 1', schema)
+    '{"starts": [1, 4], "repeats": []}'
+    """
+    try:
+        value = from_json(text.removeprefix("```json"), allow_partial=True)
+    except ValueError:
+        raise FormError(NO_VALUE) from None
+    if not isinstance(value, dict):
+        raise FormError(NO_VALUE)
+    items = [*value.values()][-1] if value else None
+    listed = items if isinstance(items, list) else []
+    if len({*map(repr, listed)}) * 2 < len(listed) or len(text.rstrip()) * 2 < len(text):
+        raise ReplyError("the reply repeats itself without end")
+    del listed[-1:]
+    for name, part in schema["properties"].items():
+        if "items" in part:
+            value.setdefault(name, [])
+    return json.dumps(value)
 
 
 def _value_of(text: str, *, printed: bool) -> tuple[Any, str]:
@@ -222,7 +251,7 @@ def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T
     missing = [str(number) for number in range(1, count + 1) if number not in found]
     if missing:
         more = ", …" if len(missing) > 40 else ""
-        raise ReplyError(f"{what}(s) {', '.join(missing[:40])}{more} are not answered")
+        raise Incomplete(f"{what}(s) {', '.join(missing[:40])}{more} are not answered")
     return [found[number] for number in range(1, count + 1)]
 
 
