@@ -27,6 +27,7 @@ from capeval.llm.replies import (
     each_once,
     in_form,
     object_of,
+    pair_of,
 )
 from capeval.llm.types import ReplySchema
 from capeval.schema import RELATIONS, Relation
@@ -49,7 +50,7 @@ class EventToClassify:
 
 
 _LABEL = {"type": "string", "enum": list(RELATIONS)}
-_PAIR = array_of({"type": ["integer", "null"]})
+_PAIR = pair_of({"type": ["integer", "null"]})
 
 
 class _Starts(ReplyForm):
@@ -90,7 +91,7 @@ class Contract:
         item = (
             object_of(id=COUNT, reason=TEXT, relation=_LABEL)
             if explain
-            else array_of({"anyOf": [COUNT, _LABEL]})
+            else pair_of({"anyOf": [COUNT, _LABEL]})
         )
         split = object_of(starts=array_of(COUNT), repeats=array_of(COUNT))
         self.schemas: Mapping[Stage, ReplySchema] = {

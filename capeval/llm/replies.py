@@ -275,9 +275,7 @@ def schema_of(form: type[BaseModel]) -> dict[str, Any]:
         found = {key: value for key, value in part.items() if key in _SCHEMA_KEYS}
         if "properties" in found:
             found["properties"] = {key: plain(one) for key, one in found["properties"].items()}
-        if "items" in found:
-            found["items"] = plain(found["items"])
-        return found
+        return {**found, **array_of(plain(found["items"]))} if "items" in found else found
 
     return plain(whole)
 
@@ -292,9 +290,18 @@ def object_of(**properties: Any) -> dict[str, Any]:
     }
 
 
+# Far more than any honest reply lists; without an end, small models count for ever.
+MOST_ITEMS = 400
+
+
 def array_of(items: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON schema of a list."""
-    return {"type": "array", "items": items}
+    return {"type": "array", "items": items, "maxItems": MOST_ITEMS}
+
+
+def pair_of(items: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of a list of two."""
+    return {"type": "array", "items": items, "minItems": 2, "maxItems": 2}
 
 
 COUNT: Final = {"type": "integer"}
