@@ -23,6 +23,7 @@ from capeval.llm.replies import (
     TEXT,
     Number,
     ReplyForm,
+    Words,
     array_of,
     each_once,
     in_form,
@@ -31,7 +32,7 @@ from capeval.llm.replies import (
 )
 from capeval.llm.types import ReplySchema
 from capeval.schema import RELATIONS, Relation
-from capeval.text import one_line, shown, storable
+from capeval.text import one_line, shown
 
 T = TypeVar("T")
 
@@ -68,7 +69,7 @@ class _Relations(ReplyForm):
 
 class _Reasoned(ReplyForm):
     id: Number
-    reason: str
+    reason: Words
     relation: str
 
 
@@ -180,7 +181,7 @@ class Contract:
                 name = f"element {names[number - 1]}"
                 notes.append(f"classify: {name}: the label {shown(label)} was read as {relation}")
             labels.append(relation)
-            reasons.append(one_line(storable(reason), _LONGEST_REASON))
+            reasons.append(one_line(reason, _LONGEST_REASON))
         return _by_part(labels, parts), _by_part(reasons, parts)
 
 
