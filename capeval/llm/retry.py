@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
@@ -22,7 +23,8 @@ FILTERED = re.compile(
 )
 TOO_LONG = re.compile(
     r"context[_ ]length|context window|maximum context|too (long|large|many (input )?tokens)"
-    r"|string_above_max|reduce the length|exceeds? the (model|limit|maximum)|at most \d+",
+    r"|string_above_max|reduce the length|exceeds? the (model|limit|maximum|available context)"
+    r"|at most \d+|longer than the maximum model length|max_model_len",
     re.IGNORECASE,
 )
 NO_MODEL = re.compile(
@@ -122,10 +124,17 @@ class CallFailed(Exception):
         return found[min(found)] if found else None
 
 
+_NAMES = ("message", "detail", "error")
+
+
 def _message(body: Any) -> str:
     """Return what an endpoint says about a failure, in whatever field it does."""
-    if isinstance(body, dict):
-        body = next((body[key] for key in ("message", "detail", "error") if body.get(key)), body)
+    # Gateways wrap an error in another, or its JSON in a text.
+    while isinstance(body, dict) and (named := [body[key] for key in _NAMES if body.get(key)]):
+        body = named[0]
+        if isinstance(body, str) and body.startswith("{"):
+            with suppress(ValueError, RecursionError):
+                body = json.loads(body)
     if isinstance(body, str) and body.lstrip().startswith("<"):
         return "a web page"
     return (body if isinstance(body, str) else json.dumps(body))[:2000]

@@ -207,6 +207,25 @@ async def test_a_limit_that_is_too_high_is_made_smaller_and_never_left_off(
     assert [request["max_tokens"] for request in server.requests] == sent
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+        {"error": {"code": 400, "message": "Input length (5) exceeds model's context length (4)"}},
+        '{"error": {"message": "This model\'s maximum context length is 4096 tokens"}}',
+    ],
+)
+async def test_a_request_that_is_too_long_is_known_in_every_servers_words(
+    message: Any, client_of: Clients, ask_for: Requests
+) -> None:
+    answer = failure(400, message)
+    async with LoopbackServer(lambda _: answer) as server, client_of(server.url) as client:
+        with pytest.raises(RequestTooLong, match="too long for the model") as caught:
+            await client.complete(ask_for())
+    assert "{" not in str(caught.value)
+
+
 async def test_a_prompt_that_leaves_no_room_is_too_long(
     client_of: Clients, ask_for: Requests
 ) -> None:
