@@ -60,6 +60,8 @@ _CONNECTION_ADVICE = (
     ("server disconnected", "is it still starting, or does its address begin with https://?"),
 )
 PREFLIGHT_ATTEMPTS = 3
+# What servers answer whose engine cannot enforce a schema.
+SERVER_FAULTS = (500, 501)
 PREFLIGHT = (
     {"role": "user", "content": 'Reply with the JSON object {"ok": true} and nothing else.'},
 )
@@ -168,6 +170,13 @@ class OpenAIChatClient:
         try:
             return await self._persist(request, retrying, is_first=True)
         except CallFailed as failure:
+            if failure.status in SERVER_FAULTS and (reply := await self._without_schema(request)):
+                plan, form = self._plan(request), "response_format"
+                why = f"{model} fails with {form}; going on without ({failure})"
+                self._change(
+                    request, plan, replace(plan, refused=(*plan.refused, form, form)), Loss(why)
+                )
+                return reply
             raise EndpointRefused(self._explained(failure, model)) from None
         except RequestRefused as error:
             advice = ""
@@ -175,6 +184,13 @@ class OpenAIChatClient:
                 # It is never left off: with another effort, the judge would be another.
                 advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
             raise EndpointRefused(f"{self.base_url} refuses any request: {error}{advice}") from None
+
+    async def _without_schema(self, request: ChatRequest) -> ChatReply | None:
+        """Return the reply to a request without its schema, None if that fails too."""
+        try:
+            return await self._attempt(replace(request, schema=None))
+        except CallFailed:
+            return None
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""

@@ -313,6 +313,27 @@ async def test_preflight_says_what_is_wrong(
     assert "whisper" not in str(caught.value)
 
 
+async def test_preflight_goes_on_without_a_schema_that_breaks_the_server(
+    client_of: Clients, ask_for: Requests
+) -> None:
+    notices: list[str] = []
+
+    def respond(request: dict[str, Any]) -> Any:
+        return failure(500, "grammar too complex") if "response_format" in request else "fine"
+
+    async with (
+        LoopbackServer(respond) as server,
+        client_of(server.url, on_notice=notices.append) as client,
+    ):
+        await client.preflight("judge-model")
+        calls = server.calls
+        reply = await client.complete(ask_for(schema=SCHEMA))
+    assert (reply.left_off, server.calls) == (("response_format",), calls + 1)
+    assert len(notices) == 1
+    assert "fails with response_format" in notices[0]
+    assert "grammar too complex" in notices[0]
+
+
 async def test_preflight_without_a_key_says_where_it_goes() -> None:
     server = LoopbackServer(lambda _: unauthorized())
     async with server, OpenAIChatClient(server.url) as client:
