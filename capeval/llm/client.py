@@ -171,11 +171,9 @@ class OpenAIChatClient:
             return await self._persist(request, retrying, is_first=True)
         except CallFailed as failure:
             if failure.status in SERVER_FAULTS and (reply := await self._without_schema(request)):
-                plan, form = self._plan(request), "response_format"
-                why = f"{model} fails with {form}; going on without ({failure})"
-                self._change(
-                    request, plan, replace(plan, refused=(*plan.refused, form, form)), Loss(why)
-                )
+                why = Loss(f"{model} fails with response_format; going on without ({failure})")
+                plan, both = self._plan(request), ("response_format",) * 2
+                self._change(request, plan, replace(plan, refused=plan.refused + both), why)
                 return reply
             raise EndpointRefused(self._explained(failure, model)) from None
         except RequestRefused as error:

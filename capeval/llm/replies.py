@@ -45,6 +45,8 @@ TEXT_AFTER: Final = "text follows the answer; end the reply with the JSON"
 QUOTED: Final = "the reply only quotes what it was given; answer yourself"
 
 _FENCED = re.compile(r"```(?:json|python)?\s(.*?)```", re.DOTALL)
+# vLLM leaves this of Gemma's empty reasoning. Any other text could be about a draft.
+_CHANNEL = re.compile(r"\s*thought\s*\n")
 _SPACE = re.compile(r"\s+")
 # Python's parser needs memory and depth; a judge writes a tenth of this.
 _LONGEST_PRINTED = 40_000
@@ -57,15 +59,20 @@ def read_reply(
     material: Sequence[str] = (),
     *,
     printed: bool = False,
+    enforced: bool = False,
 ) -> tuple[T, list[str]]:
     """Return what `read` makes of a reply's one value, and its notes.
 
     `material` are the judged texts: an answer that occurs in one is a quotation. With
-    `printed`, a list as Python prints it counts as JSON. Raises `FormError`, and the `ReplyError`
+    `printed`, a list as Python prints it counts as JSON; with `enforced`, the endpoint has taken
+    the schema. Raises `FormError`, and the `ReplyError`
     of `read`.
     """
-    value, source = _value_of(text.strip(), printed=printed)
     notes: list[str] = []
+    if enforced and (mark := _CHANNEL.match(text)):
+        text = text[mark.end() :]
+        notes.append('"thought" in front of the JSON was removed')
+    value, source = _value_of(text.strip(), printed=printed)
     result = read(value, notes)
     if _is_quoted(value, source, material):
         raise ReplyError(QUOTED)

@@ -32,7 +32,7 @@ RIGHT = '{"relations": [[1, "entailment"], [2, "contradiction"]]}'
 LABELS = [("entailment", "contradiction")]
 
 
-def read(text: str, stage: Stage = "classify") -> Any:
+def read(text: str, stage: Stage = "classify", *, enforced: bool = False) -> Any:
     """Read a reply as the judge does."""
 
     def checked(value: Any, notes: list[str]) -> Any:
@@ -44,7 +44,7 @@ def read(text: str, stage: Stage = "classify") -> Any:
             case _:
                 return CONTRACT.read_relations(value, PARTS, notes)[0]
 
-    return read_reply(text, checked, MATERIAL)[0]
+    return read_reply(text, checked, MATERIAL, enforced=enforced)[0]
 
 
 DRAFTS = {
@@ -97,11 +97,12 @@ def attacks() -> Iterator[str]:
     )
 
 
-def test_no_attack_yields_a_wrong_verdict() -> None:
+@pytest.mark.parametrize("enforced", [False, True])
+def test_no_attack_yields_a_wrong_verdict(enforced: bool) -> None:
     read_as = {}
     for attack in attacks():
         with suppress(ReplyError):
-            read_as[attack] = read(attack)
+            read_as[attack] = read(attack, enforced=enforced)
     # Behind reasoning that ends, the last answer is the one that the model stands by.
     assert {attack for attack, found in read_as.items() if found != LABELS} == set()
     assert all(attack.rstrip("`\n").endswith(RIGHT) for attack in read_as)
@@ -166,6 +167,18 @@ def test_honest_replies_are_read_or_asked_again(name: str) -> None:
     else:
         with pytest.raises(ReplyError):
             read(AMBIGUOUS[name])
+
+
+def test_only_the_mark_of_reasoning_is_removed_where_the_schema_is_enforced() -> None:
+    assert read_reply(f"thought\n{RIGHT}", lambda found, _: found, enforced=True) == (
+        json.loads(RIGHT),
+        ['"thought" in front of the JSON was removed'],
+    )
+    for text in (f"thought\nIt is not {WRONG}", f"thought\n{WRONG}\n{RIGHT}", f"thought {WRONG}"):
+        with pytest.raises(ReplyError):
+            read(text, enforced=True)
+    with pytest.raises(ReplyError):
+        read(f"thought\n{RIGHT}")
 
 
 def value(text: str, material: tuple[str, ...] = ()) -> Any:
