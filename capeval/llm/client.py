@@ -46,6 +46,8 @@ DEFAULT_URL = "https://api.openai.com/v1"
 # Each has failed several attempts by then: the rest of a run would wait for nothing.
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
+# The seconds for which a call waited for its turns: patience is with the endpoint.
+WAITED = "seconds_waited"
 # Seconds: an endpoint that recovers is used again within this time.
 LONGEST_WAIT = 30.0
 
@@ -58,6 +60,10 @@ _CONNECTION_ADVICE = (
     ),
     ("ssl", "does the address begin with http:// and not https://?"),
     ("server disconnected", "is it still starting, or does its address begin with https://?"),
+)
+SLOW_ADVICE = (
+    "fewer calls are made at a time now; if that is not enough, raise --timeout, or set "
+    "--max-concurrency to the number of calls that the server answers at a time"
 )
 PREFLIGHT_ATTEMPTS = 3
 # What servers answer whose engine cannot enforce a schema.
@@ -115,7 +121,7 @@ class OpenAIChatClient:
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
-        self._has_answered = False
+        self._has_answered = self._is_slow = False
         self._refused: dict[str | None, str] = {}
         self._failed_in_a_row = 0
         self._last_failure = ""
@@ -186,7 +192,7 @@ class OpenAIChatClient:
     async def _without_schema(self, request: ChatRequest) -> ChatReply | None:
         """Return the reply to a request without its schema, None if that fails too."""
         try:
-            return await self._attempt(replace(request, schema=None))
+            return await self._attempt(replace(request, schema=None), {})
         except CallFailed:
             return None
 
@@ -215,7 +221,8 @@ class OpenAIChatClient:
             return state.outcome.exception() if state.outcome else None
 
         def seconds_spent(state: RetryCallState) -> float:
-            return max(state.seconds_since_start or 0.0, state.idle_for)
+            waited = state.retry_object.statistics.get(WAITED, 0.0)
+            return max((state.seconds_since_start or 0.0) - waited, state.idle_for)
 
         def is_temporary(state: RetryCallState) -> bool:
             failure = failure_of(state)
@@ -248,7 +255,7 @@ class OpenAIChatClient:
     ) -> ChatReply:
         """Attempt a call until it is answered or refused; raises `CallFailed` at the end."""
         try:
-            reply: ChatReply = await retrying(self._attempt, request)
+            reply: ChatReply = await retrying(self._attempt, request, retrying.statistics)
         except CallFailed as failure:
             if failure.action == "wait":
                 raise
@@ -271,8 +278,11 @@ class OpenAIChatClient:
             raise EndpointRefused(message) from None
         return reply
 
-    async def _attempt(self, request: ChatRequest) -> ChatReply:
+    async def _attempt(self, request: ChatRequest, statistics: dict[str, Any]) -> ChatReply:
+        queued = asyncio.get_running_loop().time()
         async with self.limiter.slot() as slot:
+            waited = asyncio.get_running_loop().time() - queued
+            statistics[WAITED] = statistics.get(WAITED, 0.0) + waited
             if refused := self._refused.get(None) or self._refused.get(request.model):
                 raise EndpointRefused(refused)
             if self._failed_in_a_row >= FAILED_CALLS_UNTIL_DOWN:
@@ -285,8 +295,11 @@ class OpenAIChatClient:
             try:
                 reply = await self._negotiate(request)
             except CallFailed as failure:
-                if failure.throttled:
+                if failure.throttled or failure.timed_out:
                     self.limiter.throttled(slot)
+                if failure.timed_out and not self._is_slow:
+                    self._is_slow = True
+                    self._notify(Loss(f"{self.base_url} is slow ({failure}): {SLOW_ADVICE}"))
                 raise
             self.limiter.succeeded(slot)
             self._has_answered = True

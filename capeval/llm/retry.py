@@ -50,7 +50,8 @@ ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|struc
 class CallFailed(Exception):
     """A call that brought no chat completion, and what to do about it.
 
-    `status` is the HTTP status, None where no response came; the endpoint has `throttled` the user;
+    `status` is the HTTP status, None where no response came; the endpoint has `throttled` the user,
+    or the call has `timed_out`;
     `body` is the error in the response, JSON values or text; `after` is how many seconds the
     endpoint asks to wait, if it says so.
 
@@ -66,6 +67,8 @@ class CallFailed(Exception):
         message: str,
         body: object = None,
         headers: Mapping[str, str] | None = None,
+        *,
+        timed_out: bool = False,
     ) -> None:
         message = redact(message or _message(body))
         reason = f"{status}: {message}" if status and message else message
@@ -75,6 +78,7 @@ class CallFailed(Exception):
         self.about_prompt = bool(PROMPT.search(message))
         # Azure and gateways nest the reason deeper than the message.
         self._text = text = f"{message} {json.dumps(body)[:4000]}"
+        self.timed_out = timed_out or status in {408, 504, 524}
         self.throttled = status in {429, 503, 529}
         self.about_model = status in {400, 404, 422} and bool(NO_MODEL.search(text))
         self.too_long = status == 413 or (status in {400, 422} and bool(TOO_LONG.search(text)))
