@@ -221,7 +221,7 @@ class OpenAIChatClient:
             return state.outcome.exception() if state.outcome else None
 
         def seconds_spent(state: RetryCallState) -> float:
-            waited = state.retry_object.statistics.get(WAITED, 0.0)
+            waited: float = state.retry_object.statistics.get(WAITED, 0.0)
             return max((state.seconds_since_start or 0.0) - waited, state.idle_for)
 
         def is_temporary(state: RetryCallState) -> bool:
