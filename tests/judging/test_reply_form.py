@@ -229,10 +229,18 @@ def test_no_reply_takes_long_to_read(unit: str) -> None:
     assert time.process_time() - began < 3
 
 
-_WRONG = {"text": "A cat.", "point": 0}
-_QUESTION = {"task_type": "t", "question": "Who?", "right": "A dog.", "wrong": [_WRONG]}
-_ELEMENT = {"content": "A dog runs.", "type": "action", "weight": 2}
-_JUDGED = {**CONTRACT.schemas, "explain": Contract(explain=True).schemas["classify"]}
+_WRONG: dict[str, Any] = {"text": "A cat.", "point": 0}
+_QUESTION: dict[str, Any] = {
+    "task_type": "t",
+    "question": "Who?",
+    "right": "A dog.",
+    "wrong": [_WRONG],
+}
+_ELEMENT: dict[str, Any] = {"content": "A dog runs.", "type": "action", "weight": 2}
+_JUDGED: dict[str, Any] = {
+    **CONTRACT.schemas,
+    "explain": Contract(explain=True).schemas["classify"],
+}
 SCHEMAS: dict[str, tuple[Any, Any]] = {
     "preflight": (PREFLIGHT_SCHEMA.schema, {"ok": True}),
     "split": (_JUDGED["split"].schema, {"starts": [1, 3], "repeats": []}),
