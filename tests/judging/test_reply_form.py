@@ -237,10 +237,8 @@ _QUESTION: dict[str, Any] = {
     "wrong": [_WRONG],
 }
 _ELEMENT: dict[str, Any] = {"content": "A dog runs.", "type": "action", "weight": 2}
-_JUDGED: dict[str, Any] = {
-    **CONTRACT.schemas,
-    "explain": Contract(explain=True).schemas["classify"],
-}
+_JUDGED = {str(stage): one for stage, one in CONTRACT.schemas.items()}
+_JUDGED["explain"] = Contract(explain=True).schemas["classify"]
 SCHEMAS: dict[str, tuple[Any, Any]] = {
     "preflight": (PREFLIGHT_SCHEMA.schema, {"ok": True}),
     "split": (_JUDGED["split"].schema, {"starts": [1, 3], "repeats": []}),
