@@ -86,9 +86,11 @@ class ProgressLine:
         kept = ""
         if status := self.status:
             labels = status.labels
-            of = f"{thousands(status.done)} of {thousands(status.total)}"
+            of = f"{thousands(status.done - status.failed)} of {thousands(status.total)}"
+            failed = f", {thousands(status.failed)} are {labels.failed}" if status.failed else ""
             replies = ", as are finished replies" if caches_replies else ""
-            kept = f"{of} {labels.item}s of {status.name} are {labels.done} and kept{replies}; "
+            of += f" {labels.item}s of {status.name} are {labels.done} and kept"
+            kept = f"{of}{failed}{replies}; "
         sys.stderr.write(f"capeval: stopped; {kept}run the same command to resume\n")
 
 

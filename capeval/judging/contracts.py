@@ -23,14 +23,16 @@ from capeval.llm.replies import (
     TEXT,
     Number,
     ReplyForm,
+    Words,
     array_of,
     each_once,
     in_form,
     object_of,
+    pair_of,
 )
 from capeval.llm.types import ReplySchema
 from capeval.schema import RELATIONS, Relation
-from capeval.text import one_line, shown, storable
+from capeval.text import one_line, shown
 
 T = TypeVar("T")
 
@@ -49,7 +51,7 @@ class EventToClassify:
 
 
 _LABEL = {"type": "string", "enum": list(RELATIONS)}
-_PAIR = array_of({"type": ["integer", "null"]})
+_PAIR = pair_of({"type": ["integer", "null"]})
 
 
 class _Starts(ReplyForm):
@@ -67,7 +69,7 @@ class _Relations(ReplyForm):
 
 class _Reasoned(ReplyForm):
     id: Number
-    reason: str
+    reason: Words
     relation: str
 
 
@@ -90,7 +92,7 @@ class Contract:
         item = (
             object_of(id=COUNT, reason=TEXT, relation=_LABEL)
             if explain
-            else array_of({"anyOf": [COUNT, _LABEL]})
+            else pair_of({"anyOf": [COUNT, _LABEL]})
         )
         split = object_of(starts=array_of(COUNT), repeats=array_of(COUNT))
         self.schemas: Mapping[Stage, ReplySchema] = {
@@ -179,7 +181,7 @@ class Contract:
                 name = f"element {names[number - 1]}"
                 notes.append(f"classify: {name}: the label {shown(label)} was read as {relation}")
             labels.append(relation)
-            reasons.append(one_line(storable(reason), _LONGEST_REASON))
+            reasons.append(one_line(reason, _LONGEST_REASON))
         return _by_part(labels, parts), _by_part(reasons, parts)
 
 

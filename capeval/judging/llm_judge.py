@@ -200,7 +200,11 @@ class _Stages:
         def check(reply: ChatReply) -> tuple[T, list[str]]:
             is_readable = True
             try:
-                return read_reply(reply.text, read, material, printed=self.contract.prints_python)
+                return read_reply(
+                    *(reply.text, read, material),
+                    printed=self.contract.prints_python,
+                    enforced=request.is_enforced_in(reply),
+                )
             except FormError:
                 is_readable = False
                 raise

@@ -24,6 +24,7 @@ from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
 from capeval.llm.prices import read_prices
 from capeval.llm.redact import public_url
+from capeval.llm.replies import Incomplete, beginning_of
 from capeval.llm.types import (
     Answer,
     ChatClient,
@@ -37,6 +38,7 @@ from capeval.llm.types import (
 from capeval.llm.wire import Weights, ending, weights_of
 from capeval.schema import endpoint_name
 from capeval.text import counted
+from capeval.thinking import after_thinking
 from capeval.tracing import trace
 
 T = TypeVar("T")
@@ -151,7 +153,10 @@ class Asker:
                 replies.append(reply)
                 state: State = "refused"
                 try:
-                    _must_be_an_answer(reply, request, whole=whole, may_be_empty=may_be_empty)
+                    is_cut = ending(reply.finish_reason) == "cut"
+                    _must_be_an_answer(reply, may_be_empty=may_be_empty or (whole and is_cut))
+                    if whole and is_cut:
+                        _refuse_cut(reply, request, check)
                     value = check(reply)
                     state = "validated"
                     return Answer(value, tuple(replies), tuple(complaints))
@@ -162,6 +167,7 @@ class Asker:
                     complaint = str(error.args[0]) if error.args else str(error)
                     trace("reply rejected", reason=complaint, attempt=len(replies))
                     complaints.append(complaint)
+                    needs_room = not whole or isinstance(error, Incomplete)
                     if len(replies) >= attempts:
                         state = "exhausted"
                         raise ReplyBroken(complaint, tuple(replies), tuple(complaints)) from None
@@ -171,8 +177,7 @@ class Asker:
                         self.cache.put(asked, reply, state)
                         if state == "exhausted":
                             self.cache.mark(keys, state)
-                is_cut = ending(reply.finish_reason) == "cut"
-                longer = request.max_tokens * 2 + 2048 if is_cut else None
+                longer = request.max_tokens * 2 + 2048 if is_cut and needs_room else None
                 request = request.followed_by(reply.text, complaint, longer)
                 asked = identify(request, self.base_url, weights)
 
@@ -233,9 +238,7 @@ class Asker:
             raise refused
 
 
-def _must_be_an_answer(
-    reply: ChatReply, request: ChatRequest, *, whole: bool, may_be_empty: bool
-) -> None:
+def _must_be_an_answer(reply: ChatReply, *, may_be_empty: bool) -> None:
     """Raise `RequestRefused` for a model that declines, `ReplyError` for a reply of no use."""
     how = ending(reply.finish_reason)
     if how == "declined":
@@ -243,11 +246,27 @@ def _must_be_an_answer(
         raise RequestRefused(f"the model declined to answer ({reply.finish_reason}){quoted}")
     if len(reply.text) > LONGEST_REPLY:
         raise ReplyError(f"the reply is far too long ({len(reply.text):,} characters)")
-    if whole and how == "cut":
-        tokens = reply.usage.output_tokens or request.max_tokens
-        raise ReplyError(f"the reply was cut off at {tokens} tokens")
     if not (may_be_empty or reply.text.strip()):
         raise ReplyError("the reply is empty")
+
+
+def _refuse_cut(reply: ChatReply, request: ChatRequest, check: Check[Any]) -> None:
+    """Raise `Incomplete` if a reply was cut off that is right so far, `ReplyError` otherwise."""
+    cut = f"the reply was cut off at {reply.usage.output_tokens or request.max_tokens} tokens"
+    rest = after_thinking(reply.text)
+    # Reasoning used up the tokens. A loop of blanks is no reasoning.
+    is_reasoning = not reply.text or (bool(reply.text.strip()) and not rest)
+    if rest and request.schema is not None:
+        try:
+            beginning = beginning_of(rest, request.schema.schema)
+            check(replace(reply, text=beginning, finish_reason="stop"))
+        except Incomplete:
+            pass
+        except ReplyError as error:
+            raise ReplyError(f"{cut}: {error}") from None
+    elif not is_reasoning:
+        raise ReplyError(cut)
+    raise Incomplete(cut)
 
 
 def listed(models: Sequence[str]) -> str:

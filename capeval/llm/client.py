@@ -22,9 +22,10 @@ from capeval.errors import (
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.redact import parse_endpoint, remember_secrets
 from capeval.llm.replies import object_of
-from capeval.llm.retry import CallFailed
+from capeval.llm.retry import LIMITS, CallFailed
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
+    MOST_TOKENS,
     OPTIONAL,
     RequestPlan,
     body_of,
@@ -45,6 +46,8 @@ DEFAULT_URL = "https://api.openai.com/v1"
 # Each has failed several attempts by then: the rest of a run would wait for nothing.
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
+# The seconds for which a call waited for its turns: patience is with the endpoint.
+WAITED = "seconds_waited"
 # Seconds: an endpoint that recovers is used again within this time.
 LONGEST_WAIT = 30.0
 
@@ -58,7 +61,13 @@ _CONNECTION_ADVICE = (
     ("ssl", "does the address begin with http:// and not https://?"),
     ("server disconnected", "is it still starting, or does its address begin with https://?"),
 )
+SLOW_ADVICE = (
+    "fewer calls are made at a time now; if that is not enough, raise --timeout, or set "
+    "--max-concurrency to the number of calls that the server answers at a time"
+)
 PREFLIGHT_ATTEMPTS = 3
+# What servers answer whose engine cannot enforce a schema.
+SERVER_FAULTS = (500, 501)
 PREFLIGHT = (
     {"role": "user", "content": 'Reply with the JSON object {"ok": true} and nothing else.'},
 )
@@ -112,7 +121,7 @@ class OpenAIChatClient:
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
-        self._has_answered = False
+        self._has_answered = self._is_slow = False
         self._refused: dict[str | None, str] = {}
         self._failed_in_a_row = 0
         self._last_failure = ""
@@ -167,6 +176,11 @@ class OpenAIChatClient:
         try:
             return await self._persist(request, retrying, is_first=True)
         except CallFailed as failure:
+            if failure.status in SERVER_FAULTS and (reply := await self._without_schema(request)):
+                why = Loss(f"{model} fails with response_format; going on without ({failure})")
+                plan, both = self._plan(request), ("response_format",) * 2
+                self._change(request, plan, replace(plan, refused=plan.refused + both), why)
+                return reply
             raise EndpointRefused(self._explained(failure, model)) from None
         except RequestRefused as error:
             advice = ""
@@ -174,6 +188,13 @@ class OpenAIChatClient:
                 # It is never left off: with another effort, the judge would be another.
                 advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
             raise EndpointRefused(f"{self.base_url} refuses any request: {error}{advice}") from None
+
+    async def _without_schema(self, request: ChatRequest) -> ChatReply | None:
+        """Return the reply to a request without its schema, None if that fails too."""
+        try:
+            return await self._attempt(replace(request, schema=None), {})
+        except CallFailed:
+            return None
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
@@ -200,7 +221,8 @@ class OpenAIChatClient:
             return state.outcome.exception() if state.outcome else None
 
         def seconds_spent(state: RetryCallState) -> float:
-            return max(state.seconds_since_start or 0.0, state.idle_for)
+            waited: float = state.retry_object.statistics.get(WAITED, 0.0)
+            return max((state.seconds_since_start or 0.0) - waited, state.idle_for)
 
         def is_temporary(state: RetryCallState) -> bool:
             failure = failure_of(state)
@@ -233,7 +255,7 @@ class OpenAIChatClient:
     ) -> ChatReply:
         """Attempt a call until it is answered or refused; raises `CallFailed` at the end."""
         try:
-            reply: ChatReply = await retrying(self._attempt, request)
+            reply: ChatReply = await retrying(self._attempt, request, retrying.statistics)
         except CallFailed as failure:
             if failure.action == "wait":
                 raise
@@ -256,8 +278,11 @@ class OpenAIChatClient:
             raise EndpointRefused(message) from None
         return reply
 
-    async def _attempt(self, request: ChatRequest) -> ChatReply:
+    async def _attempt(self, request: ChatRequest, statistics: dict[str, Any]) -> ChatReply:
+        queued = asyncio.get_running_loop().time()
         async with self.limiter.slot() as slot:
+            waited = asyncio.get_running_loop().time() - queued
+            statistics[WAITED] = statistics.get(WAITED, 0.0) + waited
             if refused := self._refused.get(None) or self._refused.get(request.model):
                 raise EndpointRefused(refused)
             if self._failed_in_a_row >= FAILED_CALLS_UNTIL_DOWN:
@@ -270,8 +295,11 @@ class OpenAIChatClient:
             try:
                 reply = await self._negotiate(request)
             except CallFailed as failure:
-                if failure.throttled:
+                if failure.throttled or failure.timed_out:
                     self.limiter.throttled(slot)
+                if failure.timed_out and not self._is_slow:
+                    self._is_slow = True
+                    self._notify(Loss(f"{self.base_url} is slow ({failure}): {SLOW_ADVICE}"))
                 raise
             self.limiter.succeeded(slot)
             self._has_answered = True
@@ -287,17 +315,19 @@ class OpenAIChatClient:
             return reply
 
     async def _negotiate(self, request: ChatRequest) -> ChatReply:
-        """Ask with one parameter less as long as the endpoint refuses one; raises `CallFailed`.
+        """Ask with one parameter less, or fewer tokens, as long as the endpoint refuses them.
 
-        Raises `RequestRefused` where the request requires a parameter that is refused.
+        Raises `CallFailed`, and `RequestRefused` where a parameter that is refused is required.
         """
         discarded = Usage()
+        most = MOST_TOKENS
         while True:
             plan = self._plan(request)
             for name, why in request.required.items():
                 if name in plan.refused:
                     raise RequestRefused(f"{request.model} does not take {name}: {why}")
-            body = body_of(request, plan)
+            body = body_of(request, replace(plan, most=min(plan.most, most)))
+            limit = next((body[name] for name in LIMITS if name in body), 0)
             # Captions can contain an unpaired surrogate, which no endpoint can read.
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             try:
@@ -312,6 +342,14 @@ class OpenAIChatClient:
                     reason=str(failure),
                     parameter=parameter,
                 )
+                # Four times what is expected is asked for; with less than that, no reply is whole.
+                smaller = failure.smaller_limit(limit, request.max_tokens // 4)
+                if parameter is None and smaller is not None:
+                    most = smaller
+                    if not failure.about_prompt:
+                        why = f"{request.model} gets a limit of {smaller} tokens ({failure})"
+                        self._change(request, plan, replace(plan, most=smaller), Loss(why))
+                    continue
                 if parameter is None:
                     raise
                 why = f"{request.model} does not take {parameter}; going on without ({failure})"

@@ -6,23 +6,26 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-# With fewer, a few calls that hang would keep all others waiting.
-FLOOR = 4
+# A server on one's own machine often has two slots. With one, a call that hangs would keep all
+# others waiting.
+FLOOR = 2
 
 
 class AdaptiveLimiter:
     """Admits calls in order of arrival, up to a limit that adapts to the endpoint.
 
-    The limit begins at the maximum. It halves when throttled, once for all calls that were in
-    flight together, down to four, and grows by one with as many successes as the limit is.
+    The limit begins at two, and doubles with as many successes as it is. When the endpoint
+    throttles or is too slow, it halves, once for all calls that were in flight together, down to
+    two; from then on it grows by one.
     """
 
     def __init__(self, maximum: int) -> None:
-        self.limit = self.maximum = maximum
+        self.maximum = maximum
+        self.limit = min(FLOOR, maximum)
         """How many calls may run now, and at most."""
         self.in_flight = 0
         """How many calls run now."""
-        self._free = asyncio.Semaphore(maximum)
+        self._free = asyncio.Semaphore(self.limit)
         # Places to take away as soon as their calls end.
         self._surplus = 0
         self._halvings = 0
@@ -46,11 +49,13 @@ class AdaptiveLimiter:
             self._successes += 1
             if self._successes >= self.limit:
                 self._successes = 0
-                self.limit += 1
-                self._add_place()
+                more = 1 if self._halvings else min(self.limit, self.maximum - self.limit)
+                self.limit += more
+                for _ in range(more):
+                    self._add_place()
 
     def throttled(self, slot: int) -> None:
-        """Report that the endpoint asked for fewer calls."""
+        """Report that the endpoint asked for fewer calls, or did not answer in time."""
         if slot == self._halvings:
             self._halvings += 1
             self._successes = 0

@@ -126,11 +126,11 @@ async def ask_chat(
         reasoning=chat.reasoning,
     )
 
-    def check(reply: ChatReply) -> T:
-        found, _ = read_reply(
-            reply.text, lambda value, _: read(in_form(form, value)), question.material
+    def check(reply: ChatReply) -> tuple[T, list[str]]:
+        return read_reply(
+            *(reply.text, lambda value, _: read(in_form(form, value)), question.material),
+            enforced=request.is_enforced_in(reply),
         )
-        return found
 
     try:
         answer = await chat.asker.ask(request, check)
@@ -138,7 +138,9 @@ async def ask_chat(
         asked.count(question.stage, failure)
         raise
     asked.count(question.stage, answer)
-    return answer.value
+    value, notes = answer.value
+    asked.notes += [f"{question.stage}: {note}" for note in notes]
+    return value
 
 
 @cache

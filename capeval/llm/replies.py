@@ -14,7 +14,7 @@ import json
 import re
 import tokenize
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from io import StringIO
@@ -22,6 +22,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from capeval.errors import ReplyError
 from capeval.text import shown, storable
@@ -34,12 +35,18 @@ class FormError(ReplyError):
     """A reply from which no answer can be taken, whatever the answer is."""
 
 
+class Incomplete(ReplyError):
+    """Nothing is wrong with a reply but that more must follow."""
+
+
 EMPTY: Final = "the reply is empty"
 NO_VALUE: Final = "the reply must be one complete JSON value and nothing else"
 TEXT_AFTER: Final = "text follows the answer; end the reply with the JSON"
 QUOTED: Final = "the reply only quotes what it was given; answer yourself"
 
 _FENCED = re.compile(r"```(?:json|python)?\s(.*?)```", re.DOTALL)
+# vLLM leaves this of Gemma's empty reasoning. Any other text could be about a draft.
+_CHANNEL = re.compile(r"\s*thought\s*\n")
 _SPACE = re.compile(r"\s+")
 # Python's parser needs memory and depth; a judge writes a tenth of this.
 _LONGEST_PRINTED = 40_000
@@ -52,19 +59,48 @@ def read_reply(
     material: Sequence[str] = (),
     *,
     printed: bool = False,
+    enforced: bool = False,
 ) -> tuple[T, list[str]]:
     """Return what `read` makes of a reply's one value, and its notes.
 
     `material` are the judged texts: an answer that occurs in one is a quotation. With
-    `printed`, a list as Python prints it counts as JSON. Raises `FormError`, and the `ReplyError`
+    `printed`, a list as Python prints it counts as JSON; with `enforced`, the endpoint has taken
+    the schema. Raises `FormError`, and the `ReplyError`
     of `read`.
     """
-    value, source = _value_of(text.strip(), printed=printed)
     notes: list[str] = []
+    if enforced and (mark := _CHANNEL.match(text)):
+        text = text[mark.end() :]
+        notes.append('"thought" in front of the JSON was removed')
+    value, source = _value_of(text.strip(), printed=printed)
     result = read(value, notes)
     if _is_quoted(value, source, material):
         raise ReplyError(QUOTED)
     return result, notes
+
+
+def beginning_of(text: str, schema: Mapping[str, Any]) -> str:
+    """Return a reply that was cut off, ended after its last whole item; raises `ReplyError`.
+
+    >>> schema = object_of(starts=array_of(COUNT), repeats=array_of(COUNT))
+    >>> beginning_of('{"starts": [1, 4, 1', schema)
+    '{"starts": [1, 4], "repeats": []}'
+    """
+    try:
+        value = from_json(text.removeprefix("```json"), allow_partial=True)
+    except ValueError:
+        raise FormError(NO_VALUE) from None
+    if not isinstance(value, dict):
+        raise FormError(NO_VALUE)
+    items = [*value.values()][-1] if value else None
+    listed = items if isinstance(items, list) else []
+    if len({*map(repr, listed)}) * 2 < len(listed) or len(text.rstrip()) * 2 < len(text):
+        raise ReplyError("the reply repeats itself without end")
+    del listed[-1:]
+    for name, part in schema["properties"].items():
+        if "items" in part:
+            value.setdefault(name, [])
+    return json.dumps(value)
 
 
 def _value_of(text: str, *, printed: bool) -> tuple[Any, str]:
@@ -222,7 +258,7 @@ def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T
     missing = [str(number) for number in range(1, count + 1) if number not in found]
     if missing:
         more = ", …" if len(missing) > 40 else ""
-        raise ReplyError(f"{what}(s) {', '.join(missing[:40])}{more} are not answered")
+        raise Incomplete(f"{what}(s) {', '.join(missing[:40])}{more} are not answered")
     return [found[number] for number in range(1, count + 1)]
 
 
@@ -246,9 +282,7 @@ def schema_of(form: type[BaseModel]) -> dict[str, Any]:
         found = {key: value for key, value in part.items() if key in _SCHEMA_KEYS}
         if "properties" in found:
             found["properties"] = {key: plain(one) for key, one in found["properties"].items()}
-        if "items" in found:
-            found["items"] = plain(found["items"])
-        return found
+        return {**found, **array_of(plain(found["items"]))} if "items" in found else found
 
     return plain(whole)
 
@@ -263,9 +297,18 @@ def object_of(**properties: Any) -> dict[str, Any]:
     }
 
 
+# Far more than any honest reply lists; without an end, small models count for ever.
+MOST_ITEMS = 400
+
+
 def array_of(items: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON schema of a list."""
-    return {"type": "array", "items": items}
+    return {"type": "array", "items": items, "maxItems": MOST_ITEMS}
+
+
+def pair_of(items: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of a list of two."""
+    return {"type": "array", "items": items, "minItems": 2, "maxItems": 2}
 
 
 COUNT: Final = {"type": "integer"}

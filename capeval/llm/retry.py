@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
@@ -22,7 +23,8 @@ FILTERED = re.compile(
 )
 TOO_LONG = re.compile(
     r"context[_ ]length|context window|maximum context|too (long|large|many (input )?tokens)"
-    r"|string_above_max|reduce the length|exceeds? the (model|limit|maximum)|at most \d+",
+    r"|string_above_max|reduce the length|exceeds? the (model|limit|maximum|available context)"
+    r"|at most \d+|longer than the maximum model length|max_model_len",
     re.IGNORECASE,
 )
 NO_MODEL = re.compile(
@@ -30,6 +32,17 @@ NO_MODEL = re.compile(
     r"|invalid model|unknown model|not found.{0,40}model",
     re.IGNORECASE | re.DOTALL,
 )
+# The fields that limit a reply, and what is said of one that the endpoint does not have.
+LIMITS = ("max_tokens", "max_completion_tokens")
+LIMIT = re.compile(
+    r"max_(completion_|output_|new_)?tokens|(output|completion) tokens|in the (output|completion)"
+)
+UNKNOWN = re.compile(
+    "unsupported|not support|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields)|not permitted"
+    "|instead of",
+    re.IGNORECASE,
+)
+PROMPT = re.compile("prompt|input|messages|context length", re.IGNORECASE)
 # How endpoints name a parameter, where that is not its own name.
 ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|structured outputs?"}
 
@@ -37,13 +50,15 @@ ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|struc
 class CallFailed(Exception):
     """A call that brought no chat completion, and what to do about it.
 
-    `status` is the HTTP status, None where no response came; the endpoint has `throttled` the user;
+    `status` is the HTTP status, None where no response came; the endpoint has `throttled` the user,
+    or the call has `timed_out`;
     `body` is the error in the response, JSON values or text; `after` is how many seconds the
     endpoint asks to wait, if it says so.
 
     Of the actions, "stop_run" means that no call can succeed; "refuse_access" that none can unless
     one has succeeded already: then a firewall or a proxy refuses this request. "refuse_request": it
-    is refused, `about_content` where a filter or its length is the reason.
+    is refused, `about_content` where a filter or its length is the reason, `about_prompt` where the
+    prompt is.
     """
 
     def __init__(
@@ -52,14 +67,18 @@ class CallFailed(Exception):
         message: str,
         body: object = None,
         headers: Mapping[str, str] | None = None,
+        *,
+        timed_out: bool = False,
     ) -> None:
         message = redact(message or _message(body))
         reason = f"{status}: {message}" if status and message else message
         super().__init__(reason or f"HTTP status {status}")
         self.status, self.after = status, retry_after(headers or {})
-        self._body = body
+        self._body, self._message = body, message
+        self.about_prompt = bool(PROMPT.search(message))
         # Azure and gateways nest the reason deeper than the message.
         self._text = text = f"{message} {json.dumps(body)[:4000]}"
+        self.timed_out = timed_out or status in {408, 504, 524}
         self.throttled = status in {429, 503, 529}
         self.about_model = status in {400, 404, 422} and bool(NO_MODEL.search(text))
         self.too_long = status == 413 or (status in {400, 422} and bool(TOO_LONG.search(text)))
@@ -82,10 +101,21 @@ class CallFailed(Exception):
             return "wait"
         return "refuse_access" if self.about_model else "refuse_request"
 
+    def smaller_limit(self, refused: int, least: int) -> int | None:
+        """Return a limit of tokens to try, `least` or more; None if the refused one is no fault."""
+        text = self._text
+        if self.status not in {400, 422} or not LIMIT.search(text) or UNKNOWN.search(text):
+            return None
+        figures = map(int, re.findall(r"\b\d{1,9}\b", self._message))
+        smaller = max((one for one in figures if least <= one < refused), default=refused // 2)
+        return smaller if smaller >= least else None
+
     def refused_parameter(self, sent: Collection[str]) -> str | None:
         """Return the parameter of `sent` that was refused; its own field outweighs the text."""
         if self.status not in {400, 422} or self.action == "stop_run" or self.about_content:
             return None
+        if not UNKNOWN.search(self._text):
+            sent = [name for name in sent if name not in LIMITS]
         param = self._body.get("param") if isinstance(self._body, dict) else None
         if isinstance(param, str) and param.split(".")[0] in sent:
             return param.split(".")[0]
@@ -98,10 +128,17 @@ class CallFailed(Exception):
         return found[min(found)] if found else None
 
 
+_NAMES = ("message", "detail", "error")
+
+
 def _message(body: Any) -> str:
     """Return what an endpoint says about a failure, in whatever field it does."""
-    if isinstance(body, dict):
-        body = next((body[key] for key in ("message", "detail", "error") if body.get(key)), body)
+    # Gateways wrap an error in another, or its JSON in a text.
+    while isinstance(body, dict) and (named := [body[key] for key in _NAMES if body.get(key)]):
+        body = named[0]
+        if isinstance(body, str) and body.startswith("{"):
+            with suppress(ValueError, RecursionError):
+                body = json.loads(body)
     if isinstance(body, str) and body.lstrip().startswith("<"):
         return "a web page"
     return (body if isinstance(body, str) else json.dumps(body))[:2000]

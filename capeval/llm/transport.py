@@ -128,7 +128,8 @@ async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> httpx2.Re
         async with asyncio.timeout(timeout):
             return await call
     except TimeoutError:
-        raise CallFailed(None, f"timed out: no whole answer in {timeout:g} seconds") from None
+        message = f"timed out: no whole answer in {timeout:g} seconds"
+        raise CallFailed(None, message, timed_out=True) from None
     except APIStatusError as error:
         raise CallFailed(error.status_code, "", error.body, error.response.headers) from None
     # What the libraries let through is a ClientError; a proxy that they cannot use, a ValueError.

@@ -47,6 +47,12 @@ class ChatRequest:
     required: Mapping[str, str] = field(default_factory=dict)
     scope: str = ""
 
+    def is_enforced_in(self, reply: ChatReply) -> bool:
+        """Return whether the endpoint took the schema that the reply must follow."""
+        return self.schema is not None and not {"json_schema", "response_format"} & {
+            *reply.left_off
+        }
+
     def parts(self) -> list[Any]:
         """Return the parts of all messages: texts as strings, other parts unchanged."""
         contents = [message["content"] for message in self.messages]

@@ -37,11 +37,13 @@ class RequestPlan:
     """How requests to one model are sent.
 
     `refused` are the parameters that it refused; `response_format` has two forms, of which JSON
-    mode is the second. It `thinks` if it needs room to reason before it answers.
+    mode is the second. It `thinks` if it needs room to reason before it answers. `most` is the
+    greatest limit of tokens that it takes.
     """
 
     refused: tuple[str, ...] = ()
     thinks: bool = False
+    most: int = MOST_TOKENS
 
     @property
     def left_off(self) -> tuple[str, ...]:
@@ -63,9 +65,10 @@ def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     much = request.reasoning in MUCH_REASONING
     room = MUCH_REASONING_TOKENS if much else HIDDEN_REASONING_TOKENS
     if "max_tokens" not in plan.refused:
-        body["max_tokens"] = request.max_tokens + room * (plan.thinks or much)
+        limit = request.max_tokens + room * (plan.thinks or much)
+        body["max_tokens"] = min(limit, plan.most)
     elif "max_completion_tokens" not in plan.refused:
-        body["max_completion_tokens"] = request.max_tokens + room
+        body["max_completion_tokens"] = min(request.max_tokens + room, plan.most)
     if request.reasoning is not None:
         body["reasoning_effort"] = request.reasoning
     if "temperature" not in plan.refused and request.temperature is not None:

@@ -7,15 +7,12 @@ authors' code.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator
+from typing import Literal
 
 from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
 from capeval.llm.questions import Asked, Question
-from capeval.llm.replies import Number, ReplyForm, each_once
+from capeval.llm.replies import Number, ReplyForm, Words, each_once
 from capeval.metrics.chat_metric import ChatMetric
 from capeval.metrics.protocol import (
     Context,
@@ -28,7 +25,7 @@ from capeval.metrics.protocol import (
     means_by_group,
 )
 from capeval.schema import Usage
-from capeval.text import counted, normal_form, storable
+from capeval.text import counted, normal_form
 
 PRECISION, RECALL, F1 = "autodq-precision", "autodq-recall", "autodq-f1"
 PROMPTS = "autodq-v1"
@@ -45,19 +42,11 @@ _MOST_EXTRACTED_TOKENS = 1024
 # Of one answer, with its keys.
 _ANSWER_TOKENS = 14
 
-_WORD = re.compile(r"[^\W_]")
-
-
-def _with_words(event: str) -> str:
-    if not _WORD.search(event):
-        raise ValueError("every event must be a sentence")
-    return event
-
 
 class Events(ReplyForm):
     """The events of a text."""
 
-    events: list[Annotated[str, AfterValidator(_with_words)]]
+    events: list[Words]
 
 
 class Relation(ReplyForm):
@@ -145,7 +134,7 @@ class AutoDQ(ChatMetric):
         items = await self.ask(question, asked, lambda reply: reply.events)
         found: dict[str, str] = {}
         for item in items:
-            found.setdefault(" ".join(normal_form(item).casefold().split()), storable(item.strip()))
+            found.setdefault(" ".join(normal_form(item).casefold().split()), item)
         if len(found) < len(items):
             repeated = counted(len(items) - len(found), "repeated event")
             asked.notes.append(f"{stage}: {repeated} left out")

@@ -12,11 +12,10 @@ from pydantic import BeforeValidator, Field, Strict
 
 from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
 from capeval.llm.questions import Asked, Question
-from capeval.llm.replies import ReplyForm
+from capeval.llm.replies import ReplyForm, Words
 from capeval.metrics.chat_metric import ChatMetric
 from capeval.metrics.protocol import Context, Item, Output, Scored, Settings
 from capeval.schema import Usage
-from capeval.text import storable
 
 PROMPTS = "clair-v1"
 TOP = 100
@@ -41,7 +40,7 @@ class Rating(ReplyForm):
     """The reply: a score from 0 to 100, and the reason."""
 
     score: Annotated[float, Strict(), Field(ge=0, le=TOP), BeforeValidator(_on_the_scale)]
-    reason: str
+    reason: Words
 
 
 class ClairSettings(Settings):
@@ -90,5 +89,5 @@ class Clair(ChatMetric):
             (item.caption, *item.references),
         )
         rating = await self.ask(question, asked, lambda rating: rating)
-        details = {"score": rating.score, "reason": storable(rating.reason)}
+        details = {"score": rating.score, "reason": rating.reason}
         return Scored({self.name: rating.score / TOP}, details=details)

@@ -12,10 +12,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from capeval.construct import annotation_drafting, question_checks, question_drafting
 from capeval.errors import ReplyError
 from capeval.judging.contracts import Contract, EventToClassify
 from capeval.judging.prompts import Stage, load_prompts
-from capeval.llm.replies import read_reply
+from capeval.llm.client import PREFLIGHT_SCHEMA
+from capeval.llm.replies import MOST_ITEMS, object_of, read_reply, schema_of
+from capeval.metrics.autodq import Events, Relations
+from capeval.metrics.clair import Rating
 
 CONTRACT = Contract()
 PARTS = (EventToClassify(1, "A man in red walks.", ("A man walks.", "He wears blue.")),)
@@ -28,7 +32,7 @@ RIGHT = '{"relations": [[1, "entailment"], [2, "contradiction"]]}'
 LABELS = [("entailment", "contradiction")]
 
 
-def read(text: str, stage: Stage = "classify") -> Any:
+def read(text: str, stage: Stage = "classify", *, enforced: bool = False) -> Any:
     """Read a reply as the judge does."""
 
     def checked(value: Any, notes: list[str]) -> Any:
@@ -40,7 +44,7 @@ def read(text: str, stage: Stage = "classify") -> Any:
             case _:
                 return CONTRACT.read_relations(value, PARTS, notes)[0]
 
-    return read_reply(text, checked, MATERIAL)[0]
+    return read_reply(text, checked, MATERIAL, enforced=enforced)[0]
 
 
 DRAFTS = {
@@ -93,11 +97,12 @@ def attacks() -> Iterator[str]:
     )
 
 
-def test_no_attack_yields_a_wrong_verdict() -> None:
+@pytest.mark.parametrize("enforced", [False, True])
+def test_no_attack_yields_a_wrong_verdict(enforced: bool) -> None:
     read_as = {}
     for attack in attacks():
         with suppress(ReplyError):
-            read_as[attack] = read(attack)
+            read_as[attack] = read(attack, enforced=enforced)
     # Behind reasoning that ends, the last answer is the one that the model stands by.
     assert {attack for attack, found in read_as.items() if found != LABELS} == set()
     assert all(attack.rstrip("`\n").endswith(RIGHT) for attack in read_as)
@@ -164,6 +169,18 @@ def test_honest_replies_are_read_or_asked_again(name: str) -> None:
             read(AMBIGUOUS[name])
 
 
+def test_only_the_mark_of_reasoning_is_removed_where_the_schema_is_enforced() -> None:
+    assert read_reply(f"thought\n{RIGHT}", lambda found, _: found, enforced=True) == (
+        json.loads(RIGHT),
+        ['"thought" in front of the JSON was removed'],
+    )
+    for text in (f"thought\nIt is not {WRONG}", f"thought\n{WRONG}\n{RIGHT}", f"thought {WRONG}"):
+        with pytest.raises(ReplyError):
+            read(text, enforced=True)
+    with pytest.raises(ReplyError):
+        read(f"thought\n{RIGHT}")
+
+
 def value(text: str, material: tuple[str, ...] = ()) -> Any:
     return read_reply(text, lambda found, _: found, material)[0]
 
@@ -210,3 +227,85 @@ def test_no_reply_takes_long_to_read(unit: str) -> None:
         with suppress(ReplyError):
             read(text)
     assert time.process_time() - began < 3
+
+
+_WRONG: dict[str, Any] = {"text": "A cat.", "point": 0}
+_QUESTION: dict[str, Any] = {
+    "task_type": "t",
+    "question": "Who?",
+    "right": "A dog.",
+    "wrong": [_WRONG],
+}
+_ELEMENT: dict[str, Any] = {"content": "A dog runs.", "type": "action", "weight": 2}
+_JUDGED = {str(stage): one for stage, one in CONTRACT.schemas.items()}
+_JUDGED["explain"] = Contract(explain=True).schemas["classify"]
+SCHEMAS: dict[str, tuple[Any, Any]] = {
+    "preflight": (PREFLIGHT_SCHEMA.schema, {"ok": True}),
+    "split": (_JUDGED["split"].schema, {"starts": [1, 3], "repeats": []}),
+    "match": (_JUDGED["match"].schema, {"matches": [[1, 1], [2, None]]}),
+    "classify": (_JUDGED["classify"].schema, {"relations": [[1, "entailment"], [2, "lack"]]}),
+    "explain": (
+        _JUDGED["explain"].schema,
+        {"relations": [{"id": 1, "reason": "No dog.", "relation": "lack"}]},
+    ),
+    "clair": (schema_of(Rating), {"score": 80, "reason": "Both are about a dog."}),
+    "events": (schema_of(Events), {"events": ["A dog runs."]}),
+    "relations": (schema_of(Relations), {"events": [{"id": 1, "relation": "neutral"}]}),
+    "annotation": (
+        schema_of(annotation_drafting._Drafted),
+        {
+            "events": [{"start": 1, "elements": [_ELEMENT]}],
+            "characteristics": ["High-Dynamic"],
+            "domain": "Film",
+        },
+    ),
+    "differences": (
+        schema_of(question_drafting._Differences),
+        {"differences": [{"element": "1.2", "seen": "A cat."}]},
+    ),
+    "questions": (
+        schema_of(question_drafting._Questions),
+        {"questions": [{**_QUESTION, "elements": ["1.2"]}]},
+    ),
+    "choice": (object_of(choice={"type": "string", "enum": ["A", "none"]}), {"choice": "A"}),
+    "options": (
+        schema_of(question_checks._Relations),
+        {"options": [{"id": 1, "relation": "entailment"}]},
+    ),
+}
+NONSENSE = [
+    ("match", "[[1,1,1,1]]"),
+    ("match", "[[]]"),
+    ("match", "[[1]]"),
+    ("classify", '[[1,"lack",2,"lack"]]'),
+    ("classify", "[[]]"),
+]
+
+
+def is_taken(schema: Any, text: str) -> bool:
+    """Whether a server that enforces a schema can write a reply."""
+    engine = pytest.importorskip("llguidance")
+    tokens = engine.LLTokenizer("byte")
+    matcher = engine.LLMatcher(tokens, engine.LLMatcher.grammar_from_json_schema(schema))
+    assert not matcher.is_error(), matcher.get_error()
+    written = tokens.tokenize_str(text)
+    return bool(matcher.try_consume_tokens(written) == len(written) and matcher.is_accepting())
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_server_can_enforce_the_schema_of_every_reply(name: str) -> None:
+    schema, example = SCHEMAS[name]
+    assert is_taken(schema, json.dumps(example))
+    for key, value in example.items():
+        if isinstance(value, list):
+            item = value or [1]
+            for count, fits in ((MOST_ITEMS, True), (MOST_ITEMS + 1, False)):
+                longer = json.dumps({**example, key: (item * count)[:count]})
+                assert is_taken(schema, longer) is fits
+
+
+@pytest.mark.parametrize(("name", "pairs"), NONSENSE)
+def test_a_server_that_enforces_a_schema_writes_no_nonsense(name: str, pairs: str) -> None:
+    schema, example = SCHEMAS[name]
+    (key,) = example
+    assert not is_taken(schema, f'{{"{key}": {pairs}}}')

@@ -145,11 +145,17 @@ async def test_reasons_are_one_line_each(judged: Any) -> None:
     assert judgment.model_dump(mode="json")["explanations"][2] == [""]
 
 
-@pytest.mark.parametrize("reason", [None, 3, ["x"]])
-async def test_a_reason_is_text(reason: Any, judged: Any) -> None:
+@pytest.mark.parametrize(
+    ("reason", "wrong"),
+    [
+        *((one, "Input should be a valid string") for one in (None, 3, ["x"])),
+        *((one, "must be a text with words") for one in ("", "...", "…")),
+    ],
+)
+async def test_a_reason_is_text_with_words(reason: Any, wrong: str, judged: Any) -> None:
     judgment, _ = await judged("A man runs. It rains.", explaining(reason), explain=True)
     assert isinstance(judgment, Unscored)
-    assert "reason: Input should be a valid string" in judgment.reason
+    assert f"reason: {wrong}" in judgment.reason
 
 
 async def test_with_repeats_a_reason_is_that_of_the_label_that_counts(judged: Any) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from capeval.errors import CacheMiss, ReplyError, RequestRefused, RetriesExhausted
+from capeval.judging.contracts import check_starts
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
+from capeval.llm.replies import COUNT, array_of, object_of, read_reply
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.schema.usage import Usage
 
@@ -83,9 +85,8 @@ async def test_a_failed_conversation_reports_its_cost_and_is_asked_again(
         (said(""), "the reply is empty"),
         (said(" \n"), "the reply is empty"),
         (said("1" * 200_001), "the reply is far too long (200,001 characters)"),
-        (said("5", "MAX_TOKENS"), "the reply was cut off at 7 tokens"),
     ],
-    ids=["empty", "space", "long", "cut off"],
+    ids=["empty", "space", "long"],
 )
 async def test_an_unusable_reply_is_requested_again_unchecked(
     reply: ChatReply, complaint: str, asker_of: Askers, ask_for: Requests
@@ -93,8 +94,40 @@ async def test_an_unusable_reply_is_requested_again_unchecked(
     client = ScriptedClient([reply, said("7", "EOS")])
     answer = await asker_of(client).ask(ask_for(max_tokens=50), check)
     assert (answer.value, answer.complaints) == (7, (complaint,))
-    # A reply that was cut off gets more room.
-    assert client.requests[1].max_tokens == (100 + 2048 if "cut off" in complaint else 50)
+    assert client.requests[1].max_tokens == 50
+
+
+SPLIT = ReplySchema("starts", object_of(starts=array_of(COUNT), repeats=array_of(COUNT)))
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("", None),
+        ("<think>The first event", None),
+        ('{"starts": [\n  1,\n  2,\n  9', None),
+        ('```json\n{"starts": [1, 2], "repeats": [', None),
+        (" \n" * 50, ""),
+        ('{"starts": ' + "\n" * 50, ": the reply repeats itself without end"),
+        ('{"starts": [1' + ", 1" * 50, ": the reply repeats itself without end"),
+        (
+            f'{{"starts": {[*range(1, 60)]}'.rstrip("]"),
+            ": there is no segment 5; ids go from 1 to 4",
+        ),
+        ("Let me see. The", ": the reply must be one complete JSON value and nothing else"),
+    ],
+)
+async def test_only_the_beginning_of_a_right_reply_gets_more_room(
+    text: str, wrong: str | None, asker_of: Askers, ask_for: Requests
+) -> None:
+    def check(reply: ChatReply) -> None:
+        value, _ = read_reply(reply.text, lambda value, _: value)
+        check_starts(value["starts"], 4)
+
+    client = ScriptedClient([said(text, "MAX_TOKENS"), '{"starts": [1], "repeats": []}'])
+    answer = await asker_of(client).ask(ask_for(max_tokens=50, schema=SPLIT), check)
+    assert answer.complaints == (f"the reply was cut off at 7 tokens{wrong or ''}",)
+    assert client.requests[1].max_tokens == (100 + 2048 if wrong is None else 50)
 
 
 async def test_a_model_that_declines_is_not_asked_again(

@@ -63,8 +63,8 @@ def test_events_are_read(reply: str, names: list[str], note: str, tmp_path: Path
 
 UNREAD_EVENTS = {
     '{"events": "a"}': "events: Input should be a valid list",
-    '{"events": ["a", ""]}': "events.2: every event must be a sentence",
-    '{"events": ["…", "…"]}': "events.1: every event must be a sentence",
+    '{"events": ["a", ""]}': "events.2: must be a text with words",
+    '{"events": ["…", "…"]}': "events.1: must be a text with words",
 }
 
 

@@ -43,8 +43,11 @@ UNREAD: dict[str, str] = {
     good(0.85): "is 0.85 meant on a scale from 0 to 1?",
     good(1.0): "is 1.0 meant on a scale from 0 to 1?",
     good(100.01): "score: Input should be less than or equal to 100",
+    good(1, "..."): "reason: must be a text with words",
+    good(1, "…"): "reason: must be a text with words",
+    good(1, ""): "reason: must be a text with words",
     '{"score": 85}': "reason: Field required",
-    '{"score": 85, "reason": "", "confidence": 0.1}': "confidence: Extra inputs are not permitted",
+    '{"score": 85, "reason": "It is.", "sure": 1}': "sure: Extra inputs are not permitted",
 }
 
 
