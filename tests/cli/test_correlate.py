@@ -334,6 +334,7 @@ def test_elements_that_the_annotations_lack_are_named(
     ("typed", "message"),
     [
         (("--metric", "metric.csv"), "--metric: 'metric.csv' must be NAME=PATH"),
+        (("--metric", "a\x1b[2Jb=human.csv"), "has control characters"),
         (("--metric", "m=nowhere.csv"), "nowhere.csv: is neither a file nor a run under runs/"),
         (
             (),

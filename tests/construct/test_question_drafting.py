@@ -220,11 +220,3 @@ async def test_edited_questions_are_replaced_only_by_force(tmp_path: Path) -> No
         assert "replace it with --force" in done.err
         assert (await draft(tmp_path, server.url, "--force")).code == 0
     assert file.read_text("utf-8") == written
-
-
-async def test_the_annotations_are_not_overwritten(tmp_path: Path) -> None:
-    fill(tmp_path, [annotation(0)])
-    async with LoopbackServer(answer) as server:
-        done = await draft(tmp_path, server.url, "--out", "annotations.json")
-    assert (done.code, server.calls) == (2, 0)
-    assert "--out: annotations.json is one of the files to be read" in done.err

@@ -108,6 +108,7 @@ async def test_an_effort_is_never_left_off() -> None:
         ("gpt-5", "default", None),
         ("gpt-5", "high", "high"),
         ("gpt-5.4", None, None),
+        ("o3", None, None),
         ("gpt-4o-2024-08-06", None, None),
         ("unheard-of", None, None),
         ("unheard-of", "low", "low"),

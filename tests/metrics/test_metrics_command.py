@@ -389,25 +389,6 @@ def test_other_fields_of_a_reference_reach_the_metric(
     assert (seen[0].events, seen[0].group) == (("B.",), "g")
 
 
-FOREIGN = {
-    '{"x": 1}': "line 5: is not a metrics.jsonl",
-    "[1,\n": "line 5: broken JSON",
-}
-
-
-@pytest.mark.parametrize("line", FOREIGN)
-def test_a_file_that_is_not_of_values_is_refused_and_kept(line: str, tmp_path: Path) -> None:
-    write(tmp_path, {"1": "one", "2": "two"})
-    typed(tmp_path, *FILES, "letters")
-    out = tmp_path / "metrics.jsonl"
-    edited = out.read_text("utf-8") + line
-    out.write_text(edited, "utf-8")
-    done = typed(tmp_path, *FILES, "letters")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert FOREIGN[line] in done.err
-    assert out.read_text("utf-8") == edited
-
-
 def test_a_correlation_leaves_out_captions_that_changed_after_they_were_measured(
     tmp_path: Path,
 ) -> None:

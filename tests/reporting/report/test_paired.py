@@ -8,8 +8,8 @@ from capeval.reporting.report.data import Shown
 from capeval.reporting.report.paired import Paired, paired
 from capeval.runs.comparing import compare_judged
 from capeval.runs.judged_run import JudgedRun
-from capeval.schema import ELEMENT_TYPES, Judgment, Unscored
-from capeval.scoring.comparison_result import Comparison, Matrix
+from capeval.schema import ELEMENT_TYPES, Judgment
+from capeval.scoring.comparison_result import Comparison
 from tests.reporting.report.making import VIDEOS, judged, run
 from tests.scoring.making import scored
 
@@ -27,7 +27,6 @@ def named(*runs: JudgedRun) -> dict[str, JudgedRun]:
 
 ONE = run()
 OTHER = run(judged({"V1": "++ +0", "V2": "-+"}), name="other")
-THIRD = run(judged({"V1": "00 00", "V2": "--"}), name="third")
 
 
 def test_two_runs_differ_as_in_compare() -> None:
@@ -40,25 +39,6 @@ def test_two_runs_differ_as_in_compare() -> None:
     assert [gap.of for gap in found.types] == [getattr(of, name).f1 for name in ELEMENT_TYPES]
     assert [gap.n for gap in found.types] == [getattr(of, name).n for name in ELEMENT_TYPES]
     assert found.videos == compared.paired == 4
-
-
-def test_three_runs_are_ranked_as_in_compare() -> None:
-    found = paired(shown(ONE, OTHER, THIRD))
-    compared = compare_judged(named(ONE, OTHER, THIRD))
-    assert found is not None
-    assert isinstance(compared, Matrix)
-    best_first = sorted(compared.runs, key=lambda one: -one.f1)
-    assert [(one.letter, one.cluster, one.f1) for one in found.ranks] == [
-        (one.name, one.cluster, one.f1) for one in best_first
-    ]
-    assert found.pairs == compared.pairs
-
-
-def test_only_what_both_scored_is_compared() -> None:
-    half = run([scored("V1", "+0 -0"), Unscored(index="V2", reason="refused")], name="half")
-    found = paired(shown(run(bare("V1", "V2")), half))
-    assert found is not None
-    assert (found.videos, found.measures[0].n, found.measures[0].of.value) == (1, 1, 0.0)
 
 
 def test_runs_that_cannot_be_compared_say_why() -> None:

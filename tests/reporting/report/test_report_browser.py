@@ -278,15 +278,6 @@ async def test_markup_and_script_in_any_text_stay_text(report: Opened) -> None:
     assert await report.ask("[...document.links].every((a) => a.protocol === 'file:')")
 
 
-async def test_link_to_any_index_opens_it(report: Opened) -> None:
-    await report.open("#video=" + quote(ATTACKER, safe=""))
-    assert await report.ask("state.video") == ATTACKER
-    assert await report.settled() == await report.ask("visible(videos[6].index)")
-    link = await report.ask("'#' + new URLSearchParams({ video: videos[6].index })")
-    await report.open(link)
-    assert await report.ask("state.video") == ATTACKER
-
-
 HOSTILE_ADDRESSES = [
     "#video=%3Cimg%20src%3Dx%20onerror%3D%22window.broken%3D5%22%3E",
     "#video=__proto__",
