@@ -57,11 +57,6 @@ def test_reasoning_is_removed_from_captions_in_memory(client: ScriptedClient) ->
     assert any("reasoning was removed" in notice for notice in notices)
 
 
-async def test_it_works_where_a_loop_runs_already(client: ScriptedClient) -> None:
-    blocking = judge(client)
-    assert blocking == await capeval.judge_async(captions(), videos(), client=client)
-
-
 async def test_two_can_be_judged_at_once(client: ScriptedClient) -> None:
     both = await asyncio.gather(
         capeval.judge_async(captions(), videos(), client=client, judge="one"),

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from capeval.files.judgments import write_judgments
 from capeval.files.packaged import sample_folder
 from capeval.schema import Provenance
 from tests.cli_runs import ROOT, run
+from tests.correlation.making import make_run
 from tests.scoring.making import annotation, scored
 from tests.typed import Said, typed
 
@@ -24,17 +24,11 @@ VIDEOS = [
 LABELS = {"sample_01": "+0 -", "broken": "+"}
 
 
-def judge(run: str, name: str = "lexical-2", labels: dict[str, str] | None = None) -> Path:
+def judge(run: str, name: str = "lexical-2", labels: dict[str, str] | None = None) -> None:
     """A judged run in the working folder."""
-    folder = Path("runs") / run
-    (folder / name).mkdir(parents=True)
-    lines = [json.dumps({"index": index, "caption": "A dog."}) for index in labels or LABELS]
-    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
-    (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "annotations.json"}}))
     by = Provenance(judge=name, prompts=None, baseline=name == "lexical-2")
     made = [scored(i, row, provenance=by) for i, row in (labels or LABELS).items()]
-    write_judgments(folder / name / "judgments.jsonl", made)
-    return folder / name
+    make_run(Path(), run, [*made], judge=name)
 
 
 @pytest.fixture(autouse=True)

@@ -145,17 +145,8 @@ def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
     )
     assert standardised != raw
     mapped = "video_id=seg_id,system=SYS,score=human_score"
-    thumb = (
-        "--human",
-        str(THUMB),
-        "--metric",
-        f"P={THUMB}",
-        "--metric",
-        f"R={THUMB}",
-        "--columns",
-        mapped,
-    )
-    done = correlate(tmp_path, *thumb, *FAST, "--json")
+    thumb = ("--human", str(THUMB), f"--metric=P={THUMB}", f"--metric=R={THUMB}")
+    done = correlate(tmp_path, *thumb, "--columns", mapped, *FAST, "--json")
     assert values(done).keys() == {"P", "R"}
     assert done.json["results"][0]["n"] == 2500
 
@@ -165,19 +156,12 @@ def test_a_column_that_is_read_for_another_metric_is_not_called_ignored(tmp_path
     rows = [f"v{n},{n % 3},{n},{-n},-" for n in range(6)]
     csv(tmp_path / "h.csv", header, *rows)
     csv(tmp_path / "m.csv", header, *rows)
-    for given, ignored in (
-        (
-            ("--metric", "bleu=h.csv", "--metric", "clair=h.csv"),
-            ['h.csv: ignores the column "note"'],
-        ),
-        (
-            ("--metric", "bleu=m.csv", "--metric", "clair=m.csv"),
-            [
-                'h.csv: ignores the columns "bleu", "clair", "note"',
-                'm.csv: ignores the columns "score", "note"',
-            ],
-        ),
-    ):
+    both = (
+        'h.csv: ignores the columns "bleu", "clair", "note"',
+        'm.csv: ignores the columns "score", "note"',
+    )
+    for file, ignored in (("h", ['h.csv: ignores the column "note"']), ("m", [*both])):
+        given = (f"--metric=bleu={file}.csv", f"--metric=clair={file}.csv")
         done = correlate(tmp_path, "--human", "h.csv", *given, *FAST)
         found = [line.removeprefix("warning: ") for line in done.lines if "ignores" in line]
         assert found == ignored

@@ -23,8 +23,6 @@ from tests.six_videos import captions, right, videos
 
 pytestmark = pytest.mark.usefixtures("alone")
 
-URL = "http://judge/v1"
-
 
 def request(**more: Any) -> ChatRequest:
     return ChatRequest("m", ({"role": "user", "content": "hello"},), 10, **more)

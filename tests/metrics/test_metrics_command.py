@@ -263,24 +263,6 @@ def test_runs_are_correlated_with_what_was_measured_of_them(tmp_path: Path) -> N
     assert "has no metric meteor; it has length, unigram-f1" in wrong.err
 
 
-def test_a_metric_that_some_captions_lack_is_left_out_of_a_correlation(tmp_path: Path) -> None:
-    human = ROOT / "annotations" / "sample" / "human.csv"
-    correlate = ("correlate", "--human", human, "--json")
-    typed(tmp_path, "metrics", "sample", "--metric", "length", "--quiet")
-    typed(tmp_path, "metrics", "sample", "--metric", "letters", "--limit", "2", "--quiet")
-    done = typed(tmp_path, *correlate)
-    assert done.code == 0
-    assert "left out: letters, letter-share: 6 of 30 rated captions have a value; " in done.err
-    assert {(one["metric"], one["n"]) for one in done.json["results"]} >= {("length", 30)}
-    assert {one["metric"] for one in done.json["results"]} == {"length"}
-    dropped = typed(tmp_path, *correlate, "--missing", "drop")
-    assert {one["metric"] for one in dropped.json["results"]} == {
-        "length",
-        "letters",
-        "letter-share",
-    }
-
-
 def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
     (found,) = capeval.measure(
         candidates={"1": "A dog.", "2": ""},

@@ -221,23 +221,6 @@ def test_the_rest_is_behind_full_and_in_other_formats() -> None:
     assert shown(found, "csv", full=False) == shown(found, "csv")
 
 
-@pytest.mark.parametrize("metrics", [SIX, TWO, {"lexical-2:f1": (0.616, None)}])
-def test_each_legend_is_printed_once(metrics: dict[str, tuple[float | None, int | None]]) -> None:
-    one = correlations(metrics)
-    recall = [r.model_copy(update={"human": "recall"}) for r in one.results]
-    compared = [c.model_copy(update={"human": "recall"}) for c in one.comparisons]
-    both = one.model_copy(
-        update={
-            "results": (*one.results, *recall),
-            "comparisons": (*one.comparisons, *compared),
-        }
-    )
-    text = " ".join(shown(both, "table").split())
-    for words in ("n: captions", "ties: the share", "groups: used", "kappa: Cohen"):
-        assert text.count(words) == 1
-    assert text.count("rank: ") == (len(metrics) > 1)
-
-
 def test_many_metrics_are_cut_to_sixty_lines() -> None:
     many = correlations({f"m{n}": (n / 100, n) for n in range(70)})
     lines = shown(many, "table", 100, full=False).splitlines()

@@ -466,15 +466,6 @@ async def test_frames_open_large(report: Opened) -> None:
     assert await report.settled() == "V1"
 
 
-async def test_empty_list_says_so_and_can_be_cleared(report: Opened) -> None:
-    assert not await report.ask("at('none').offsetParent")
-    await report.search("nowhere")
-    assert await report.ask("at('none').innerText") == "Nothing matches. Clear"
-    await report.click("#none [data-clear]")
-    assert len(await report.ask(ROWS)) == len(VIDEOS)
-    assert not await report.ask("at('none').offsetParent")
-
-
 async def test_sentences_outside_candidate_events_are_labelled(report: Opened) -> None:
     judgment = scored("V1", "+0 -0", candidate_events=("Then  a dog barks,",), matches=(2,))
     await report.show({"mine": run([judgment])}, "#video=V1")
