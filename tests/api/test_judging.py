@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 import capeval
-from capeval.errors import BudgetReached, EndpointRefused, InputError, RunLocked
+from capeval.errors import InputError
 from capeval.llm.fake import ScriptedClient
-from capeval.llm.types import ChatRequest
-from capeval.runs.engine import Status
 from capeval.runs.folder import RunFolder
 from capeval.schema import Caption
 from capeval.scoring import Scores
@@ -57,11 +55,6 @@ def test_reasoning_is_removed_from_captions_in_memory(client: ScriptedClient) ->
     notices: list[str] = []
     assert judge(client, texts, videos(), on_notice=notices.append) == judge(client)
     assert any("reasoning was removed" in notice for notice in notices)
-
-
-async def test_it_works_where_a_loop_runs_already(client: ScriptedClient) -> None:
-    blocking = judge(client)
-    assert blocking == await capeval.judge_async(captions(), videos(), client=client)
 
 
 async def test_two_can_be_judged_at_once(client: ScriptedClient) -> None:
@@ -189,67 +182,6 @@ def test_files_and_objects_mean_the_same(client: ScriptedClient) -> None:
     as_objects = judge(client, objects, videos())
     assert in_memory.overall == in_files.overall == as_objects.overall
     assert in_memory.signature == in_files.signature == as_objects.signature
-
-
-def test_a_busy_run_is_refused(client: ScriptedClient) -> None:
-    with RunFolder(Path("runs/mine")).locked(), pytest.raises(RunLocked):
-        judge(client, run="mine")
-    assert client.requests == []
-
-
-def test_a_refused_key_is_raised_and_what_is_done_is_kept() -> None:
-    calls = 0
-
-    def fails_late(request: ChatRequest) -> Any:
-        nonlocal calls
-        calls += 1
-        return right(request) if calls <= 6 else EndpointRefused("the key is refused")
-
-    client = ScriptedClient(fails_late)
-    with pytest.raises(EndpointRefused, match="the key is refused"):
-        judge(client, run="mine", max_concurrency=1)
-    lines = Path("runs/mine/gpt-4o-2024-08-06@tuna-cap-v1/judgments.jsonl").read_text("utf-8")
-    assert lines.count('"status": "scored"') == 2
-
-
-def test_a_cap_is_raised_and_the_next_call_goes_on() -> None:
-    client = ScriptedClient(right)
-    with pytest.raises(BudgetReached):
-        judge(client, run="mine", max_cost=0.01, max_concurrency=1)
-    done = len(client.requests)
-    assert 0 < done < 3 * COUNT
-    assert judge(client, run="mine").counts.scored == COUNT
-    assert len(client.requests) == 3 * COUNT
-
-
-def test_progress_is_shown_every_judgment(client: ScriptedClient) -> None:
-    class Shown:
-        def __init__(self) -> None:
-            self.statuses: list[Status] = []
-
-        def update(self, status: Status) -> None:
-            self.statuses.append(status)
-
-    shown = Shown()
-    judge(client, run="mine", progress=shown)
-    assert [(one.name, one.done, one.total) for one in shown.statuses] == [
-        ("mine", done, COUNT) for done in range(COUNT + 1)
-    ]
-    judged = [one.last.index for one in shown.statuses if one.last]
-    assert sorted(judged) == sorted(captions())
-    assert shown.statuses[-1].spent.tokens > 0
-
-
-def test_a_failure_is_never_a_number(client: ScriptedClient) -> None:
-    def fails(request: ChatRequest) -> str:
-        return "no" if "Man 2" in str(request.messages[0]["content"]) else right(request)
-
-    with_failure = judge(ScriptedClient(fails), judge="one")
-    without = {index: text for index, text in captions().items() if index != "V2"}
-    left_out = judge(client, without, videos(), judge="one")
-    assert with_failure.counts.unscored == 1
-    assert "V2" not in with_failure.videos
-    assert with_failure.overall == left_out.overall
 
 
 NOTEBOOK = """

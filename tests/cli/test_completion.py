@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,24 +37,3 @@ def test_zsh_and_fish_complete(line: str, tmp_path: Path) -> None:
     expected = CASES[line]
     assert fish.out.partition("\t")[0].strip() == expected
     assert f'(("{expected}"' in zsh.out if expected else zsh.out.strip() == "_files"
-
-
-def test_bash_completes_with_the_script_that_is_shown(tmp_path: Path) -> None:
-    asked = [
-        f"COMP_WORDS=({line}{' _' if line.endswith(' ') else ''}); "
-        "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
-        '_capeval_completion capeval; echo "${COMPREPLY[*]}"'
-        for line in CASES
-    ]
-    script = "\n".join(["source <(capeval --show-completion)", *asked])
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [*CASES.values()]

@@ -249,18 +249,6 @@ def test_binary_labels_have_no_human_precision(tmp_path: Path) -> None:
     assert table["labels"] == ["covered", "not covered"]
 
 
-def test_an_unscored_caption_is_missing_and_not_zero(tmp_path: Path) -> None:
-    rows = ("++ +", "+0 0", "+- +")
-    last = Unscored(index="d", reason="no valid reply")
-    judged(tmp_path, one=[*(scored(v.index, t) for v, t in zip(VIDEOS, rows, strict=False)), last])
-    labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
-    done = correlate(tmp_path, "--human", "human.csv")
-    assert done.code == 2
-    assert "3 of 4 matched; missing: d of one (unscored: no valid reply)" in done.err
-    result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
-    assert {r["n"] for r in result["results"] if r["grouping"] == "pooled"} <= {0, 3}
-
-
 def test_labels_of_captions_without_a_verdict_are_an_error_or_dropped(tmp_path: Path) -> None:
     rows = ("++ +", "+0 0", "+- +")
     last = Unscored(index="d", reason="no valid reply")
@@ -334,6 +322,7 @@ def test_elements_that_the_annotations_lack_are_named(
     ("typed", "message"),
     [
         (("--metric", "metric.csv"), "--metric: 'metric.csv' must be NAME=PATH"),
+        (("--metric", "a\x1b[2Jb=human.csv"), "has control characters"),
         (("--metric", "m=nowhere.csv"), "nowhere.csv: is neither a file nor a run under runs/"),
         (
             (),

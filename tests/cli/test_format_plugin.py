@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.files.making import record
 from tests.plugin_packages import install, installed
 from tests.typed import Said, typed
 
@@ -172,18 +173,6 @@ def test_a_run_whose_format_is_not_installed_any_more_is_left_out(folder: Path) 
 
 
 def test_a_file_with_a_colon_in_its_name_is_a_path(folder: Path) -> None:
-    records = [
-        {
-            "index": index,
-            "events": [
-                {
-                    "event": "A dog runs.",
-                    "visual_elements": [{"content": "a dog", "type": "scene", "weight": 1}],
-                }
-            ],
-        }
-        for index in ("v1", "v2")
-    ]
-    (folder / "broken:videos.json").write_text(json.dumps(records))
+    (folder / "broken:videos.json").write_text(json.dumps([record("v1"), record("v2")]))
     done = judge(folder, "broken:videos.json")
     assert done.code == 0, done.err

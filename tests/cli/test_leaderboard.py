@@ -205,24 +205,6 @@ def test_out_writes_what_would_be_printed(suffix: str, form: str) -> None:
         assert typed("--published", "--format", form)[1] == text
 
 
-def test_hostile_names_stay_text_in_every_format() -> None:
-    hostile = "[red]x[/red] \x1b[31m $&_%| **b** <b> @you"
-    make_run("mine", GOOD, generation={"model": hostile, "frames": hostile})
-    for form in ("table", "markdown", "latex", "csv"):
-        _, out, _ = typed("--format", form)
-        assert "\x1b" not in out
-    assert r"\textbar{}" in typed("--format", "latex")[1]
-    assert r"\*\*b\*\* \<b\> &#64;you" in typed("--format", "markdown")[1]
-    assert "[red]x[/red]" in typed("--format", "csv")[1]
-
-
-def test_json_is_printed_also_where_a_file_is_written() -> None:
-    make_run("mine", GOOD)
-    code, out, _ = typed("--json", "--out", "board.csv")
-    assert (code, next(iter(json.loads(out)[0]))) == (0, "section")
-    assert Path("board.csv").read_text().startswith("section,capeval")
-
-
 def test_sections_of_two_efforts_of_one_judge_have_two_titles() -> None:
     for effort in (None, "low"):
         by = BY.model_copy(update={"reasoning": effort})

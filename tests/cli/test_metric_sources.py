@@ -52,17 +52,3 @@ def test_what_is_no_metric_is_told_for_what_it_is(folder: Path, source: str) -> 
     assert (done.code, done.out) == (2, "")
     assert SOURCES[source] in done.err
     assert done.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        (("--metric", "a\x1b[2Jb=human.csv"), "has control characters"),
-        (("--metric", "x=human.csv"), 'has no column "x"'),
-    ],
-)
-def test_names_of_metrics_are_checked(folder: Path, more: tuple[str, ...], told: str) -> None:
-    done = typed(folder, *CORRELATE, *more)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert told in done.err
-    assert "\x1b" not in done.err

@@ -11,6 +11,7 @@ import pytest
 
 from capeval.files.judgments import write_judgments
 from capeval.schema import Judgment, Provenance, Unscored
+from tests.correlation.making import make_run
 from tests.scoring.making import annotation, scored
 from tests.typed import here as typed
 
@@ -24,26 +25,21 @@ JUDGE = Provenance(judge="lexical-2", prompts=None, baseline=True)
 ALL = ["types", "characteristics", "domains", "events", "elements"]
 
 
-def make_run(
+def judged(
     name: str,
     labels: Mapping[str, str | None],
     *,
     annotations: str = "a.json",
     generation: object = None,
 ) -> None:
-    folder = Path("runs") / name
-    folder.mkdir(parents=True)
-    lines = [json.dumps({"index": index, "caption": "A dog."}) for index in labels]
-    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
-    manifest = {"annotations": {"path": annotations}, "generation": generation}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
     judgments: list[Judgment] = [
         scored(index, row, provenance=JUDGE)
         if row
         else Unscored(index=index, reason="refused", provenance=JUDGE)
         for index, row in labels.items()
     ]
-    write_judgments(folder / "lexical-2" / "judgments.jsonl", judgments)
+    more = {"annotations": {"path": annotations}, "generation": generation}
+    make_run(Path(), name, judgments, judge="lexical-2", **more)
 
 
 @pytest.fixture(autouse=True)
@@ -53,13 +49,13 @@ def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
     Path("bare.json").write_text(json.dumps([video.model_dump() for video in BARE]))
     for frames, first in (("8", "+0- 0"), ("32", "++- +")):
-        make_run(
+        judged(
             f"at-{frames}",
             {"V1": first, "V2": "+0", "V3": "-+"},
             generation={"model": "some-model", "frames": frames},
         )
-    make_run("failed", {"V1": None, "V2": None})
-    make_run("bare", {"V1": "+0-0", "V2": "++++", "V3": "0000"}, annotations="bare.json")
+    judged("failed", {"V1": None, "V2": None})
+    judged("bare", {"V1": "+0-0", "V2": "++++", "V3": "0000"}, annotations="bare.json")
     rows = [
         ("V1", "at-8", "1.1", "entailment"),
         ("V1", "at-8", "1.2", "lack"),
@@ -220,13 +216,13 @@ def test_nothing_is_written_where_one_figure_cannot_be(
 
 
 def test_figures_of_each_judge_are_checked_before_any_is_written() -> None:
-    judged = Path("runs/at-8/lexical-2/judgments.jsonl")
-    write_judgments(judged.parent.with_name("other") / judged.name, [
+    verdicts = Path("runs/at-8/lexical-2/judgments.jsonl")
+    write_judgments(verdicts.parent.with_name("other") / verdicts.name, [
         scored(index, row, provenance=Provenance(judge="other", prompts=None))
         for index, row in (("V1", "+0- 0"), ("V2", "+0"), ("V3", "-+"))
     ])  # fmt: skip
     Path("figures/scatter-other.png").mkdir(parents=True)
-    runs = [str(judged.parent), "runs/at-8/other"]
+    runs = [str(verdicts.parent), "runs/at-8/other"]
     said = typed("plot", "scatter", *runs, "--human", "ratings.csv", "--format", "png")
     assert (said.code, said.out) == (2, "")
     assert "scatter-other.png is a folder" in said.err

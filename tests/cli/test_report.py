@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from capeval.files.judgments import write_judgments
 from capeval.files.packaged import sample_folder
 from capeval.schema import Provenance
 from tests.cli_runs import ROOT, run
+from tests.correlation.making import make_run
 from tests.scoring.making import annotation, scored
 from tests.typed import Said, typed
 
@@ -24,17 +24,11 @@ VIDEOS = [
 LABELS = {"sample_01": "+0 -", "broken": "+"}
 
 
-def judge(run: str, name: str = "lexical-2", labels: dict[str, str] | None = None) -> Path:
+def judge(run: str, name: str = "lexical-2", labels: dict[str, str] | None = None) -> None:
     """A judged run in the working folder."""
-    folder = Path("runs") / run
-    (folder / name).mkdir(parents=True)
-    lines = [json.dumps({"index": index, "caption": "A dog."}) for index in labels or LABELS]
-    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
-    (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "annotations.json"}}))
     by = Provenance(judge=name, prompts=None, baseline=name == "lexical-2")
     made = [scored(i, row, provenance=by) for i, row in (labels or LABELS).items()]
-    write_judgments(folder / name / "judgments.jsonl", made)
-    return folder / name
+    make_run(Path(), run, [*made], judge=name)
 
 
 @pytest.fixture(autouse=True)
@@ -58,13 +52,6 @@ def data_of(file: str) -> dict[str, list[dict[str, Any]]]:
     text, _, _ = rest.partition("</script>")
     found: dict[str, list[dict[str, Any]]] = json.loads(text)
     return found
-
-
-@pytest.mark.parametrize("name", ["notes.txt", "scores.json"])
-def test_a_name_of_another_format_is_refused(name: str) -> None:
-    ended = report("mine", "--out", name)
-    message = f"capeval: --out: {name}: a report is HTML; name a file that ends in .html\n"
-    assert (ended.code, ended.err, Path(name).exists()) == (2, message, False)
 
 
 def test_one_runs_report_lies_in_its_judges_folder() -> None:
@@ -170,6 +157,10 @@ BAD = {
     "no such run": (["nine"], "is neither a file nor a run under runs/; did you mean"),
     "named twice": (["mine", "runs/mine"], "is named twice"),
     "no videos": (["mine", "--videos", "none"], "none: does not exist; name the folder"),
+    "other format": (
+        ["mine", "--out", "n.txt"],
+        "n.txt: a report is HTML; name a file that",
+    ),
     "folder": (["mine", "--out", "videos"], "--out: videos is a folder; name a file in it"),
     "no annotations": (["bare.jsonl"], "bare.jsonl: name its annotations with --annotations"),
     "other annotations": (["mine", "theirs"], "have different annotations"),

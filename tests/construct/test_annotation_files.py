@@ -142,6 +142,8 @@ def test_elements_match_within_neighbouring_events(
         ("The man in the suit turns to look outside.", "He turns to look outside again.", True),
         ("A man in a black suit turns around.", "A woman with a bag walks.", False),
         ("The camera moves to the right.", "The person is making a phone call.", False),
+        ("The man wears a blue shirt.", "The man wears a red shirt.", False),
+        ("Two men talk.", "Three men talk.", False),
         ("A white van is visible by the roadside.", "Greenery is visible behind it.", False),
     ],
 )
@@ -153,23 +155,6 @@ def test_other_words_match_and_other_statements_do_not(
         for name, text in (("ann", first), ("bob", second))
     )
     assert agreement([one], [other])["element_f1"] == is_same
-
-
-OPPOSITES = [
-    ("The camera zooms in.", "The camera zooms out."),
-    ("The man wears a blue shirt.", "The man wears a red shirt."),
-    ("Two men talk.", "Three men talk."),
-]
-
-
-@pytest.mark.parametrize("pair", OPPOSITES)
-def test_elements_that_contradict_each_other_are_no_agreement(pair: tuple[str, str]) -> None:
-    kind = "camera" if "camera" in pair[0] else "action"
-    mine, theirs = (
-        [draft(f"v{n}", name, [(CHEF[0], [*CHEF[1], (text, kind, 3)])]) for n in range(3)]
-        for name, text in zip(("ann", "bob"), pair, strict=True)
-    )
-    assert agreement(mine, theirs)["element_f1"] == pytest.approx(2 / 3)
 
 
 def test_unfinished_and_adjudicated_videos_are_not_compared() -> None:
@@ -318,9 +303,3 @@ def test_a_merge_drops_confirmed_videos_and_edits_only_by_force() -> None:
     assert (said.code, made.read_text()) == (2, edited)
     assert "clips/annotations.json was edited, or not written by this command" in said.err
     assert merge("all.json", "--force").code == 0
-
-
-@pytest.mark.parametrize("step", ["merge nowhere a.json", "draft nowhere --captions c.jsonl"])
-def test_a_folder_that_does_not_exist_is_named(step: str) -> None:
-    said = here("annotate", *step.split())
-    assert said.lines == ["capeval: nowhere: does not exist; name the folder of the videos"]

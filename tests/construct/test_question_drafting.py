@@ -98,14 +98,14 @@ async def test_the_prompt_for_errors_shows_frames_and_elements(tmp_path: Path) -
     assert "without usable errors" not in done.err
 
 
-async def letters(folder: Path, url: str, videos: int, *more: str) -> list[str]:
+async def letters(folder: Path, url: str, videos: int) -> list[str]:
     fill(folder, [annotation(n) for n in range(videos)])
-    done = await draft(folder, url, *more)
+    done = await draft(folder, url)
     assert done.code == 0, done.err
     return [one.answer for one in load_questions(folder / "questions.jsonl")]
 
 
-async def test_letters_are_balanced_and_drawn_alike_again(tmp_path: Path) -> None:
+async def test_letters_are_balanced_and_stay(tmp_path: Path) -> None:
     file = tmp_path / "questions.jsonl"
     async with LoopbackServer(answer) as server:
         first = await letters(tmp_path, server.url, 7)
@@ -219,11 +219,3 @@ async def test_edited_questions_are_replaced_only_by_force(tmp_path: Path) -> No
         assert "replace it with --force" in done.err
         assert (await draft(tmp_path, server.url, "--force")).code == 0
     assert file.read_text("utf-8") == written
-
-
-async def test_the_annotations_are_not_overwritten(tmp_path: Path) -> None:
-    fill(tmp_path, [annotation(0)])
-    async with LoopbackServer(answer) as server:
-        done = await draft(tmp_path, server.url, "--out", "annotations.json")
-    assert (done.code, server.calls) == (2, 0)
-    assert "--out: annotations.json is one of the files to be read" in done.err

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-import capeval
-from capeval.errors import UsageError
 from tests.correlation.making import ROOT, correlate, make_run, write_annotations
 from tests.files.workbooks import save_workbook
 from tests.scoring.making import annotation, scored
@@ -65,18 +63,6 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
     done = correlate(tmp_path, *typed_files, "--columns", "video_id=what,system=by,score=good")
     # The human scores are in `good`; a metric's are in `score`, though its file has `good` too.
     assert values(done) == {"m": 1.0}
-    found = capeval.correlate(
-        tmp_path / "h.csv",
-        {"m": tmp_path / "m.csv"},
-        columns={"video_id": "what", "system": "by", "score": "good"},
-    )
-    assert found.results[0].value == 1.0
-    with pytest.raises(UsageError, match=r"--columns score=gud: no such column in .*h\.csv or "):
-        capeval.correlate(
-            tmp_path / "h.csv",
-            {"m": tmp_path / "m.csv"},
-            columns={"video_id": "what", "score": "gud"},
-        )
 
 
 @pytest.mark.parametrize(
@@ -106,20 +92,6 @@ def test_columns_need_a_human_file(tmp_path: Path) -> None:
         done = typed(tmp_path, *command, "--columns", "video_id=x")
         assert done.code == 2
         assert "--columns names columns of a human file; name the file with --human" in done.err
-
-
-def test_unrated_rows_are_dropped_where_missing_scores_are(tmp_path: Path) -> None:
-    rows = [f"v{n},{n},{n % 4}" for n in range(8)]
-    csv(tmp_path / "h.csv", "video_id,score,m", *rows, "v8,,1", "v9,NA,2", ",,", "v10,3,")
-    typed_files = ("--human", "h.csv", "--metric", "m=h.csv", *FAST)
-    done = correlate(tmp_path, *typed_files)
-    assert done.code == 2
-    assert "line 10: score: is empty; leave unrated rows out with --missing drop" in done.err
-    done = correlate(tmp_path, *typed_files, "--missing", "drop", "--json")
-    assert done.code == 0, done.err
-    assert done.json["results"][0]["n"] == 8
-    assert "2 rows without a rating are left out (the first is line 10)" in done.err
-    assert "m: 8 of 9 matched; missing: v10" in done.err
 
 
 ALIKE = [
@@ -173,17 +145,8 @@ def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
     )
     assert standardised != raw
     mapped = "video_id=seg_id,system=SYS,score=human_score"
-    thumb = (
-        "--human",
-        str(THUMB),
-        "--metric",
-        f"P={THUMB}",
-        "--metric",
-        f"R={THUMB}",
-        "--columns",
-        mapped,
-    )
-    done = correlate(tmp_path, *thumb, *FAST, "--json")
+    thumb = ("--human", str(THUMB), f"--metric=P={THUMB}", f"--metric=R={THUMB}")
+    done = correlate(tmp_path, *thumb, "--columns", mapped, *FAST, "--json")
     assert values(done).keys() == {"P", "R"}
     assert done.json["results"][0]["n"] == 2500
 
@@ -193,23 +156,12 @@ def test_a_column_that_is_read_for_another_metric_is_not_called_ignored(tmp_path
     rows = [f"v{n},{n % 3},{n},{-n},-" for n in range(6)]
     csv(tmp_path / "h.csv", header, *rows)
     csv(tmp_path / "m.csv", header, *rows)
-    for given, ignored in (
-        (
-            ("--metric", "bleu=h.csv", "--metric", "clair=h.csv"),
-            ['h.csv: ignores the column "note"'],
-        ),
-        (
-            ("--metric", "bleu=m.csv", "--metric", "clair=m.csv"),
-            [
-                'h.csv: ignores the columns "bleu", "clair", "note"',
-                'm.csv: ignores the columns "score", "note"',
-            ],
-        ),
-        (
-            ("--metric", "bleu=h.csv", "--metric", "clair=h.csv"),
-            ['h.csv: ignores the column "note"'],
-        ),
-    ):
+    both = (
+        'h.csv: ignores the columns "bleu", "clair", "note"',
+        'm.csv: ignores the columns "score", "note"',
+    )
+    for file, ignored in (("h", ['h.csv: ignores the column "note"']), ("m", [*both])):
+        given = (f"--metric=bleu={file}.csv", f"--metric=clair={file}.csv")
         done = correlate(tmp_path, "--human", "h.csv", *given, *FAST)
         found = [line.removeprefix("warning: ") for line in done.lines if "ignores" in line]
         assert found == ignored

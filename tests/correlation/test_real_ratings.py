@@ -63,13 +63,7 @@ def test_trecvid_is_unbalanced_and_has_a_row_without_a_caption(tmp_path: Path) -
             metric.append((str(line), path.suffix[1:], str(score)))
     write_csv(tmp_path / "overlap.csv", metric)
     human = folder / "ad-seg-scores-en-en.csv"
-    typed = [
-        "--human",
-        str(human),
-        "--metric",
-        "overlap=overlap.csv",
-        "--json",
-    ]
+    typed = ("--human", str(human), "--metric", "overlap=overlap.csv", "--json")
     done = correlate(tmp_path, *typed)
     assert done.code == 0, done.err
     assert "SID is 0 and lines count from 1, so this row of CCNY rates no caption" in done.err

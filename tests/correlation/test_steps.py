@@ -39,11 +39,3 @@ def test_long_work_shows_each_metric_by_each_grouping(
     assert len(found.results) == 24
     assert [one.done for one in shown.statuses] == list(range(9))
     assert {one.total for one in shown.statuses} == {8}
-
-
-def test_short_work_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(from_files, "_SECONDS", 1e9)
-    shown = Shown()
-    human = human_file(tmp_path)
-    capeval.correlate(human, {"a": human, "b": human}, progress=shown)
-    assert shown.statuses == []

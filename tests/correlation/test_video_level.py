@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from capeval.correlation import video_level
 from capeval.correlation.joining import Joined
-from capeval.correlation.notices import notice_lines
 from capeval.correlation.protocols import EVERYTHING
 from capeval.correlation.video_level import Settings, analyse
 from capeval.files.ratings import Keys
@@ -95,17 +94,6 @@ def test_large_and_very_small_numbers_are_as_good_as_others() -> None:
             for one, other in zip(analyse(extreme, Settings(EVERYTHING))[0], first, strict=True):
                 assert one.value == pytest.approx(other.value)
                 assert one.p == pytest.approx(other.p)
-
-
-def test_few_videos_are_warned_of_however_many_captions_there_are() -> None:
-    keys = [(f"v{n // 20}", f"s{n % 20}") for n in range(80)]
-    rng = np.random.default_rng(0)
-    given = joined(keys, rng.random((1, 80)), {"m": rng.random(80)})
-    results, _, found = analyse(given, Settings(EVERYTHING))
-    assert notice_lines(found) == ["human score: 4 videos: no intervals (needs 5)"]
-    assert {one.interval_reason for one in results if one.value is not None} == {
-        "4 videos are too few for an interval: at least 5"
-    }
 
 
 def test_large_groups_have_intervals_of_rho_and_r_only(monkeypatch: pytest.MonkeyPatch) -> None:

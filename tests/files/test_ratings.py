@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from capeval.errors import InputError, UsageError
+from capeval.errors import InputError
 from capeval.files.metrics import load_metrics
 from capeval.files.ratings import LabelTable, RatingTable, load_human
-from tests.correlation.making import ROOT
 from tests.files.workbooks import save_workbook
-
-TRECVID = ROOT.parent / "shared" / "data" / "trecvid2017" / "ad-seg-scores-en-en.csv"
 
 
 def written(folder: Path, text: str, name: str = "human.csv") -> Path:
@@ -125,21 +122,6 @@ def test_mapped_columns_come_first_and_others_are_ignored_with_a_notice(tmp_path
     assert wide.ratings.tolist() == [[2], [1]]
 
 
-@pytest.mark.parametrize(
-    ("mapped", "message"),
-    [
-        ({"score": "moss"}, 'score=moss: no such column .*; did you mean "mos"'),
-        ({"sytem": "clip"}, '"sytem" is not a column that capeval reads; .* mean "system"'),
-        ({"video_id": "clip", "system": "clip"}, '"clip" is mapped twice'),
-    ],
-)
-def test_mistakes_in_a_mapping_are_named(
-    tmp_path: Path, mapped: dict[str, str], message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        load_human(written(tmp_path, "clip,mos\nv,1\n"), columns=mapped)
-
-
 def test_metrics_of_the_human_file_are_by_caption(tmp_path: Path) -> None:
     text = "video_id,rater,score,bleu\nv,x,1,0.5\nv,y,2,{}\nw,x,3,\n"
     table = ratings(written(tmp_path, text.format("0.5")), "bleu")
@@ -178,14 +160,6 @@ def test_direct_assessments_are_read_as_published(
     assert found.metrics["N"].tolist() == [17, 15]
     (warning,) = found.warnings
     assert warning.startswith(f"{path}: line 3: SID is 0 and lines count from 1, so this row of CC")
-
-
-def test_the_published_assessments_have_one_row_without_a_caption() -> None:
-    if not TRECVID.is_file():
-        pytest.skip(f"{TRECVID} is not here")
-    found = ratings(TRECVID)
-    assert len(found.keys) == 1539
-    assert "row of CCNY" in found.warnings[0]
 
 
 def test_a_metric_is_the_column_of_its_name_or_the_score(tmp_path: Path) -> None:

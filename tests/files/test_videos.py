@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from capeval.errors import InputError, VideoError
+from capeval.errors import VideoError
 from capeval.files.videos import VideoFolder
 
 FILES = (
@@ -93,11 +93,3 @@ def test_names_are_alike_in_both_unicode_forms(tmp_path: Path) -> None:
 def test_a_link_that_leads_nowhere_is_found(name: str, tmp_path: Path) -> None:
     (tmp_path / "gone.mp4").symlink_to(tmp_path / "elsewhere.mp4")
     assert VideoFolder(tmp_path).find(name) == tmp_path / "gone.mp4"
-
-
-def test_a_folder_is_needed(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not exist; name the folder"):
-        VideoFolder(tmp_path / "none")
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="is not a folder"):
-        VideoFolder(tmp_path / "file")

@@ -23,8 +23,6 @@ from tests.six_videos import captions, right, videos
 
 pytestmark = pytest.mark.usefixtures("alone")
 
-URL = "http://judge/v1"
-
 
 def request(**more: Any) -> ChatRequest:
     return ChatRequest("m", ({"role": "user", "content": "hello"},), 10, **more)
@@ -108,6 +106,7 @@ async def test_an_effort_is_never_left_off() -> None:
         ("gpt-5", "default", None),
         ("gpt-5", "high", "high"),
         ("gpt-5.4", None, None),
+        ("o3", None, None),
         ("gpt-4o-2024-08-06", None, None),
         ("unheard-of", None, None),
         ("unheard-of", "low", "low"),

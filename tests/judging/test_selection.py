@@ -48,13 +48,6 @@ async def test_a_url_with_another_number_of_models_wants_a_name(models: tuple[st
     assert all(model in str(caught.value) for model in models)
 
 
-async def test_the_environment_names_the_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with LoopbackServer(models=("some-model",)) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        async with open_judge(JudgeOptions({})) as opened:
-            assert (opened.judge.name, opened.judge.base_url) == ("some-model", server.url)
-
-
 @pytest.mark.parametrize("choice", [{}, {"explain": True}, {"prompts": "tuna-cap-v1"}], ids=str)
 async def test_the_estimate_counts_what_is_left_to_pay(choice: dict[str, Any]) -> None:
     client = ScriptedClient(right)
@@ -100,13 +93,6 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
     found = [notice for notice in notices if "requested again because" in notice]
     assert len(found) == is_reported
     assert all("11 of the first 20 replies of gpt-4o" in notice for notice in found)
-
-
-async def test_a_model_without_a_price_has_no_cost() -> None:
-    choice = JudgeOptions({}, judge="own-model", client=ScriptedClient([]))
-    async with open_judge(choice) as opened:
-        expected = await estimate(WORK, opened, repeats=1)
-        assert (expected.usage.calls, expected.cost) == (18, None)
 
 
 def configure(content: str) -> None:

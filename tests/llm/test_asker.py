@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from typing import Any
 
@@ -231,17 +230,3 @@ async def test_another_endpoint_is_another_question(asker_of: Askers, ask_for: R
     await asker_of(None, base_url="http://judge/v1").ask(ask_for(), check)
     with pytest.raises(CacheMiss):
         await asker_of(None, base_url="http://other/v1").ask(ask_for(), check)
-
-
-async def test_stored_requests_can_be_read_but_hold_no_pictures(
-    asker_of: Askers, cache: ReplyCache
-) -> None:
-    picture = "data:image/jpeg;base64," + "A" * 100_000
-    part = {"type": "image_url", "image_url": {"url": picture}}
-    request = ChatRequest("m", ({"role": "user", "content": [part]},), 10)
-    await asker_of(ScriptedClient(["1"])).ask(request, check)
-    with sqlite3.connect(cache.path) as db:
-        (stored,) = db.execute("SELECT request FROM replies").fetchone()
-    db.close()
-    assert "image/jpeg;base64,[100023 characters, sha256 " in stored
-    assert len(stored) < 500

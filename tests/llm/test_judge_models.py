@@ -49,26 +49,6 @@ def test_a_model_is_found_by_its_other_names(model: str, name: str | None) -> No
     assert (entry and entry.name) == name
 
 
-@pytest.mark.parametrize(
-    ("model", "asked"),
-    [
-        ("gpt-6-luna", "none"),
-        ("gpt-5.6", "none"),
-        ("gpt-5-2025-08-07", "minimal"),
-        ("gpt-5.4", None),  # it does not reason by itself
-        ("o3", None),  # it always does
-        ("gpt-4o", None),
-        ("openai/gpt-oss-20b", None),  # it takes a temperature all the same
-    ],
-)
-def test_a_model_that_refuses_a_temperature_is_asked_not_to_reason(
-    model: str, asked: str | None
-) -> None:
-    entry = find_judge(model)
-    assert entry is not None
-    assert entry.least_effort == asked
-
-
 def test_what_is_recommended_has_not_ended_itself(
     monkeypatch: pytest.MonkeyPatch, today: Today
 ) -> None:

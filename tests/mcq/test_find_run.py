@@ -80,13 +80,6 @@ def test_what_means_no_run_is_explained() -> None:
         find_responses("mime@8")
 
 
-def test_a_run_that_is_not_graded_says_how() -> None:
-    answered("runs/mcq/own/m")
-    code, _, err = typed("mcq", "temporal", "--multi", "m", "--single", "m")
-    assert code == 2
-    assert "runs/mcq/own/m: has no grades.json; write it with `capeval mcq grade runs/" in err
-
-
 def test_an_unfinished_run_says_how_many_questions_have_a_response() -> None:
     answered("runs/mcq/own/half", replies="AB", questions=5)
     code, _, err = typed("mcq", "grade", "half")

@@ -156,21 +156,3 @@ async def test_the_estimate_is_more_than_what_is_called(tmp_path: Path) -> None:
     tokens = sum(map(len, asked)) // 4
     assert tokens < expected["input_tokens"] < 2.5 * tokens
     assert (await command(folder, *dry)).json["calls"] == 0
-
-
-async def test_what_was_measured_is_shown_on_its_scale_and_correlated(tmp_path: Path) -> None:
-    folder = write(tmp_path)
-    async with LoopbackServer(answer) as server:
-        out = await finished(folder, server.url)
-    assert "all 12 captions scored" in out
-    human = ["video_id,system,score"]
-    human += [f"{n},{name},{n % 4}" for name in "ab" for n in range(VIDEOS)]
-    (folder / "human.csv").write_text("\n".join(human) + "\n", "utf-8")
-    correlate = ("correlate", "--human", "human.csv", "--metric", "m=metrics.jsonl", "--json")
-    done = await command(folder, *correlate)
-    assert done.code == 2
-    assert "the caption has no events" in done.err
-    done = await command(folder, *correlate, "--missing", "drop")
-    assert done.code == 0, done.err
-    names = {one["metric"] for one in done.json["results"]}
-    assert names == {f"m:{row['metric']}" for row in rows(folder)}

@@ -263,24 +263,6 @@ def test_runs_are_correlated_with_what_was_measured_of_them(tmp_path: Path) -> N
     assert "has no metric meteor; it has length, unigram-f1" in wrong.err
 
 
-def test_a_metric_that_some_captions_lack_is_left_out_of_a_correlation(tmp_path: Path) -> None:
-    human = ROOT / "annotations" / "sample" / "human.csv"
-    correlate = ("correlate", "--human", human, "--json")
-    typed(tmp_path, "metrics", "sample", "--metric", "length", "--quiet")
-    typed(tmp_path, "metrics", "sample", "--metric", "letters", "--limit", "2", "--quiet")
-    done = typed(tmp_path, *correlate)
-    assert done.code == 0
-    assert "left out: letters, letter-share: 6 of 30 rated captions have a value; " in done.err
-    assert {(one["metric"], one["n"]) for one in done.json["results"]} >= {("length", 30)}
-    assert {one["metric"] for one in done.json["results"]} == {"length"}
-    dropped = typed(tmp_path, *correlate, "--missing", "drop")
-    assert {one["metric"] for one in dropped.json["results"]} == {
-        "length",
-        "letters",
-        "letter-share",
-    }
-
-
 def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
     (found,) = capeval.measure(
         candidates={"1": "A dog.", "2": ""},
@@ -387,25 +369,6 @@ def test_other_fields_of_a_reference_reach_the_metric(
         assert typed(tmp_path, *FILES, "letters").code == 0
     assert [item.extra for item in seen] == [{"questions": [1]}, {"questions": [2]}]
     assert (seen[0].events, seen[0].group) == (("B.",), "g")
-
-
-FOREIGN = {
-    '{"x": 1}': "line 5: is not a metrics.jsonl",
-    "[1,\n": "line 5: broken JSON",
-}
-
-
-@pytest.mark.parametrize("line", FOREIGN)
-def test_a_file_that_is_not_of_values_is_refused_and_kept(line: str, tmp_path: Path) -> None:
-    write(tmp_path, {"1": "one", "2": "two"})
-    typed(tmp_path, *FILES, "letters")
-    out = tmp_path / "metrics.jsonl"
-    edited = out.read_text("utf-8") + line
-    out.write_text(edited, "utf-8")
-    done = typed(tmp_path, *FILES, "letters")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert FOREIGN[line] in done.err
-    assert out.read_text("utf-8") == edited
 
 
 def test_a_correlation_leaves_out_captions_that_changed_after_they_were_measured(

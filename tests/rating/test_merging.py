@@ -141,13 +141,6 @@ def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
         check_key(key, [annotation("v", sizes=(1, 1))], file=path)
 
 
-def test_half_filled_files_need_partial(tmp_path: Path) -> None:
-    ann = rated(tmp_path, ANN)
-    with pytest.raises(InputError, match=r"1 of 4 labels are missing \(s12ab-002 e2.1\)"):
-        checked_raters([ann])
-    assert checked_raters([ann], partial=True) == (ann,)
-
-
 @pytest.mark.parametrize("other", ["ANN", "ann ", "\uff41nn"])
 def test_a_rater_has_one_file(tmp_path: Path, other: str) -> None:
     again = rated(tmp_path, ANN.replace(",ann,", f",{other},"), "again.csv")

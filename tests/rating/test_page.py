@@ -123,15 +123,6 @@ async def test_filling_the_last_gap_leaves_the_next_label_alone(page: Page) -> N
     assert (await page.ask(GIVEN))["1.2"] == "entailment"
 
 
-async def test_a_caption_of_one_element_can_be_put_right_by_key(page: Page) -> None:
-    while await page.ask("boxes().length") != 1:
-        await page.press("ArrowRight")
-    await page.press("1", "2")
-    assert set((await page.ask(GIVEN)).values()) == {"entailment"}
-    await page.press("ArrowUp", "2")
-    assert set((await page.ask(GIVEN)).values()) == {"lack"}
-
-
 async def test_keys_work_after_a_click_on_the_help(page: Page) -> None:
     await page.click("summary")
     await page.press("1")

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-import csv
-import io
-import json
-import re
 from collections import Counter
 
 import pytest
 
 from capeval.errors import UsageError
-from capeval.rating.sheet import key_csv, sample_sheet, sheet_html
+from capeval.rating.sheet import sample_sheet
 from capeval.schema import Annotation
-from tests.rating.rating_examples import HOSTILE, annotation
+from tests.rating.rating_examples import annotation
 
 ANNOTATIONS = [annotation(f"v{n:02}") for n in range(80)]
 SYSTEMS = ("alpha", "beta", "gamma")
@@ -21,16 +17,6 @@ def captions(
     annotations: list[Annotation] = ANNOTATIONS, systems: tuple[str, ...] = SYSTEMS
 ) -> dict[str, dict[str, str]]:
     return {s: {a.index: f"What {s[0]} says of {a.index}." for a in annotations} for s in systems}
-
-
-def rows(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text, newline="")))
-
-
-def data_of(page: str) -> dict[str, object]:
-    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
-    loaded: dict[str, object] = json.loads(found)
-    return loaded
 
 
 @pytest.mark.parametrize("videos", [1, 39, 80])
@@ -101,37 +87,3 @@ def test_only_videos_that_enough_systems_captioned_are_drawn() -> None:
     assert len(sample_sheet(ANNOTATIONS, some, videos=10, per_video=2).items) == 20
     with pytest.raises(UsageError, match="4 captions of each video, but there are 3 runs"):
         sample_sheet(ANNOTATIONS, some, videos=1, per_video=4)
-
-
-def test_same_inputs_and_seed_give_the_same_bytes() -> None:
-    one = sample_sheet(ANNOTATIONS, captions(), videos=12, seed=0)
-    two = sample_sheet(ANNOTATIONS, captions(systems=SYSTEMS[::-1]), videos=12, seed=0)
-    other = sample_sheet(ANNOTATIONS, captions(), videos=12, seed=1)
-    for write in (sheet_html, key_csv):
-        assert write(one) == write(two) != write(other)
-    assert one.name == two.name != other.name
-
-
-def test_raters_cannot_see_the_systems() -> None:
-    sheet = sample_sheet(ANNOTATIONS, captions(), videos=20)
-    text = json.dumps(data_of(sheet_html(sheet)))
-    assert not any(system in text for system in SYSTEMS)
-    key = rows(key_csv(sheet))
-    assert [row["system"] for row in key] == [item.system for item in sheet.items]
-    assert {row["elements"] for row in key} == {"2 1"}
-
-
-def test_page_holds_hostile_text_as_data() -> None:
-    given = annotation("a<b", sizes=(1, 10)).model_dump()
-    given["events"][0]["event"] = HOSTILE
-    one = Annotation.model_validate(given)
-    sheet = sample_sheet([one], {"system": {one.index: HOSTILE + "\r\nx"}}, videos=1)
-    page = sheet_html(sheet, {sheet.items[0].annotation.index: "./a%3Cb.mp4"})
-    assert page.count("</script>") == 2
-    assert "<img" not in page
-    item = data_of(page)["items"][0]  # type: ignore[index]
-    assert item["caption"] == sheet.items[0].caption
-    assert item["src"] == "./a%3Cb.mp4"
-    assert item["events"][0]["event"] == HOSTILE
-    assert "http:" not in page
-    assert "https:" not in page

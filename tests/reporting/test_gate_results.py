@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from capeval.reporting.gate_results import gate_lines, gate_results
-from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
-from tests.runs.comparing import comparison, matrix
+from capeval.reporting.gate_results import gate_results
+from capeval.scoring.gates import apply_gates, read_gates
+from tests.runs.comparing import comparison
 
 
 @pytest.mark.parametrize(
@@ -42,30 +42,3 @@ def test_the_sentence_names_the_value_and_the_limit(
     (result,) = gate_results(found, apply_gates(found, read_gates([gate])))
     assert result.message.startswith(sentence)
     assert result.gate == gate.partition("=")[0]
-
-
-@pytest.mark.parametrize(
-    ("make", "typed", "sentence"),
-    [
-        (
-            comparison, "99%",
-            "are scored in both runs; --min-coverage requires at least 99%",
-        ),
-        (
-            matrix, "1000",
-            "are scored in all runs; --min-coverage requires at least 1,000",
-        ),
-    ],
-)  # fmt: skip
-def test_coverage_names_its_videos_and_failed_gates_are_a_line_each(
-    make: type, typed: str, sentence: str
-) -> None:
-    found = make().model_copy(update={"paired": 989, "annotated": 1000})
-    coverage = CountOrShare.read(typed, "--min-coverage")
-    results = gate_results(found, apply_gates(found, coverage=coverage))
-    sentence = f"989 of 1,000 annotated videos (98.90%) {sentence}"
-    assert [result.message for result in results] == [sentence]
-    assert gate_lines(found) == []
-    failed, passed = (results[0].model_copy(update={"passed": of}) for of in (False, True))
-    several = found.model_copy(update={"gates": (failed, passed, failed)})
-    assert gate_lines(several) == [f"gate failed: {sentence}"] * 2

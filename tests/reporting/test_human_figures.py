@@ -29,17 +29,14 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("judgments.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def question(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> CorrelateRequest:
+def question(name: str, text: str) -> CorrelateRequest:
     Path(name).write_text(text)
-    return CorrelateRequest(
-        human=Path(name),
-        auto=tuple((judge, Path("judgments.jsonl")) for judge in judges),
-        annotations=VIDEOS,
-    )
+    auto = (("judge", Path("judgments.jsonl")),)
+    return CorrelateRequest(human=Path(name), auto=auto, annotations=VIDEOS)
 
 
-def sides(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> CorrelationInputs:
-    return read_inputs(question(name, text, judges))
+def sides(name: str, text: str) -> CorrelationInputs:
+    return read_inputs(question(name, text))
 
 
 RATED = "video_id,human,human_2\na,1,3\nb,4,\nc,5,4\n"
@@ -89,11 +86,6 @@ def test_covered_or_not_is_held_against_recall() -> None:
     (scatter,), _ = scatters_of(sides("c.csv", text))
     assert (scatter.x, scatter.y) == ("Recall by judge (%)", "Covered by human labels (%)")
     assert scatter.points == {"captions": ((75.0, 75.0), (50.0, 50.0))}
-
-
-def test_several_judges_are_several_figures() -> None:
-    both = sides("l.csv", THREE_WAY, ("one", "two"))
-    assert [scatter.name for scatter in scatters_of(both)[0]] == ["scatter-one", "scatter-two"]
 
 
 def test_systems_come_in_the_order_of_the_runs() -> None:

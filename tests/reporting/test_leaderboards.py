@@ -18,7 +18,7 @@ from capeval.reporting.leaderboards import (
     rendered_leaderboard,
 )
 from capeval.reporting.question_board import question_board
-from capeval.reporting.score_tables import OVERALL, VIEWS, Place, ScoreRow, score_tables
+from capeval.reporting.score_tables import OVERALL, VIEWS, ScoreRow, score_tables
 from capeval.reporting.table import Page, Table
 from capeval.schema import Provenance
 from capeval.scoring import Estimate, TypeScores
@@ -85,19 +85,6 @@ def test_runs_beside_published_rows_fit_a_screen(tmp_path: Path, width: int) -> 
     assert len(printed(Leaderboard(questions), width).splitlines()) <= 40
 
 
-def test_only_a_format_decides_how_leaders_are_marked(board: Leaderboard) -> None:
-    latex = rendered_leaderboard(board, "latex", by="types")
-    # Two are best of all ranked, and the one after them is second; the part is neither.
-    overall = latex.split(r"\end{tabular}")[0]
-    assert overall.count(r"\textbf{") == 2
-    assert overall.count(r"\underline{") == 1
-    assert r"part & -- & -- & 2/10 & 2/2" in overall.replace("\n", " ")
-    assert r"\textbf" not in overall.split("part &")[1]
-    markdown = rendered_leaderboard(board, "markdown", by="types")
-    assert markdown.count("**96.4**") == 2
-    assert "\x1b" not in rendered_leaderboard(board, "table", by="types")
-
-
 def test_latex_says_under_each_table_what_its_marks_mean(
     board: Leaderboard, tmp_path: Path
 ) -> None:
@@ -129,17 +116,6 @@ def test_what_is_not_there_is_explained(board: Leaderboard, form: Format) -> Non
     # Of the two sections, only the first has a run of fewer than eight videos.
     assert bare.count("[–]: no interval, fewer than 8 videos") == 1
     assert bare.count("–: no scored video") == 4
-
-
-@pytest.mark.parametrize(("form", "tables"), [("table", 2), ("markdown", 1), ("latex", 1)])
-def test_domains_are_split_where_they_do_not_fit(form: Format, tables: int) -> None:
-    cells: dict[Place, TypeScores] = {
-        ("domain", f"A Long Domain {letter}"): means(0.5) for letter in "ABCDEFGH"
-    }
-    only = ScoreRow("run", cells | {OVERALL: means(0.5)}, 10, 10, 10, rank=1)
-    text = rendered_leaderboard(Leaderboard((section(only),)), form, by="domain")
-    assert text.count("By domain: F1") == tables
-    assert text.count("(continued)") == tables - 1
 
 
 @pytest.mark.parametrize(

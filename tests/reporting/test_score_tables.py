@@ -106,13 +106,6 @@ def test_baseline_says_so_and_others_do_not() -> None:
     assert BASELINE_NOTE.split(".")[0] in shown(baseline, 200)
 
 
-def test_coverage_counts_what_was_not_scored() -> None:
-    judgments: list[Scored | Unscored] = [scored("a", "+++ +++"), Unscored(index="b", reason="no")]
-    assert coverage(scores(VIDEOS, judgments)) == (
-        "captioned 2/10, scored 1/2, unmatched events 0.0%"
-    )
-
-
 def test_coverage_has_unmatched_events_and_the_spread_of_repeats() -> None:
     first, second = (
         Verdict(candidate_events=(), matches=(), relations=relations(labels))

@@ -127,6 +127,8 @@ def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
 def test_markup_in_names_stays_text() -> None:
     text = as_text([Page([Table("[b]t[/b]", columns("[i]"), [["[red]x"]])])])
     assert text.splitlines()[::3] == ["[b]t[/b]", "[red]x"]
+    page = Page([Table("t", columns("a"), [["**b** <b> @you"]])])
+    assert r"\*\*b\*\* \<b\> &#64;you" in rendered([page], "markdown")
 
 
 def test_csv_runs_no_formula_and_keeps_numbers() -> None:

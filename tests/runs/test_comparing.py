@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import capeval
-from capeval.errors import CapevalError, UsageError
+from capeval.errors import UsageError
 from capeval.schema import Annotation, Judgment, Provenance, Unscored, Verdict
 from capeval.scoring.comparison_result import Comparison, Matrix
 from tests.correlation.making import make_run, write_annotations
@@ -207,29 +207,6 @@ def test_more_than_two_runs_are_ranked_on_the_videos_of_all() -> None:
         UsageError, match="low, high and other cannot be compared because they differ: judge"
     ):
         capeval.compare(("low", "high", "other"), resamples=99)
-
-
-@pytest.mark.parametrize(
-    ("typed", "more", "message"),
-    [
-        (("old",), {}, "name at least two runs"),
-        ((), {}, "name at least two runs"),
-        (("old", "old"), {}, "is named twice"),
-        (("old", "runs/old"), {}, "is named twice"),
-        (("old", "none"), {}, "is neither a file nor a run under runs/"),
-        (("old", "new", "third"), {"fail_under": ["f1=0"]}, "name two"),
-        (("old", "new"), {"judge": "gpt"}, "was not judged by gpt"),
-        (("old", "new"), {"annotations": "none.json"}, "none.json"),
-    ],
-)
-def test_bad_input_is_one_line(typed: tuple[str, ...], more: Any, message: str) -> None:
-    for name in ("old", "new", "third"):
-        run(name, "+0 -")
-    with pytest.raises(CapevalError) as error:
-        capeval.compare(typed, **more)
-    assert message in str(error.value)
-    assert error.value.exit_code == 2
-    assert "\n" not in str(error.value)
 
 
 def test_one_run_may_be_compared_under_two_judges_anyway() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.errors import BudgetReached, CapevalError, EndpointDown, EndpointRefused, InputError
+from capeval.errors import BudgetReached, CapevalError, EndpointDown, EndpointRefused
 from capeval.files.jsonl import whole_lines, write_jsonl
 from capeval.runs.engine import Labels, Plan, Spent, Status, execute, select
 from capeval.runs.folder import RunFolder
@@ -176,8 +176,3 @@ async def test_any_sequence_of_stops_ends_in_the_same_file(
 )
 def test_select(only: Sequence[str], limit: int | None, expected: str) -> None:
     assert "".join(select("abc", str, only=only, limit=limit)) == expected
-
-
-def test_select_refuses_unknown_names() -> None:
-    with pytest.raises(InputError, match=r'--only: no video is called "alphq"; did you mean'):
-        select(["alpha"], str, only=["alphq"], missing="no video is called")

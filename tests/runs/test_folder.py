@@ -98,11 +98,6 @@ def test_a_locked_run_is_refused_until_it_is_free(run: RunFolder) -> None:
     assert not (run.path / ".lock").exists()
 
 
-def test_all_runs_of_a_folder_are_listed(run: RunFolder) -> None:
-    assert RunFolder.all(run.path.parent) == [run]
-    assert RunFolder.all(run.path.parent / "elsewhere") == []
-
-
 def test_judges_have_folders_of_their_own(run: RunFolder) -> None:
     judges = [
         ("gpt-4o", "tuna-cap-v1", "1"),

@@ -57,8 +57,3 @@ def test_missing_annotations_are_reported_with_the_run(home: Path, stored: str) 
     message = str(refused.value)
     assert message.startswith(f"run: its annotations {stored} do not exist")
     assert message.endswith("name them with --annotations")
-
-
-def test_named_annotations_that_are_missing_are_reported(home: Path) -> None:
-    with pytest.raises(InputError, match=r"^none.json: does not exist"):
-        load_judged("run", annotations="none.json")

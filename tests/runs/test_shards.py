@@ -14,12 +14,6 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard, shards_in
 
 
-def test_every_position_is_of_one_shard() -> None:
-    shards = [Shard.read(f"{number}/7") for number in range(1, 8)]
-    for position in range(100):
-        assert sum(shard.holds(position) for shard in shards) == 1
-
-
 @pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2", "1.5/2"])
 def test_an_invalid_shard_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="must be I/N"):

@@ -96,12 +96,6 @@ def test_caption_keeps_the_other_fields_of_its_line() -> None:
     assert caption.model_dump()["frames"] == [1, 2]
 
 
-def test_nouns_are_frozen() -> None:
-    caption = Caption(index="v", caption="A dog.")
-    with pytest.raises(ValidationError):
-        caption.caption = "A cat."  # type: ignore[misc]
-
-
 def test_unscored_needs_a_reason_and_scored_has_none() -> None:
     with pytest.raises(ValidationError):
         JUDGMENT.validate_python({"index": "v", "status": "unscored", "reason": ""})

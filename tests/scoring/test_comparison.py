@@ -245,15 +245,6 @@ def test_same_seed_same_numbers() -> None:
     assert one.p != zero.p
 
 
-def test_nothing_to_compare_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        compared([], [], [])
-    videos, first, _ = made(3)
-    one, two = measured(videos, first), measured(videos[:2], first[:2])
-    with pytest.raises(ValueError, match="the same videos"):
-        differences(one, two, memberships(videos))
-
-
 @pytest.mark.parametrize("videos", [9, 40])
 def test_the_detectable_difference_is_that_of_the_differences_of_f1(videos: int) -> None:
     given, first, second = made(videos)

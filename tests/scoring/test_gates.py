@@ -128,11 +128,6 @@ def test_coverage_is_of_the_annotated_videos(
     assert outcome.passed is passed
 
 
-def test_gates_hold_two_runs_and_no_more() -> None:
-    with pytest.raises(UsageError, match="name two"):
-        apply_gates(matrix(), read_gates(["f1=0"]))
-
-
 @given(st.floats(-1, 1), st.floats(-100, 100))
 def test_a_gate_passes_what_is_not_below_it(value: float, points: float) -> None:
     found: Comparison = comparison("all", "f1", value=value, low=None)

@@ -221,23 +221,6 @@ def test_the_rest_is_behind_full_and_in_other_formats() -> None:
     assert shown(found, "csv", full=False) == shown(found, "csv")
 
 
-@pytest.mark.parametrize("metrics", [SIX, TWO, {"lexical-2:f1": (0.616, None)}])
-def test_each_legend_is_printed_once(metrics: dict[str, tuple[float | None, int | None]]) -> None:
-    one = correlations(metrics)
-    recall = [r.model_copy(update={"human": "recall"}) for r in one.results]
-    compared = [c.model_copy(update={"human": "recall"}) for c in one.comparisons]
-    both = one.model_copy(
-        update={
-            "results": (*one.results, *recall),
-            "comparisons": (*one.comparisons, *compared),
-        }
-    )
-    text = " ".join(shown(both, "table").split())
-    for words in ("n: captions", "ties: the share", "groups: used", "kappa: Cohen"):
-        assert text.count(words) == 1
-    assert text.count("rank: ") == (len(metrics) > 1)
-
-
 def test_many_metrics_are_cut_to_sixty_lines() -> None:
     many = correlations({f"m{n}": (n / 100, n) for n in range(70)})
     lines = shown(many, "table", 100, full=False).splitlines()
@@ -264,17 +247,7 @@ def summary(found: Correlations) -> list[str]:
     return shown(found, "table").split("\n\n")[0].splitlines()
 
 
-def test_what_comes_first_is_of_the_best_metric_and_says_where_its_interval_lies() -> None:
-    assert summary(correlations({**TWO, "bad": (0.05, 2)})) == [
-        (
-            "clair has the highest Kendall tau-b of 3 metrics with the human score: 0.731 [0.631, "
-            "0.831] over 40 captions (pooled)."
-        ),
-        "  elements of lexical-2: kappa 0.500 [0.250, 0.750]",
-        "    52 elements with evenly divided raters are left out, which favours it",
-        "  captions of one video: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
-        "  all captions: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
-    ]
+def test_what_comes_first_says_where_the_interval_lies() -> None:
     for value, where in ((0.05, "interval includes 0"), (-0.4, "interval below 0")):
         assert summary(correlations({"m": (value, None)}))[-1].endswith(where)
 

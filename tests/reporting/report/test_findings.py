@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from capeval.reporting.report.cards import cards_of
 from capeval.reporting.report.data import Shown
 from capeval.reporting.report.findings import (
-    HEADINGS,
     Findings,
     Loss,
     Share,
@@ -90,11 +89,6 @@ def test_types_that_are_all_alike_are_not_ranked() -> None:
     assert "Weakest type" not in found
 
 
-def test_nothing_scored_says_nothing() -> None:
-    unscored = findings_of(shown(run([], videos=VIDEOS, captions={"v0": "Told."})))
-    assert (unscored.sentences, unscored.shares, unscored.losses) == ({}, (), ())
-
-
 def test_nothing_lost_names_no_loss() -> None:
     found = findings_of(shown(made("++ +", "++ +")))
     assert found.losses == ()
@@ -122,15 +116,3 @@ def test_a_contradicted_element_comes_first_and_a_video_has_one() -> None:
     found = listed(one)
     assert found[0] == ("v10", "2.1", 1, 1, 1)
     assert len({index for index, *_ in found}) == len(found) == 8
-
-
-def test_nothing_missed_has_no_examples() -> None:
-    assert listed(made("++ +")) == []
-
-
-def test_every_finding_has_a_known_heading_in_order() -> None:
-    labels = ("++ 0", "++ 0", "++ -", "++ +", "++ +", "00 0")
-    found = findings_of(shown(made(*labels, *labels)))
-    headings = list(found.sentences)
-    assert headings == [heading for heading in HEADINGS if heading in headings]
-    assert len(headings) > 3
