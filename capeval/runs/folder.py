@@ -185,10 +185,16 @@ class RunFolder:
         return exact or [one for one in judges if one.path.name.startswith(names)]
 
     def annotations_path(self) -> str | None:
-        """Return the path of the annotations in the manifest, if it has one."""
+        """Return the path of the annotations in the manifest, if it has one.
+
+        A relative one is a file beside the folder of the runs, wherever the command is run.
+        """
         stored = self.read_manifest().get("annotations")
         path = stored.get("path") if isinstance(stored, dict) else None
-        return path if isinstance(path, str) else None
+        if not isinstance(path, str):
+            return None
+        beside = self.path.parent.parent / path
+        return str(beside) if beside.is_file() else path
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write `manifest.json` if it would change."""

@@ -52,3 +52,16 @@ def test_runs_are_listed_with_their_judges_the_newest_first() -> None:
     assert found[0]["size"] == sum(
         file.stat().st_size for file in Path("runs/new/judge").rglob("*") if file.is_file()
     )
+
+
+def test_a_run_elsewhere_has_the_annotations_of_its_own_project(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores = here("score", "old", "--json").json
+    other = Path("other")
+    other.mkdir()
+    # Another file of the same name, where the command is run.
+    text = Path("a.json").read_text("utf-8")
+    (other / "a.json").write_text(text.replace('"weight": 1', '"weight": 3'), "utf-8")
+    monkeypatch.chdir(other)
+    assert here("score", "../runs/old", "--json").json == scores
