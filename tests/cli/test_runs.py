@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def test_runs_are_listed_with_their_judges_the_newest_first() -> None:
 def test_a_run_elsewhere_has_the_annotations_of_its_own_project(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    manifest = {"annotations": {"path": "a.json"}}
+    Path("runs/old/manifest.json").write_text(json.dumps(manifest), "utf-8")
     scores = here("score", "old", "--json").json
     other = Path("other")
     other.mkdir()

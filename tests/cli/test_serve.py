@@ -121,7 +121,7 @@ def test_keys_are_in_no_message(served: Served) -> None:
 async def test_a_server_that_never_answers_is_given_up(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("capeval.captioners.serving._STARTUP", 1.5)
+    monkeypatch.setattr("capeval.captioners.serving._STARTUP", 6.0)
     entry = ModelEntry(name="mine", reached="server", serve=served.mood("hang"))
     with pytest.raises(EndpointRefused, match=r"did not answer within .*Loading the weights"):
         async with serving(entry, CaptionerOptions(serve=True), lambda _: None):
