@@ -193,8 +193,9 @@ class RunFolder:
         path = stored.get("path") if isinstance(stored, dict) else None
         if not isinstance(path, str):
             return None
-        beside = self.path.parent.parent / path
-        return str(beside) if beside.is_file() else path
+        project = self.path.resolve().parent.parent
+        is_elsewhere = project != Path.cwd() and (project / path).is_file()
+        return str(project / path) if is_elsewhere else path
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write `manifest.json` if it would change."""
