@@ -17,7 +17,7 @@ from capeval.files.validation import validated
 from capeval.llm.questions import Question
 from capeval.schema import Characteristic, ElementType
 from capeval.schema.annotation import Sentence, Weight
-from capeval.schema.ids import Id
+from capeval.schema.ids import Id, id_text
 from capeval.text import counted, shown
 
 DRAFTS = "drafts.jsonl"
@@ -174,8 +174,9 @@ def stored_lines(file: Path) -> dict[str, Line]:
     """Return the lines of a file by index; a failure does not replace an earlier success."""
     found: dict[str, Line] = {}
     for line in whole_lines(file):
-        if "reason" not in line or "reason" in found.get(line.get("index"), line):
-            found[line.get("index")] = line
+        index = str(id_text(line.get("index")))
+        if "reason" not in line or "reason" in found.get(index, line):
+            found[index] = line
     return found
 
 

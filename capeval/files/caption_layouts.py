@@ -139,6 +139,8 @@ def _usable(file: Path, records: Records) -> CaptionsFile:
             except ReplyError:
                 unclear.append(str(record.get("index")))
                 continue
+            if caption and is_missing(caption):
+                continue
             if caption != text.strip():
                 cleaned += 1
                 text = caption
@@ -382,6 +384,8 @@ def _texts(row: Mapping[str, Any]) -> dict[str, str]:
     for name, value in row.items():
         inner = value if isinstance(value, dict) else {"": value}
         for part, text in inner.items():
-            if isinstance(text, str):
-                found[f"{name}.{part}".rstrip(".")] = text
+            column = f"{name}.{part}".rstrip(".")
+            is_id = isinstance(text, int) and column.rpartition(".")[2] in COLUMNS["index"]
+            if isinstance(text, str) or is_id:
+                found[column] = str(id_text(text))
     return found

@@ -159,7 +159,9 @@ class KnownVideos:
         if is_index and text in self._order:
             return text
         asked = path_parts(text)
-        for names in self._by_stem if is_index else self._by_stem[::-1]:
+        # "3.mp4" is a file, although there may be an index "3".
+        is_file = PurePosixPath(text.replace("\\", "/")).suffix.lower() in SUFFIXES
+        for names in self._by_stem[::-1] if is_file or not is_index else self._by_stem:
             there = names.get(asked[-1], set())
             exact = {index for parts, index in there if parts == asked}
             near = {

@@ -347,7 +347,7 @@ ROWS: dict[str, tuple[dict[str, list[Any]], dict[str, str] | str]] = {
     "one video twice": ({"index": ["a", "a.mp4"], "caption": ["x", "y"]}, "is duplicated"),
     "no caption": ({"index": ["a", "b"], "caption": [None, None]}, "has no caption"),
     "missing, as text": (
-        {"index": ["a", "b", "c"], "caption": ["A sits.", "nan", "None"]},
+        {"index": ["a", "b", "c"], "caption": ["A sits.", "nan", "<think>Hm.</think>nan"]},
         {"a": "A sits."},
     ),
     "annotations": (
