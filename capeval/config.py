@@ -1,8 +1,8 @@
 """The user's configuration file: defaults of options, own prices, models and metrics.
 
 The nearest `capeval.toml` is read, from the working directory upwards. One in a parent directory
-must belong to the user (or to root): it can name addresses, keys and programs to run, and whoever
-can write into a parent directory, such as /tmp, must not be able to set them.
+must belong to the user (or to root): it can name addresses, keys and programs to run, and other
+users, who may be able to write into a parent directory such as /tmp, must not set them.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class EndpointDown(EndpointError):
 class ModelDown(EndpointDown):
     """A model in this process fails on one call after another in the same way."""
 
-    next_step = "Run the same command again to finish; those that failed come last."
+    next_step = "Run the same command again to finish; failed items come last."
 
 
 class RequestRefused(EndpointError):

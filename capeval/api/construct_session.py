@@ -167,7 +167,7 @@ class ConstructSession(LongWork[T]):
         return self.file, outcome.value
 
     def finish(self, plan: LinePlan, done: Mapping[str, Stored[Line]]) -> None:
-        """Write the lines in the order of the items, then those that are about something else."""
+        """Write the lines in the order of the items, then all other lines."""
         del plan, done
         lines = stored_lines(self.file)
         own = [lines.pop(one.index) for one in self.items if one.index in lines]

@@ -207,8 +207,8 @@ class JudgingSession(LongWork[Judged]):
         asked = self._options
         is_named = asked.judge is not None
         is_named |= asked.prompts != DEFAULT_PROMPTS or asked.explain
-        # A judge whose folder has a hash shares the name of another one, and may be meant as it. So
-        # may one whose effort the user did not name.
+        # The folder's name has a hash if another judge has the same name, or an effort that the
+        # user did not name. In both cases the user may have meant the other judge.
         alike = own.path.name.rpartition("-")[0] in others
         alike |= bool(self.opened.reasons) and own.path.name.rpartition("@")[0] in others
         if others and not own.has_verdicts() and (alike or not is_named):

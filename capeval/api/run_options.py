@@ -44,7 +44,7 @@ judge_option = partial(
 annotations_option = partial(
     option,
     None,
-    "Annotations: a file, 'tuna' or 'sample'. By default those that a run names.",
+    "Annotations: a file, 'tuna' or 'sample'. By default the run's own.",
     metavar="FILE",
 )
 ignore_unknown_option = partial(

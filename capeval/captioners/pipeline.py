@@ -196,7 +196,7 @@ class _Pipeline:
         return max(1, self._captioner.batch_size)
 
     def _gather(self, read: _Read | None) -> list[_Read] | None:
-        """Add a video to those that wait; return a batch once it is full enough."""
+        """Add a video to the queue; return a batch once it is full enough."""
         if read is None:
             return None
         self._pool.append(read)

@@ -174,7 +174,7 @@ class RayPool:
         context.enable_progress_bars = False
         # One that crashes its worker is not captioned; Ray drops it without an error.
         context.max_errored_blocks = -1
-        # Workers for which the memory does not suffice wait, and do no harm.
+        # A worker waits until a machine has enough memory for it.
         needed: dict[str, Any] = {"num_cpus": 1, "memory": self._opened.memory}
         places = int(self._ray.cluster_resources()["CPU"])
         if self._gpus:

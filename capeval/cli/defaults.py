@@ -63,8 +63,8 @@ def _check_names(file: Path, table: str, entries: Any, known: set[str]) -> None:
 def _options(command: Any) -> dict[str, Any]:
     """Return the parameters that a file can set, by name: as typed, with `_` for `-`.
 
-    Annotations can be set where they are an argument, too: whoever names their own does not mean
-    the sample, which is the default of `capeval probe`.
+    Annotations can also be set where they are an argument: they replace the sample, which is the
+    default of `capeval probe`.
     """
     named = {max(one.opts, key=len).lstrip("-").replace("-", "_"): one for one in command.params}
     return {

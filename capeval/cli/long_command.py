@@ -183,7 +183,8 @@ def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:
         output.error(f"capeval: {stopped}")
     missing = next((one for one in left if one.count), None)
     if missing and (stopped or sum(one.count for one in left) > too_long):
-        again = f"Run the same command again to retry those that are {missing.labels.failed}."
+        what = f"{missing.labels.failed} {missing.labels.item}"
+        again = f"Run the same command again to retry each {what}."
         output.line(stopped.next_step if stopped else again)
 
 

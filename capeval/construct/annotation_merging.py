@@ -28,8 +28,8 @@ class MergedAnnotations:
 def merge_drafts(drafts: Iterable[Draft], videos: Collection[str]) -> MergedAnnotations:
     """Merge the annotations of each video, in the order of the indexes.
 
-    All annotators of a video must state the same. Where they do not, one who decided between them
-    counts. `drafts` has one version of each annotator; `videos` are those that are kept.
+    All annotators of a video must agree. Where they do not, the adjudicator's version counts.
+    `drafts` has one version of each annotator; `videos` are the indexes of the kept videos.
     """
     versions: dict[str, list[Draft]] = {}
     for draft in sorted(drafts, key=lambda one: (one.index, str(one.annotator))):

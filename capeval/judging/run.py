@@ -164,7 +164,7 @@ class JudgingWork:
         self._only, self._limit = only, limit
         self.folder = opened.folder_in(source.run) if source.run else None
         """The judge's folder; captions in memory have none."""
-        # Who resumes a run, and does not ask for a number of repeats, means the one of before.
+        # A resumed run keeps its number of repeats unless another one is given.
         self._repeats = repeats or (self.folder and self.folder.repeats) or 1
         self.unchanged: str | None = None
         """The run's fingerprint, if a plan found that its files are as judging left them."""

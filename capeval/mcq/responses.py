@@ -153,7 +153,7 @@ def models_of(responses: Iterable[Response]) -> list[str]:
 
 
 def responses_hash(responses: Sequence[Response]) -> str:
-    """Return the SHA-256 (hex) of what was asked: ids, questions, options and right answers."""
+    """Return the SHA-256 (hex) of the questions: ids, texts, options and right answers."""
     lines = {
         "\0".join((r.benchmark, r.id, r.question, *r.options, r.answer)) + "\n" for r in responses
     }

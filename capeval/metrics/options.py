@@ -31,7 +31,7 @@ class MetricsOptions(ChatOptions, ModelOptions):
     captions : Runs under runs/, or captions files of annotated videos, which become runs. By
         default every run; if there is none, the bundled sample.
     metric : Metrics. By default the controls, unigram-f1 and length.
-    annotations : Annotations: a file, 'tuna' or 'sample'. By default those that a run names.
+    annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own.
     candidates : Captions of videos without annotations.
     references : Reference captions, for --candidates.
     columns : The columns of captions: index=clip,caption=text.

@@ -67,7 +67,7 @@ PlanT = TypeVar("PlanT", bound=Plan[Any])
 def left_of(
     items: Iterable[T], kept: Mapping[str, Outcome], index_of: Callable[[T], str]
 ) -> list[T]:
-    """Return the items that are not kept, and then those that failed.
+    """Return the items without a stored outcome, then the failed ones.
 
     These may fail again, and stop the work before it reaches the others.
     """

@@ -170,7 +170,7 @@ class RunFolder:
             return [entry for entry in sorted(self.path.iterdir()) if entry.is_dir()]
 
     def judges(self, named: str | None = None) -> list[JudgeFolder]:
-        """Return the folders of the judges that have judged this run: those that hold verdicts.
+        """Return the folders of this run's judges that have verdicts.
 
         Parameters
         ----------

@@ -103,7 +103,7 @@ def measures(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def as_arrays(annotations: Sequence[Annotation] | AnnotationArrays) -> AnnotationArrays:
-    """Return annotations as arrays; those that are arrays already, unchanged."""
+    """Return annotations as arrays; arrays are returned unchanged."""
     return annotations if isinstance(annotations, AnnotationArrays) else _arrays(tuple(annotations))
 
 

@@ -100,7 +100,7 @@ async def test_a_reply_that_the_model_fails_to_read_is_unscored_and_read_the_nex
     first = await grade(server, tmp_path, "--yes")
     assert first.code == 3
     assert "grades: 1 reply not read" in first.out
-    assert "Run the same command again to retry those that are unread." in first.out
+    assert "Run the same command again to retry each unread reply." in first.out
     assert f"{UNREAD}/{UNREAD} replies" in first.out
     server.responder = reply
     assert (await grade(server, tmp_path, "--yes")).code == 0
