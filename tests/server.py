@@ -189,6 +189,7 @@ class LoopbackServer:
         self.responder, self.latency, self.log, self.port = responder, latency, log, port
         self.acts = deque(acts)
         self.models = tuple(models)
+        self.models_fail = False
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: Counter[str] = Counter()
@@ -229,6 +230,8 @@ class LoopbackServer:
 
     async def _list(self, request: web.Request) -> web.Response:
         self.paths[request.path] += 1
+        if self.models_fail:
+            return failure(500, "The list of models is not available.")
         records = [{"id": one} if isinstance(one, str) else one for one in self.models]
         return web.json_response({"object": "list", "data": records})
 

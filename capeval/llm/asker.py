@@ -80,6 +80,7 @@ class Asker:
         self._paid: set[str] = set()
         # Replies of earlier commands by model, which may have had other weights, and their days.
         self._reused: dict[str, list[str]] = {}
+        self._unlisted: dict[str, EndpointRefused] = {}
         self._preflight = preflight
         self._preflight_turn = asyncio.Lock()
         self._preflights: dict[tuple[str, str | None], EndpointRefused | None] = {}
@@ -94,7 +95,8 @@ class Asker:
     async def weights(self, model: str) -> str:
         """Return what the endpoint says of a model's weights, empty if nothing; asked once.
 
-        If it cannot be asked, it is what it said at the last call.
+        If it cannot be asked, it is what it said at the last call: stored replies are found by it,
+        and new ones, which may be of other weights, are refused.
         """
         if model not in self._weights:
             async with self._preflight_turn:
@@ -110,6 +112,8 @@ class Asker:
         except EndpointRefused as failure:
             trace("models not listed", reason=str(failure))
             found = Weights(self.cache.last_weights(self.base_url, model) if self.cache else "")
+            if found.text:
+                self._unlisted[model] = failure
         trace("weights", model=model, weights=found.text)
         return found
 
@@ -222,6 +226,8 @@ class Asker:
         return replace(reply, model=f"{reply.model} ({weights})") if weights else reply, None
 
     async def _check_endpoint(self, model: str, effort: str | None) -> None:
+        if model in self._unlisted:
+            raise self._unlisted[model]
         if self._preflight is None or self._preflights.get((model, effort), True) is None:
             return
         async with self._preflight_turn:
@@ -314,8 +320,10 @@ async def open_asker(
                 preflight=endpoint.preflight,
                 listing=listing,
             )
-            yield asker
-        for notice in asker.reuse_notices():
-            on_notice(notice)
+            try:
+                yield asker
+            finally:
+                for notice in asker.reuse_notices():
+                    on_notice(notice)
     finally:
         replies.close()

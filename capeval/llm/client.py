@@ -202,10 +202,14 @@ class OpenAIChatClient:
 
     async def listing(self) -> Mapping[str, Any]:
         """Return the endpoint's list of models as it is; raises `EndpointRefused`."""
+        retrying = self._retrying(PREFLIGHT_ATTEMPTS, self._timeout, longest=1.0)
         try:
-            return await self._connected().get("/models", self._timeout)
+            found: Mapping[str, Any] = await retrying(
+                self._connected().get, "/models", self._timeout
+            )
         except CallFailed as failure:
             raise EndpointRefused(self._explained(failure)) from None
+        return found
 
     def _retrying(
         self, attempts: int, patience: float, longest: float = LONGEST_WAIT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -242,7 +243,7 @@ def weights_of(payload: Mapping[str, Any], model: str) -> Weights:
     """Return what a list of models says of the weights of a model; an only model has any name.
 
     >>> weights_of({"data": [{"id": "judge", "root": "/ckpt/1", "created": 7}]}, "judge")
-    Weights(text='root /ckpt/1', is_certain=True)
+    Weights(text='root 1@cfaa58', is_certain=True)
     """
     records = _records(payload)
     record = next((one for one in records if one.get("id") == model), None)
@@ -251,13 +252,24 @@ def weights_of(payload: Mapping[str, Any], model: str) -> Weights:
     meta = record.get("meta")
     details = {**(meta if isinstance(meta, dict) else {}), **record}
     found = {
-        name: one_line(str(value), LONGEST_NAME)
+        name: _without_folder(one_line(str(value), LONGEST_NAME))
         for name in _OF_WEIGHTS
         # SGLang and others repeat the name that they serve as the root.
         if isinstance(value := details.get(name), str | int) and value not in ("", record.get("id"))
     }
     text = ", ".join(f"{name} {value}" for name, value in found.items())
     return Weights(text, any(name in found for name in _CERTAIN))
+
+
+def _without_folder(text: str) -> str:
+    """Return the end of a path and a hash of it all; a hub's `organization/name` as it is.
+
+    Folders are private, and the weights are in results, which are published.
+    """
+    if "/" not in text or re.fullmatch(r"\w[\w.-]*/[\w.-]+", text):
+        return text
+    last = text.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return f"{last}@{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
 def model_ids(payload: Mapping[str, Any]) -> tuple[str, ...]:

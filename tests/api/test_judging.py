@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import capeval
-from capeval.errors import InputError
+from capeval.errors import EndpointRefused, InputError
 from capeval.llm.fake import ScriptedClient
 from capeval.runs.folder import RunFolder
 from capeval.schema import Caption
@@ -107,8 +107,17 @@ async def test_other_weights_under_the_same_name_judge_anew(
         assert (await judged("one"))[1].signature == by_second.signature
         assert len(RunFolder(Path("runs/one")).judges()) == 2
         assert "is a different judge" in notices[0]
+        # A server that does not list its models may have other weights: nothing new is paid for.
+        server.models_fail = True
+        assert (await judged("three"))[0] == 0
+        with pytest.raises(EndpointRefused, match="/v1 does not answer"):
+            await capeval.judge_async(
+                {"V0": "Other."}, videos(), judge="judge-model", base_url=server.url
+            )
     # A server that is down has the weights that it had.
     assert (await judged("three"))[0] == 0
+    # Folders are not published.
+    assert "/ckpt" not in by_first.signature + by_first.model_dump_json()
 
 
 @pytest.mark.parametrize(
