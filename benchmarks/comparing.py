@@ -20,8 +20,8 @@ from pathlib import Path
 from benchmarks.data import make_set
 from benchmarks.judging import Row
 from capeval.files.judgments import write_judgments
-from capeval.runs.judged_run import JudgedRun
 from capeval.schema import RELATIONS, Annotation, Provenance, Relation, Scored, Verdict
+from capeval.scoring.judged_run import JudgedRun
 
 __all__ = ["measure"]
 

@@ -19,7 +19,7 @@ import capeval
 from benchmarks.data import make_captions, make_set
 from capeval.files.annotations import load_annotations
 from capeval.judging.lexical import LexicalJudge
-from capeval.runs.judged_run import load_judged
+from capeval.scoring.judged_run import load_judged
 
 __all__ = ["Row", "machine", "measure", "serve"]
 

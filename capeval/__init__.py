@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from capeval.api.leaderboards import leaderboard as leaderboard
     from capeval.api.mcq_answering import mcq_answer as mcq_answer
     from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
-    from capeval.api.mcq_diagnosing import mcq_temporal as mcq_temporal
     from capeval.api.mcq_grading import mcq_grade as mcq_grade
     from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
     from capeval.api.measuring import measure as measure
@@ -55,16 +54,17 @@ if TYPE_CHECKING:
     from capeval.api.resources import cache_info as cache_info
     from capeval.api.resources import models as models
     from capeval.api.resources import sample_frames as sample_frames
-    from capeval.api.scoring import score as score
     from capeval.api.stored_runs import list_runs as list_runs
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
     from capeval.correlation.result import Correlations as Correlations
     from capeval.judging.options import JudgeOptions as JudgeOptions
+    from capeval.mcq.temporal import mcq_temporal as mcq_temporal
     from capeval.schema import Annotation as Annotation
     from capeval.schema import Caption as Caption
     from capeval.schema import Judgment as Judgment
     from capeval.scoring import Scores as Scores
+    from capeval.scoring.score import score as score
     from capeval.trust.probing import Probing as Probing
 
 _HOMES = {
@@ -83,7 +83,7 @@ _HOMES = {
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
     "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
-    "capeval.api.mcq_diagnosing": "mcq_temporal",
+    "capeval.mcq.temporal": "mcq_temporal",
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
     "capeval.api.measuring": "measure measure_async",
     "capeval.api.plotting": "plot",
@@ -91,7 +91,7 @@ _HOMES = {
     "capeval.api.rating_files": "rate_merge rate_sheet",
     "capeval.api.reports": "inspect report",
     "capeval.api.resources": "cache_info models sample_frames",
-    "capeval.api.scoring": "score",
+    "capeval.scoring.score": "score",
     "capeval.api.stored_runs": "list_runs",
     "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",

@@ -10,8 +10,10 @@ import functools
 import inspect
 import operator
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields, replace
 from pathlib import Path
 from types import NoneType, UnionType
@@ -63,6 +65,8 @@ class Option:
     positional : True for an argument instead of an option
     commas : whether values may also be separated by commas
     panel : the heading of the help that lists it
+    name : how it is typed, if not as the field
+    parse : reads the texts that are typed
     """
 
     help: str = ""
@@ -76,6 +80,8 @@ class Option:
     positional: bool = False
     commas: bool = False
     panel: str | None = None
+    name: str | None = None
+    parse: Callable[[Any], Any] | None = None
 
 
 def option(default: T, text: str = "", *, shown: bool = True, **details: Any) -> T:
@@ -94,11 +100,102 @@ def python_only(default: T, text: str = "", **details: Any) -> T:
     return option(default, text, typed=False, **details)
 
 
+def listed(values: Sequence[str] | None, option: str) -> list[str]:
+    """Return the values of a repeatable option that also takes commas.
+
+    >>> listed(["a, b", "c"], "--only")
+    ['a', 'b', 'c']
+    """
+    found = [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+    if values and not found:
+        raise UsageError(f"{option} is empty; name at least one, or omit it")
+    return found
+
+
+def column_names(texts: Sequence[str]) -> dict[str, str]:
+    """Return the columns of --columns by capeval's names.
+
+    >>> column_names(["system=model", "score = MOS (1=bad)"])
+    {'system': 'model', 'score': 'MOS (1=bad)'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, column = (part.strip() for part in text.partition("="))
+        if not name or not column:
+            raise UsageError(f"--columns: {text!r} must be NAME=COLUMN, as in system=model")
+        if name in found:
+            raise UsageError(f"--columns: {name} is mapped twice")
+        found[name] = column
+    return found
+
+
 def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
     """Declare the mapping of capeval's names of columns to those of the user's files."""
     kind: Any = list[str] | None
     note = "In Python a dict by capeval's names."
-    return option(None, text, note=note, kind=kind, metavar="NAMES", commas=True, **details)
+    return option(
+        None,
+        text,
+        note=note,
+        kind=kind,
+        metavar="NAMES",
+        commas=True,
+        parse=column_names,
+        **details,
+    )
+
+
+FilePath = str | Path
+Notices = Callable[[str], None]
+
+
+def ignore(_notice: str) -> None:
+    """Ignore a notice: the `on_notice` of a caller who gives none."""
+
+
+judged_runs_argument = functools.partial(
+    required,
+    "Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or TUNA result "
+    "files.",
+    positional=True,
+    metavar="RUN",
+)
+judge_option = functools.partial(
+    option,
+    None,
+    "Which judge, if several: its folder's name, or the start of it.",
+    metavar="NAME",
+)
+annotations_option = functools.partial(
+    option,
+    None,
+    "Annotations: a file, 'tuna' or 'sample'. By default the run's own.",
+    metavar="FILE",
+)
+ignore_unknown_option = functools.partial(
+    option, False, "Skip captions and verdicts of videos without an annotation."
+)
+human_option = functools.partial(option, None, "Human ratings or labels.", metavar="FILE")
+human_columns = functools.partial(
+    columns_option, "Names of columns that differ from capeval's: system=model,score=mos."
+)
+# With fewer, no p-value could be .01.
+resamples_option = functools.partial(python_only, None, min=99)
+seed_option = functools.partial(option, 0, "The seed of the statistics.", min=0, metavar="N")
+runs_option = functools.partial(python_only, "runs", "The folder of the runs.")
+out_option = functools.partial(
+    option,
+    None,
+    "Write the result to this file.",
+    note="Refused before anything is computed if it would replace an input.",
+    panel=OUTPUT,
+    metavar="FILE",
+)
+on_notice_option = functools.partial(
+    python_only,
+    ignore,
+    "Called with one line for everything that the caller should know but is no error.",
+)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(required,))
@@ -162,12 +259,22 @@ def _check_of(options: type, name: str) -> tuple[Option, list[Any], Any]:
 
     (one,) = (each for each in fields(options) if each.name == name)
     found: Option = one.metadata.get("option", Option())
-    kinds = [_constrained(kind, found) for kind in _alternatives(one.type)]
+    kinds = [_constrained(kind, found) for kind in _alternatives(_type_of(options, one))]
     return found, kinds, TypeAdapter[Any](functools.reduce(operator.or_, kinds))
 
 
 _NAMES: dict[str, Any] = {"None": NoneType, "str": str, "int": int, "Path": Path}
 _GENERIC: dict[str, Any] = {"Sequence": Sequence[Any], "Mapping": Mapping[Any, Any]}
+
+
+def _type_of(options: type, one: Field[Any]) -> Any:
+    """Return the type of a field; text if it names a type that is not imported at run time."""
+    if not isinstance(one.type, str):
+        return one.type
+    (home, *_) = (of for of in options.__mro__ if one.name in inspect.get_annotations(of))
+    with suppress(NameError):
+        return eval(one.type.strip("'\""), vars(sys.modules[home.__module__]))  # noqa: S307
+    return one.type.strip("'\"")
 
 
 def _alternatives(declared: Any) -> list[Any]:
@@ -210,7 +317,7 @@ def options_of(options: type) -> dict[str, tuple[Option, Any]]:
     found = {}
     for one, declared in _declared(options):
         if declared.typed:
-            kind = declared.kind or _kind(one.type, optional=one.default == ())
+            kind = declared.kind or _kind(_type_of(options, one), optional=one.default == ())
             found[one.name] = (replace(declared, kind=kind), one.default)
     return found
 
@@ -263,6 +370,7 @@ def takes(
         returned = inspect.signature(work).return_annotation
         signature = inspect.signature(options).replace(return_annotation=returned)
         call.__signature__ = signature  # type: ignore[attr-defined]
+        call.options = options  # type: ignore[attr-defined]
         text, raises, more = inspect.cleandoc(work.__doc__ or "").partition("Raises\n------")
         call.__doc__ = f"{text.rstrip()}\n\n{_parameters(options)}\n\n{raises}{more}".rstrip()
         return call
@@ -276,6 +384,42 @@ def _parameters(options: Any) -> str:
         text = " ".join(filter(None, (one.name, ":", found.help, found.note)))
         lines += textwrap.wrap(text, 92, subsequent_indent="    ")
     return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the command line: what its options are, and what it does with them.
+
+    Attributes
+    ----------
+    name : as it is typed, such as "mcq temporal"
+    options : the class that declares its options
+    shared : the options that it shares with other commands, by the names in `capeval.cli.options`
+    work : gets the options as arguments if it is a function that `takes` them; otherwise gets an
+        object of the options and the `Output`. Returns a `Result`, an opened long work, or nothing
+    """
+
+    name: str
+    options: type
+    shared: tuple[str, ...]
+    work: Callable[..., Any]
+    takes_output: bool
+
+
+def command(
+    name: str, *shared: str, options: type | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Declare that a function is a command; its docstring is the help.
+
+    `options` are those of the function, if it is not one that `takes` them.
+    """
+
+    def attach(work: Callable[P, R]) -> Callable[P, R]:
+        found = options or work.options  # type: ignore[attr-defined]
+        work.command = Command(name, found, shared, work, options is not None)  # type: ignore[attr-defined]
+        return work
+
+    return attach
 
 
 @declares

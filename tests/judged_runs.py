@@ -9,8 +9,8 @@ from typing import Any
 
 from capeval.files.jsonl import dumps
 from capeval.files.judgments import write_judgments
-from capeval.runs.judged_run import load_judged
 from capeval.schema import Annotation, Judgment, Provenance
+from capeval.scoring.judged_run import load_judged
 from tests.scoring.making import annotation, scored
 
 __all__ = ["BY", "VIDEOS", "judgments", "make_run", "write_annotations"]

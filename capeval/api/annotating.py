@@ -8,8 +8,6 @@ from pathlib import Path
 from shlex import quote
 
 from capeval.api.construct_session import ConstructSession, open_construct
-from capeval.api.long_work import finished
-from capeval.api.sync_async import blocking
 from capeval.construct.annotation_agreement import AnnotatorAgreement, annotation_agreement
 from capeval.construct.annotation_drafting import LABELS, captions_by_index, draft_items
 from capeval.construct.annotation_merging import MergedAnnotations, merge_drafts
@@ -33,9 +31,11 @@ from capeval.construct.video_filter import FilterWork, VideoRow
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VIDEO_LIST, load_annotations, load_video_list
 from capeval.files.jsonl import dumps, write_atomic
+from capeval.files.outputs import check_output
 from capeval.options import takes
 from capeval.runs.engine import execute
-from capeval.runs.outputs import check_output
+from capeval.runs.long_work import finished
+from capeval.runs.sync_async import blocking
 from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss, counted, listed, shown
 

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from capeval.api.long_work import Estimate, Left, LongWork
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.selection import estimate_generation, open_captioner
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, complete
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
+from capeval.runs.long_work import Estimate, Left, LongWork
 from capeval.text import Loss, counted
 
 ValueT = TypeVar("ValueT")

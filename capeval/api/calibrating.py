@@ -6,11 +6,11 @@ from pathlib import Path
 
 from capeval.api.run_options import CalibrateOptions
 from capeval.files.jsonl import dumps
+from capeval.files.outputs import check_json, check_output, write_output
 from capeval.options import takes
 from capeval.runs.folder import JudgeFolder
-from capeval.runs.judged_run import files_behind, load_judged
-from capeval.runs.outputs import check_json, check_output, write_output
 from capeval.runs.resolve import find_metric
+from capeval.scoring.judged_run import files_behind, load_judged
 from capeval.trust.calibrated import Calibrated, calibrated_scores
 from capeval.trust.labels import read_labels
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from capeval.api.run_options import CompareOptions
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
+from capeval.files.outputs import check_json, check_output, write_output
 from capeval.options import takes
 from capeval.reporting.gate_results import gate_results
 from capeval.runs.comparing import compare_judged
-from capeval.runs.judged_run import files_behind, load_judged_runs
-from capeval.runs.outputs import check_json, check_output, write_output
 from capeval.scoring.comparison import RESAMPLES
 from capeval.scoring.comparison_result import Compared
 from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
+from capeval.scoring.judged_run import files_behind, load_judged_runs
 
 
 @takes(CompareOptions)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from capeval.api.chat_model import OpenChat, open_chat
-from capeval.api.long_work import Estimate, Left, LongWork
 from capeval.construct.drafts import Item, Line, is_edited, stored_lines
 from capeval.construct.options import ConstructChatOptions
 from capeval.errors import UsageError
@@ -18,6 +17,7 @@ from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, as
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute, left_of
 from capeval.runs.folder import RunFolder
+from capeval.runs.long_work import Estimate, Left, LongWork
 from capeval.schema import Usage
 from capeval.text import Loss, counted, listed, nearest, shown
 

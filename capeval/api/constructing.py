@@ -9,9 +9,7 @@ from pathlib import Path
 from shlex import quote
 
 from capeval.api.construct_session import ConstructSession, open_construct
-from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.mcq_answering import default_question_videos
-from capeval.api.sync_async import blocking
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.run import default_run
 from capeval.captioners.selection import choose_model, estimate_generation, open_captioner
@@ -29,6 +27,7 @@ from capeval.construct.question_filter import CONDITIONS, Filtered, QuestionFilt
 from capeval.construct.review import ReviewFiles, ReviewPages, check_names, question_item
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import write_jsonl
+from capeval.files.outputs import check_output
 from capeval.files.videos import VideoFolder
 from capeval.llm.questions import Chat
 from capeval.mcq.layouts import LAYOUTS
@@ -36,8 +35,9 @@ from capeval.mcq.questions import load_questions, question_file, question_line
 from capeval.options import takes
 from capeval.runs.engine import Labels, Progress
 from capeval.runs.folder import RunFolder
-from capeval.runs.outputs import check_output
+from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.sources import annotations_file, annotations_of
+from capeval.runs.sync_async import blocking
 from capeval.schema import Question, Usage
 from capeval.text import Loss, counted, listed
 

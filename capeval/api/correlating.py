@@ -14,8 +14,8 @@ from capeval.correlation.result import Correlations
 from capeval.correlation.video_level import Settings
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
+from capeval.files.outputs import check_json, check_output, write_output
 from capeval.options import takes
-from capeval.runs.outputs import check_json, check_output, write_output
 from capeval.runs.resolve import find_metric
 from capeval.runs.sources import annotations_in_memory, files_read
 from capeval.schema import Annotation

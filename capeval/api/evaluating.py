@@ -10,13 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from capeval.api import FilePath, Notices, ignore
 from capeval.api.generating import open_generating, run_folder, wanted_videos
 from capeval.api.judging import JudgingSession, open_judging, targets_of
-from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.reports import report
 from capeval.api.run_options import EvaluateOptions
-from capeval.api.sync_async import blocking
 from capeval.api.targets import Target
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import GenerateOptions
@@ -24,14 +21,16 @@ from capeval.captioners.selection import choose_model
 from capeval.errors import InputError, UsageError
 from capeval.judging.options import JudgeOptions
 from capeval.llm.meter import Meter
-from capeval.options import takes
-from capeval.reporting.numbers import money
+from capeval.options import FilePath, Notices, ignore, takes
 from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
+from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run
+from capeval.runs.sync_async import blocking
 from capeval.schema import Caption, Usage
 from capeval.scoring import Scores
+from capeval.show.numbers import money
 from capeval.text import counted
 
 T = TypeVar("T")

@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from capeval.api.asking_session import AskingSession, Phrases, open_session
-from capeval.api.long_work import finished
-from capeval.api.sync_async import blocking
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.pipeline import caption_videos
@@ -20,8 +18,10 @@ from capeval.errors import UsageError
 from capeval.files.videos import VideoFolder
 from capeval.options import takes
 from capeval.runs.folder import RunFolder
+from capeval.runs.long_work import finished
 from capeval.runs.shards import Shard
 from capeval.runs.sources import SAMPLE, default_videos, run_name, videos_of_set
+from capeval.runs.sync_async import blocking
 from capeval.video import FrameReader, open_reader
 
 

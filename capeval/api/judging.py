@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from capeval.api import Notices, ignore
-from capeval.api.long_work import Estimate, Left, LongWork, finished
-from capeval.api.sync_async import blocking
 from capeval.api.targets import Target, Targets
 from capeval.errors import BudgetReached, EndpointDown, InputError, UsageError
 from capeval.files.reading import reading
@@ -18,15 +15,17 @@ from capeval.judging.estimate import JudgingEstimate
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
 from capeval.judging.run import JudgingPlan, JudgingWork
 from capeval.judging.selection import OpenJudge, open_judge
-from capeval.options import takes
+from capeval.options import Notices, ignore, takes
 from capeval.runs.engine import Progress, execute
+from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.resolve import why_left_out
 from capeval.runs.sources import Source, from_memory
-from capeval.runs.stored_scores import load_scores
+from capeval.runs.sync_async import blocking
 from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.result import VideoScore
+from capeval.scoring.stored_scores import load_scores
 from capeval.text import Loss, counted, listed
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from capeval.api.run_options import LeaderboardOptions
+from capeval.files.outputs import check_output, write_output
 from capeval.mcq.find_run import RESPONSES, all_grades, find_grades
 from capeval.options import takes
 from capeval.reporting.caption_board import caption_board
-from capeval.reporting.formats import form_for
 from capeval.reporting.leaderboards import Leaderboard, check_view, rendered_leaderboard
 from capeval.reporting.question_board import question_board
-from capeval.runs.outputs import check_output, write_output
 from capeval.runs.resolve import find_judges
 from capeval.runs.sources import files_read
+from capeval.show.formats import form_for
 
 
 @takes(LeaderboardOptions)

@@ -7,11 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from capeval.api import Notices
 from capeval.api.asking_session import AskingSession, Phrases, open_session
-from capeval.api.long_work import finished
 from capeval.api.mcq_options import AnswerOptions
-from capeval.api.sync_async import blocking
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.pipeline import READERS
 from capeval.captioners.selection import choose_model
@@ -27,11 +24,13 @@ from capeval.mcq.layouts import LAYOUTS
 from capeval.mcq.prompting import takes_subtitles
 from capeval.mcq.questions import load_questions, question_file, select
 from capeval.mcq.subtitles import SubtitleFiles
-from capeval.options import takes
+from capeval.options import Notices, takes
 from capeval.runs.engine import select as only_some
 from capeval.runs.folder import RunFolder
+from capeval.runs.long_work import finished
 from capeval.runs.shards import Shard
 from capeval.runs.sources import run_name
+from capeval.runs.sync_async import blocking
 from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Question, Response
 from capeval.text import counted, listed

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capeval.api import Notices
-from capeval.api.long_work import Estimate, Left, LongWork, finished
 from capeval.api.mcq_options import GradeOptions
-from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
+from capeval.files.outputs import check_output, write_output
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.meter import Meter
@@ -42,15 +40,16 @@ from capeval.mcq.strategies import (
     strategy,
     usable,
 )
-from capeval.options import takes
-from capeval.reporting.formats import FORM_OF_SUFFIX, Format, form_for, rendered
+from capeval.options import Notices, takes
 from capeval.reporting.mcq_tables import grades_headline, grades_page
 from capeval.runs.engine import Labels, Progress
-from capeval.runs.outputs import check_output, write_output
+from capeval.runs.long_work import Estimate, Left, LongWork, finished
+from capeval.runs.sync_async import blocking
 from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Question, Response
 from capeval.schema.usage import Usage
 from capeval.scoring.signature import VERSION, Signature
+from capeval.show.formats import FORM_OF_SUFFIX, Format, form_for, rendered
 from capeval.text import counted, listed, shown
 from capeval.version import __version__
 
@@ -399,7 +398,7 @@ def _signature(
 
 
 def _captioning(o: GradeOptions) -> dict[str, Any]:
-    from capeval.api.scoring import score
+    from capeval.scoring.score import score
 
     scores = score(o.cap_run or "", runs=o.runs)
     overall = scores.overall.model_dump(mode="json")

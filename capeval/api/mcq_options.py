@@ -2,11 +2,8 @@
 
 from collections.abc import Collection
 from dataclasses import KW_ONLY
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from capeval.api import FilePath, Notices
-from capeval.api.run_options import on_notice_option, out_option, runs_option
 from capeval.captioners.options import FramesOptions
 from capeval.options import (
     FRAMES,
@@ -15,10 +12,15 @@ from capeval.options import (
     LIMITS,
     MODEL,
     OUTPUT,
+    FilePath,
+    Notices,
     declares,
+    on_notice_option,
     option,
+    out_option,
     python_only,
     required,
+    runs_option,
 )
 
 if TYPE_CHECKING:
@@ -120,37 +122,3 @@ class GradeOptions:
     runs: FilePath = runs_option()
     out: FilePath | None = out_option()
     on_notice: Notices = on_notice_option()
-
-
-_role = partial(option, None, panel=INPUTS, metavar="RUN")
-
-
-@declares
-class McqTemporalOptions:
-    """The arguments of `capeval.mcq_temporal`; a run is a name, a folder or a grades.json.
-
-    Parameters
-    ----------
-    multi : The run with many frames, in order.
-    single : The run with a single frame, at random or the first.
-    picked : The run with a frame picked for each question.
-    shuffled : The run with the same many frames, shuffled.
-    by : Group questions by this tag. By default task (TUNA-MCQ), reasoning_type (TOMATO) or
-        task_type (Video-MME).
-    resamples : Bootstrap resamples of videos.
-    seed : The seed of the resamples.
-    out : Write the result to this file, in the format of its suffix: .csv, .json, .md, .tex or
-        .txt.
-    """
-
-    _: KW_ONLY
-    multi: FilePath | None = _role()
-    single: FilePath | None = _role()
-    picked: FilePath | None = _role()
-    shuffled: FilePath | None = _role()
-    by: str | None = option(None, metavar="TAG")
-    # With fewer, the ends of a 95% interval would be single resamples.
-    resamples: int = python_only(10_000, min=99)
-    seed: int = python_only(0, min=0)
-    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
-    runs: FilePath = runs_option()

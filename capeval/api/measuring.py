@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from capeval.api.chat_model import OpenChat, open_chat
-from capeval.api.long_work import Estimate, Left, LongWork, finished
-from capeval.api.sync_async import blocking
 from capeval.api.targets import Targets
 from capeval.errors import UsageError
+from capeval.files.outputs import check_output
 from capeval.llm.meter import Meter
 from capeval.metrics.inputs import Target, of_candidates, of_source
 from capeval.metrics.options import MetricsOptions
@@ -22,8 +21,9 @@ from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, mak
 from capeval.metrics.run import MetricResult, MetricWork
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
-from capeval.runs.outputs import check_output
+from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.resolve import attempt
+from capeval.runs.sync_async import blocking
 from capeval.schema import Usage
 from capeval.text import Loss, counted, listed
 

@@ -11,15 +11,15 @@ from capeval.api.run_options import PlotOptions, check_has_human
 from capeval.correlation.from_files import CorrelateRequest, read_inputs
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
+from capeval.files.outputs import check_output
 from capeval.options import takes
 from capeval.reporting.figures import Figure, breakdowns, forest_of
 from capeval.reporting.human_figures import scatters_of
 from capeval.reporting.plots import FORMATS, rendered, require_plot_extra
 from capeval.runs.comparing import compare_judged
 from capeval.runs.folder import safe_name
-from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
-from capeval.runs.outputs import check_output
 from capeval.scoring.comparison_result import Comparison
+from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.text import Loss, nearest, shown
 
 N = TypeVar("N", bound=str)

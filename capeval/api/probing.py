@@ -6,17 +6,17 @@ from dataclasses import fields
 from pathlib import Path
 
 from capeval.api.judging import Judged, open_judging
-from capeval.api.long_work import finished
 from capeval.api.probe_options import ProbeOptions
-from capeval.api.sync_async import blocking
 from capeval.api.targets import Target
 from capeval.files.annotations import split_format
+from capeval.files.outputs import check_output, write_output
 from capeval.judging.options import JudgeOptions
 from capeval.options import takes
-from capeval.reporting.formats import form_for
 from capeval.reporting.probe_tables import rendered_probing
-from capeval.runs.outputs import check_output, write_output
+from capeval.runs.long_work import finished
 from capeval.runs.sources import SAMPLE, annotations_file, annotations_in_memory, annotations_of
+from capeval.runs.sync_async import blocking
+from capeval.show.formats import form_for
 from capeval.trust.probing import ProbeSource, Probing, agreement, probe_source
 
 

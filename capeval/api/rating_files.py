@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from capeval.api import FilePath
 from capeval.api.run_options import MergeOptions, SheetOptions
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import write_atomic
+from capeval.files.outputs import check_output, write_output
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import read_text
 from capeval.files.videos import VideoFolder, relative_url
-from capeval.options import takes
+from capeval.options import FilePath, takes
 from capeval.rating.agreement import Agreement, agreement, agreement_by_type
 from capeval.rating.merging import (
     RatedFile,
@@ -33,7 +33,6 @@ from capeval.rating.sheet import (
     sheet_html,
 )
 from capeval.runs.folder import RunFolder
-from capeval.runs.outputs import check_output, write_output
 from capeval.runs.resolve import attempt, find_run, is_taken
 from capeval.runs.sources import (
     SAMPLE,

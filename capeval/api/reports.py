@@ -8,21 +8,20 @@ from dataclasses import dataclass
 from mimetypes import guess_type
 from pathlib import Path
 
-from capeval.api import Notices
 from capeval.api.run_options import InspectOptions, ReportOptions, check_has_human
 from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
+from capeval.files.outputs import check_output, write_output
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.prices import read_prices
-from capeval.options import takes
-from capeval.reporting.formats import FORM_OF_SUFFIX
+from capeval.options import Notices, takes
 from capeval.reporting.report.cards import HumanLabels, VideoCard, card_of, load_human_labels
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
-from capeval.runs.judged_run import JudgedRun, files_behind, load_judged, load_judged_runs
-from capeval.runs.outputs import check_output, write_output
 from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
+from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged, load_judged_runs
+from capeval.show.formats import FORM_OF_SUFFIX
 from capeval.text import counted, listed, nearest, shown
 
 Strips = Iterable[tuple[str, Strip]]

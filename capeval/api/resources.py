@@ -48,7 +48,7 @@ def sample_frames(o: FramesOptions) -> FrameSet:
         The video cannot be decoded, the policy is wrong, or an output would replace other files.
     """
     from capeval.files.jsonl import write_atomic
-    from capeval.runs.outputs import check_output
+    from capeval.files.outputs import check_output
     from capeval.video import decoder_named, read_policy
     from capeval.video.contact_sheet import frame_pngs, sheet_png
 

@@ -2,11 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from capeval.api import FilePath, Notices, ignore
 from capeval.errors import UsageError
 from capeval.options import (
     FRACTION,
@@ -15,11 +13,24 @@ from capeval.options import (
     LIMITS,
     MODEL,
     OUTPUT,
+    FilePath,
+    Notices,
+    annotations_option,
     columns_option,
     declares,
+    human_columns,
+    human_option,
+    ignore,
+    judge_option,
+    judged_runs_argument,
+    on_notice_option,
     option,
+    out_option,
     python_only,
     required,
+    resamples_option,
+    runs_option,
+    seed_option,
 )
 
 if TYPE_CHECKING:
@@ -28,81 +39,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-judged_runs_argument = partial(
-    required,
-    "Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or TUNA result "
-    "files.",
-    positional=True,
-    metavar="RUN",
-)
-judge_option = partial(
-    option,
-    None,
-    "Which judge, if several: its folder's name, or the start of it.",
-    metavar="NAME",
-)
-annotations_option = partial(
-    option,
-    None,
-    "Annotations: a file, 'tuna' or 'sample'. By default the run's own.",
-    metavar="FILE",
-)
-ignore_unknown_option = partial(
-    option, False, "Skip captions and verdicts of videos without an annotation."
-)
-human_option = partial(option, None, "Human ratings or labels.", metavar="FILE")
-human_columns = partial(
-    columns_option, "Names of columns that differ from capeval's: system=model,score=mos."
-)
-# With fewer, no p-value could be .01.
-resamples_option = partial(python_only, None, min=99)
-seed_option = partial(option, 0, "The seed of the statistics.", min=0, metavar="N")
-runs_option = partial(python_only, "runs", "The folder of the runs.")
-out_option = partial(
-    option,
-    None,
-    "Write the result to this file.",
-    note="Refused before anything is computed if it would replace an input.",
-    panel=OUTPUT,
-    metavar="FILE",
-)
-on_notice_option = partial(
-    python_only,
-    ignore,
-    "Called with one line for everything that the caller should know but is no error.",
-)
-
 
 def check_has_human(columns: object, human: object) -> None:
     """Refuse names of columns without the human file that has them."""
     if columns and human is None:
         raise UsageError("--columns names columns of a human file; name the file with --human")
-
-
-@declares
-class ScoreOptions:
-    """The arguments of `capeval.score`.
-
-    Parameters
-    ----------
-    run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
-    repeats : Use only the first N repeats. By default as many as were last requested.
-    out : Write the scores to this file (JSON), or each element's verdict (.csv, .parquet).
-    layout : Write --out as a benchmark's own code does: tuna.
-    """
-
-    run: FilePath = required(positional=True, metavar="RUN")
-    annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]] | None" = (
-        annotations_option(note="Or `Annotation`s, or dicts.")
-    )
-    _: KW_ONLY
-    judge: str | None = judge_option()
-    repeats: int | None = option(None, metavar="N", min=1)
-    ignore_unknown: bool = ignore_unknown_option()
-    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
-    layout: Literal["tuna"] | None = option(None, panel=OUTPUT, metavar="NAME")
-    runs: FilePath = runs_option()
-    on_notice: Notices = on_notice_option()
 
 
 @declares
@@ -254,6 +195,18 @@ class PlotOptions:
     on_notice: Notices = on_notice_option()
 
 
+def _metrics(texts: Sequence[str] | None) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in texts or ():
+        name, mark, path = text.partition("=")
+        if not mark or not name.strip() or not path.strip():
+            raise UsageError(f"--metric: {text!r} must be NAME=PATH")
+        if not name.isprintable():
+            raise UsageError(f"--metric: the name {name!r} has control characters; choose another")
+        found.setdefault(name.strip(), []).append(path.strip())
+    return found
+
+
 @declares
 class CorrelateOptions:
     """The arguments of `capeval.correlate`.
@@ -279,6 +232,7 @@ class CorrelateOptions:
         note="In Python a dict of the files by name.",
         kind=list[str] | None,
         metavar="NAME=PATH",
+        parse=_metrics,
     )
     _: KW_ONLY
     judge: str | None = judge_option()

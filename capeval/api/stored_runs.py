@@ -10,7 +10,7 @@ from capeval.errors import CapevalError
 from capeval.options import takes
 from capeval.reporting.run_tables import StoredRun
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.judged_run import load_judged
+from capeval.scoring.judged_run import load_judged
 
 
 @takes(RunsOptions)

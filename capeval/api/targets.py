@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from capeval.api import FilePath, Notices
 from capeval.errors import UsageError
+from capeval.options import FilePath, Notices
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_captions, is_taken
 from capeval.runs.sources import (

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from capeval.cli.options import LONG, declared_by
-from capeval.cli.output import Output
 from capeval.construct.options import (
     AgreeOptions,
     DraftOptions,
@@ -17,14 +16,15 @@ from capeval.construct.options import (
     MergeAnnotationsOptions,
     ReviewOptions,
 )
+from capeval.show.output import Output
 from capeval.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
-    from capeval.api.long_work import LongWork
     from capeval.construct.review import ReviewFiles
+    from capeval.runs.long_work import LongWork
 
 T = TypeVar("T")
 
@@ -127,8 +127,8 @@ def agree(declared: dict[str, Any], output: Output) -> None:
     """
     from capeval.api.annotating import annotate_agree
     from capeval.reporting.construct_tables import agreement_headline, agreement_page
-    from capeval.reporting.formats import rendered
-    from capeval.reporting.terminal import print_pages
+    from capeval.show.formats import rendered
+    from capeval.show.terminal import print_pages
 
     found = annotate_agree(**declared)
     page, headline = agreement_page(found), agreement_headline(found)

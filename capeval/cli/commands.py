@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from capeval.cli.defaults import set_defaults
+from capeval.cli.running import typed
 
 COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -56,7 +57,16 @@ _HEADINGS = {
 }
 """By heading, each command with its line in `capeval --help`."""
 
-_MODULES = {
+_GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
+"""The groups that the list of all commands does not have under their own names."""
+
+_PLACES = {
+    "score": "capeval.scoring.score:score_command",
+    "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
+}
+"""Where each command is."""
+
+_OLD_MODULES = {
     "annotate": ("annotate",),
     "compare": ("compare", "leaderboard"),
     "eval": ("eval",),
@@ -67,11 +77,9 @@ _MODULES = {
     "rate": ("correlate", "rate"),
     "report": ("inspect", "plot", "report"),
     "resources": ("cache", "check", "frames", "models", "runs"),
-    "score": ("calibrate", "score"),
+    "score": ("calibrate",),
 }
-"""The commands that `capeval.cli.NAME_command` has, under their names."""
-
-_MODULE_OF = {command: name for name, commands in _MODULES.items() for command in commands}
+_OLD = {command: name for name, commands in _OLD_MODULES.items() for command in commands}
 
 
 class Commands(TyperGroup):
@@ -119,6 +127,8 @@ class _Imported(Mapping[str, Any]):
         self._found: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
+        if name not in iter(self):
+            raise KeyError(name)
         if name not in self._found:
             self._found[name] = made = _made(name)
             # While it completes, a shell would show a complaint in the middle of the line.
@@ -130,23 +140,46 @@ class _Imported(Mapping[str, Any]):
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
-        return (one for names in _HEADINGS.values() for one in names if one in _MODULE_OF)
+        return (one for names in _HEADINGS.values() for one in names if " " not in one)
 
     def __len__(self) -> int:
-        return len(_MODULE_OF)
+        return sum(1 for _ in self)
 
 
 def _made(name: str) -> Any:
-    """Return a command, imported."""
-    made = getattr(import_module(f"capeval.cli.{_MODULE_OF[name]}_command"), name)
+    """Return a command or a group of commands, imported."""
     around = typer.Typer(add_completion=False, rich_markup_mode="rich")
     around.callback()(lambda: None)
-    if isinstance(made, typer.Typer):
-        around.add_typer(made, name=name)
+    if name in _OLD:
+        made = getattr(import_module(f"capeval.cli.{_OLD[name]}_command"), name)
+        if isinstance(made, typer.Typer):
+            around.add_typer(made, name=name)
+        else:
+            around.command(name)(made)
+        _add(around, name, top=made)
     else:
-        around.command(name)(made)
+        _add(around, name)
     group: Any = get_command(around)
     return group.commands[name]
+
+
+def _add(around: typer.Typer, name: str, top: Any = None) -> None:
+    """Add a command to a group, or the group of that name with its commands."""
+    word = name.rpartition(" ")[2]
+    if name in _PLACES:
+        module, _, attribute = _PLACES[name].partition(":")
+        around.command(word)(typed(getattr(import_module(module), attribute).command))
+        return
+    inner = [one for one in _PLACES if one.startswith(f"{name} ")]
+    words = dict.fromkeys(one[len(name) + 1 :].split(" ")[0] for one in inner)
+    if not words:
+        return
+    summary = _GROUPS.get(name) or next(of[name] for of in _HEADINGS.values() if name in of)
+    group = top or typer.Typer(help=summary, no_args_is_help=True)
+    for one in words:
+        _add(group, f"{name} {one}")
+    if top is None:
+        around.add_typer(group, name=word)
 
 
 def _leaves(commands: Mapping[str, Any], group: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ import typer
 
 from capeval.api.run_options import CompareOptions, LeaderboardOptions
 from capeval.cli.options import declared_by
-from capeval.cli.output import Output
+from capeval.show.output import Output
 
 
 @declared_by(CompareOptions, "as_json", "form", "full")

@@ -10,13 +10,13 @@ import typer
 
 from capeval.cli.annotate_command import print_review, run_one
 from capeval.cli.options import LONG, declared_by
-from capeval.cli.output import Output
 from capeval.construct.options import (
     QuestionCheckOptions,
     QuestionDraftOptions,
     QuestionFilterOptions,
     QuestionReviewOptions,
 )
+from capeval.show.output import Output
 
 construct = typer.Typer(
     help="Make questions: draft, check, filter, review.",

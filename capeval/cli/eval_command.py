@@ -8,16 +8,16 @@ import typer
 
 from capeval.api.run_options import EvaluateOptions, ReportOptions
 from capeval.captioners.options import GenerateOptions
-from capeval.cli.options import LONG, column_names, declared_by, step_defaults
-from capeval.cli.output import Output
+from capeval.cli.options import LONG, declared_by, step_defaults
 from capeval.judging.options import JudgeOptions
+from capeval.show.output import Output
 
 if TYPE_CHECKING:
     from capeval.api.evaluating import Evaluated
-    from capeval.api.long_work import LongWork
+    from capeval.runs.long_work import LongWork
 
 
-@declared_by(EvaluateOptions, *LONG, columns=column_names)
+@declared_by(EvaluateOptions, *LONG)
 def eval(declared: dict[str, Any], output: Output) -> None:  # noqa: A001 - the command
     """Generate, judge, score and report, in one command.
 

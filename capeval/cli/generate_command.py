@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from capeval.api.mcq_options import AnswerOptions
 from capeval.captioners.options import GenerateOptions
 from capeval.cli.options import LONG, declared_by
-from capeval.cli.output import Output
+from capeval.show.output import Output
 from capeval.text import counted
 
 if TYPE_CHECKING:

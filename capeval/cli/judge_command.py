@@ -6,16 +6,16 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from capeval.api.probe_options import ProbeOptions
-from capeval.cli.options import LONG, Targets, column_names, declared_by
-from capeval.cli.output import Output
+from capeval.cli.options import LONG, Targets, declared_by
 from capeval.judging.options import JudgeOptions
+from capeval.show.output import Output
 
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
-    from capeval.api.long_work import LongWork
+    from capeval.runs.long_work import LongWork
 
 
-@declared_by(JudgeOptions, *LONG, "full", columns=column_names)
+@declared_by(JudgeOptions, *LONG, "full")
 def judge(
     declared: dict[str, Any],
     output: Output,
@@ -32,7 +32,7 @@ def judge(
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.judging import open_judging, targets_named
     from capeval.cli.long_command import run_long
-    from capeval.reporting.score_tables import print_scores
+    from capeval.scoring.scores import RunScores
 
     # The captions are the targets: several, and each loaded when it is judged.
     options = JudgeOptions(captions={}, **declared)
@@ -43,7 +43,8 @@ def judge(
             return
         is_scored = any(one.scores.counts.scored for one in results)
         shown = {result.name: result.scores for result in results}
-        print_scores(shown, output.console, full=output.full)
+        if shown:
+            RunScores(shown).show(output.console, full=output.full)
         if any(one.stopped for one in results) and work.meter.calls and not is_scored:
             output.line("No caption has a verdict yet. The replies so far are cached.")
 

@@ -11,12 +11,13 @@ from typing import Any, NoReturn, TypeVar
 
 import typer
 
-from capeval.api.long_work import Estimate, Left, LongWork
-from capeval.cli.output import Output
 from capeval.cli.progress import ProgressLine
 from capeval.errors import CapevalError, UsageError
-from capeval.reporting.numbers import money, thousands
+from capeval.runs.long_work import Estimate, Left, LongWork
 from capeval.scoring.gates import CountOrShare
+from capeval.show.numbers import money, thousands
+from capeval.show.output import Output
+from capeval.show.result import emit
 from capeval.text import Loss, counted, listed
 
 T = TypeVar("T")
@@ -30,9 +31,9 @@ _ASK_ABOVE = 1.0
 def run_long(
     output: Output,
     opening: AbstractAsyncContextManager[LongWork[T]],
-    show: Callable[[LongWork[T], list[T]], object],
+    show: Callable[[LongWork[T], list[T]], object] | None = None,
 ) -> NoReturn:
-    """Do long work, print its results with `show` and what is left, and exit.
+    """Do long work, show its result and what is left, and exit.
 
     Everything is read and checked before anything is called or written. What was finished before a
     failure is shown.
@@ -65,7 +66,10 @@ def run_long(
                 results, failure = await _collected(work.results(progress))
             left = [one for result in results for one in work.left(result)]
             if results or not failure:
-                show(work, results)
+                if show:
+                    show(work, results)
+                elif shown := work.result(results):
+                    emit(shown, output)
                 _show_left(output, left, work.meter.too_long)
                 _show_spent(output, work)
                 files = [line for result in results for line in work.written(result)]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from capeval.api.mcq_options import GradeOptions, McqTemporalOptions
+from capeval.api.mcq_options import GradeOptions
 from capeval.cli.construct_command import construct
 from capeval.cli.generate_command import answer
 from capeval.cli.options import LONG, declared_by
-from capeval.cli.output import Output
+from capeval.show.output import Output
 
 if TYPE_CHECKING:
     from capeval.mcq.grades import Grades
@@ -59,32 +59,6 @@ def grade(
             output.show(found, tables)
 
     run_long(output, open_grading(options, offline=output.dry_run, on_notice=output.notice), show)
-
-
-@mcq.command()
-@declared_by(McqTemporalOptions, "as_json", "form_or_csv", "full")
-def temporal(declared: dict[str, Any], output: Output) -> None:
-    """Check whether the questions need several frames, in order.
-
-    It compares graded runs of the same model and questions: with many frames, with one random
-    frame, with one hand-picked frame, and with the many frames shuffled.
-    """
-    from capeval.api import mcq_diagnosing
-    from capeval.reporting.temporal_tables import (
-        print_temporal,
-        rendered_temporal,
-        temporal_headline,
-    )
-
-    result = mcq_diagnosing.mcq_temporal(**declared)
-    if output.as_json:
-        output.json(rendered_temporal(result, "json"))
-    elif output.table_form != "table":
-        output.text(rendered_temporal(result, output.table_form))
-    elif declared["out"] is not None:
-        output.line(f"{temporal_headline(result)} Written: {declared['out']}")
-    else:
-        print_temporal(result, output.console, full=output.full)
 
 
 mcq.add_typer(construct, name="construct")

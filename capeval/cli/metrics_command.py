@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from capeval.cli.options import LONG, Targets, column_names, declared_by
-from capeval.cli.output import Output
+from capeval.cli.options import LONG, Targets, declared_by
 from capeval.metrics.options import MetricsOptions
+from capeval.show.output import Output
 
 if TYPE_CHECKING:
     from capeval.api.measuring import Measured
 
 
-@declared_by(MetricsOptions, *LONG, "form", columns=column_names)
+@declared_by(MetricsOptions, *LONG, "form")
 def metrics(
     declared: dict[str, Any],
     output: Output,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import MISSING
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from capeval.cli.output import Output
 from capeval.config import keyless_addresses
 from capeval.errors import UsageError
 from capeval.options import (
@@ -18,9 +17,12 @@ from capeval.options import (
     PANELS,
     Option,
     checked,
+    column_names,
+    listed,
     options_of,
     refuse_empty,
 )
+from capeval.show.output import Output
 
 ADDRESSES = {"base_url", "model_url", "judge_url"}
 """The options that name servers."""
@@ -63,43 +65,13 @@ _SHARED: dict[str, tuple[Any, Any]] = {
 """Options that commands share: the type of each for typer, and its default."""
 
 
-def listed(values: Sequence[str] | None, option: str) -> list[str]:
-    """Return the values of a repeatable option that also takes commas.
-
-    >>> listed(["a, b", "c"], "--only")
-    ['a', 'b', 'c']
-    """
-    found = [part.strip() for value in values or () for part in value.split(",") if part.strip()]
-    if values and not found:
-        raise UsageError(f"{option} is empty; name at least one, or omit it")
-    return found
-
-
-def column_names(texts: Sequence[str]) -> dict[str, str]:
-    """Return the columns of --columns by capeval's names.
-
-    >>> column_names(["system=model", "score = MOS (1=bad)"])
-    {'system': 'model', 'score': 'MOS (1=bad)'}
-    """
-    found: dict[str, str] = {}
-    for text in texts:
-        name, _, column = (part.strip() for part in text.partition("="))
-        if not name or not column:
-            raise UsageError(f"--columns: {text!r} must be NAME=COLUMN, as in system=model")
-        if name in found:
-            raise UsageError(f"--columns: {name} is mapped twice")
-        found[name] = column
-    return found
-
-
 def declared_by(
-    options: type, *shared: str, **parsed: Callable[[Any], Any]
+    options: type, *shared: str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that a class declares, before those of its own.
 
     The command gets the declared values as one dictionary, its first parameter, checked as those of
-    the Python function. Its second is the `Output`, which the `shared` options set. `parsed` are
-    functions that read values that are typed as text.
+    the Python function. Its second is the `Output`, which the `shared` options set.
     """
     declared = options_of(options)
     # Probes have a folder of their own, so that no leaderboard ranks them.
@@ -118,8 +90,8 @@ def declared_by(
                 label = places.get(name) or _name(name, found)
                 value = _value(typed.pop(name), label, found, default)
                 refuse_empty(value, label)
-                if name in parsed:
-                    value = parsed[name](value)
+                if found.parse:
+                    value = found.parse(value)
                 values[name] = checked(options, name, value, label)
             for name, value in typed.items():
                 refuse_empty(value, places.get(name) or f"--{name.replace('_', '-')}")
@@ -190,7 +162,7 @@ def _name(name: str, found: Option) -> str:
     """Return the name of an option as it is typed, or of an argument as the help shows it."""
     if found.positional:
         return str(found.metavar)
-    return f"--{name.replace('_', '-')}"
+    return found.name or f"--{name.replace('_', '-')}"
 
 
 def _value(typed: Any, name: str, found: Option, default: Any) -> Any:

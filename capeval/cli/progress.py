@@ -9,9 +9,9 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from capeval.cli.output import Output
-from capeval.reporting.numbers import money, tenths, thousands
 from capeval.runs.engine import Status
+from capeval.show.numbers import money, tenths, thousands
+from capeval.show.output import Output
 from capeval.text import counted, one_line
 
 _SECONDS_BETWEEN_LINES = 10.0

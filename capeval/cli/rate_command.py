@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from typing import Any
 
 import typer
 
 from capeval.api.run_options import CorrelateOptions, MergeOptions, SheetOptions
-from capeval.cli.options import column_names, declared_by
-from capeval.cli.output import Output
-from capeval.errors import UsageError
+from capeval.cli.options import declared_by
+from capeval.show.output import Output
 from capeval.text import counted
 
 rate = typer.Typer(
@@ -55,19 +53,7 @@ def merge(declared: dict[str, Any], output: Output) -> None:
     output.line(f"or, for several: capeval correlate --human {file}")
 
 
-def _metrics(texts: Sequence[str] | None) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for text in texts or ():
-        name, mark, path = text.partition("=")
-        if not mark or not name.strip() or not path.strip():
-            raise UsageError(f"--metric: {text!r} must be NAME=PATH")
-        if not name.isprintable():
-            raise UsageError(f"--metric: the name {name!r} has control characters; choose another")
-        found.setdefault(name.strip(), []).append(path.strip())
-    return found
-
-
-@declared_by(CorrelateOptions, "as_json", "form", "full", metric=_metrics, columns=column_names)
+@declared_by(CorrelateOptions, "as_json", "form", "full")
 def correlate(declared: dict[str, Any], output: Output) -> None:
     """Correlate metrics with human ratings: does the judge rank captions as humans do?
 

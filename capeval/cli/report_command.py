@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from capeval.api.run_options import InspectOptions, PlotOptions, ReportOptions
-from capeval.cli.options import column_names, declared_by
-from capeval.cli.output import Output
+from capeval.cli.options import declared_by
+from capeval.show.output import Output
 
 T = TypeVar("T")
 
 
-@declared_by(ReportOptions, columns=column_names)
+@declared_by(ReportOptions)
 def report(declared: dict[str, Any], output: Output) -> None:
     """Write one HTML file that shows what a model gets wrong, and why.
 
@@ -25,8 +25,8 @@ def report(declared: dict[str, Any], output: Output) -> None:
     directory.
     """
     from capeval.api import reports
-    from capeval.reporting.numbers import file_size
-    from capeval.reporting.score_tables import scores_headline
+    from capeval.scoring.scores import scores_headline
+    from capeval.show.numbers import file_size
 
     made = reports.report(**declared, on_notice=output.notice, track=_tracked)
     headline = scores_headline(made.scores).removesuffix(".")
@@ -47,7 +47,7 @@ def _tracked(taken: Iterable[T], total: int) -> Iterable[T]:
     )
 
 
-@declared_by(PlotOptions, columns=column_names)
+@declared_by(PlotOptions)
 def plot(declared: dict[str, Any], output: Output) -> None:
     """Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by commas."""
     from capeval.api import plotting
@@ -56,7 +56,7 @@ def plot(declared: dict[str, Any], output: Output) -> None:
         output.line(str(file))
 
 
-@declared_by(InspectOptions, "as_json", columns=column_names)
+@declared_by(InspectOptions, "as_json")
 def inspect(declared: dict[str, Any], output: Output) -> None:
     """Show why one video has its score: its caption, events, verdicts and repairs."""
     from capeval.api import reports

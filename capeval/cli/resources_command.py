@@ -9,8 +9,8 @@ import typer
 
 from capeval.api.run_options import CheckSetOptions, FramesOptions, ModelsOptions, RunsOptions
 from capeval.cli.options import declared_by
-from capeval.cli.output import Output
 from capeval.errors import UsageError
+from capeval.show.output import Output
 
 
 @declared_by(CheckSetOptions, "as_json", "full")
@@ -54,7 +54,7 @@ def frames(declared: dict[str, Any], output: Output) -> None:
     By default it writes a contact sheet named after the video, NAME.frames.png.
     """
     from capeval.api import resources
-    from capeval.reporting.numbers import plain_number, tenths
+    from capeval.show.numbers import plain_number, tenths
     from capeval.video import read_policy
 
     video, sheet, out = (declared[name] for name in ("video", "sheet", "out"))
@@ -99,7 +99,7 @@ def cache() -> None:
     """Show where the cache of models' replies is and what it contains."""
     from capeval.api import resources
     from capeval.llm.cache import STATE_NAMES
-    from capeval.reporting.numbers import file_size
+    from capeval.show.numbers import file_size
 
     output, found = Output(), resources.cache_info()
     output.line(f"path     {found.path}")

@@ -6,8 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capeval.captioners.options import CaptionerOptions
-from capeval.llm.options import ChatOptions, ignore
-from capeval.options import FRACTION, INPUTS, MODEL, OUTPUT, declares, option, python_only, required
+from capeval.llm.options import ChatOptions
+from capeval.options import (
+    FRACTION,
+    INPUTS,
+    MODEL,
+    OUTPUT,
+    declares,
+    ignore,
+    option,
+    python_only,
+    required,
+)
 
 if TYPE_CHECKING:
     from capeval.captioners.protocol import Captioner, SimpleCaptioner

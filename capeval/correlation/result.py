@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import Field
 
 from capeval.correlation.notices import Notice
-from capeval.display import Displayed
 from capeval.scoring.result import ResultModel
+from capeval.show.result import Result
 from capeval.stats.jackknife import Inference
 from capeval.stats.values import UPPER, GroupingName, Interval, Missing, Value
 
@@ -188,7 +188,7 @@ class Published(ResultModel):
     pearson_interval: tuple[float, float] | None = None
 
 
-class Correlations(Displayed, ResultModel):
+class Correlations(Result, ResultModel):
     """The content of `correlations.json`."""
 
     results: tuple[Correlation, ...]
@@ -200,7 +200,7 @@ class Correlations(Displayed, ResultModel):
     published: tuple[Published, ...] = ()
     signature: str
 
-    def rows(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, Any]]:
         """Return a flat record for each metric, human score, statistic and grouping."""
         return [
             one.model_dump(exclude={"groups", "ties"})

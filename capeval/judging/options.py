@@ -5,7 +5,6 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from capeval.llm.options import ignore
 from capeval.options import (
     INPUTS,
     JUDGE,
@@ -15,6 +14,7 @@ from capeval.options import (
     ModelOptions,
     columns_option,
     declares,
+    ignore,
     option,
     python_only,
     required,

@@ -25,9 +25,7 @@ from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, left_of, select
-from capeval.runs.judged_run import JudgedRun
 from capeval.runs.sources import Source
-from capeval.runs.stored_scores import fingerprint, write_scores
 from capeval.runs.verdicts import changed_since, in_force, scored_by, votes_of
 from capeval.schema import (
     Annotation,
@@ -39,6 +37,8 @@ from capeval.schema import (
     Verdict,
     lacking,
 )
+from capeval.scoring.judged_run import JudgedRun
+from capeval.scoring.stored_scores import fingerprint, write_scores
 
 
 def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) -> Inputs:

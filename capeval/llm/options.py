@@ -4,14 +4,10 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING
 
-from capeval.options import JUDGE, CallOptions, Effort, declares, option, python_only
+from capeval.options import JUDGE, CallOptions, Effort, declares, ignore, option, python_only
 
 if TYPE_CHECKING:
     from capeval.llm.types import ChatClient
-
-
-def ignore(_notice: str) -> None:
-    """Do nothing with a notice."""
 
 
 @declares

@@ -8,20 +8,38 @@ answered correctly with many frames and wrongly with one, by which TUNA-MCQ chos
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import InputError, UsageError
-from capeval.mcq.breakdown import MAIN_WAYS, grouped
-from capeval.mcq.grades import GradedItem, GradedRun, shown_by
+from capeval.files.outputs import check_output
+from capeval.mcq.breakdown import MAIN_WAYS, benchmark_name, grouped
+from capeval.mcq.find_run import RESPONSES, find_grades
+from capeval.mcq.grades import GradedItem, GradedRun, read_graded_run, shown_by
+from capeval.options import (
+    INPUTS,
+    OUTPUT,
+    FilePath,
+    command,
+    declares,
+    option,
+    python_only,
+    runs_option,
+    takes,
+)
+from capeval.show.numbers import NOTHING, percent, points, thousands
+from capeval.show.result import Result, write
+from capeval.show.table import COUNT, PERCENT, Column, Kind, Page, Row, Table, interval_kind
 from capeval.stats.values import Floats, Interval, Mask, Missing, Value
 from capeval.stats.video_ratios import VideoRatios
-from capeval.text import counted, listed
+from capeval.text import counted, cut, listed, one_line
 
 Role = Literal["multi", "single", "picked", "shuffled"]
 """What a run shows of each video: many frames in order, one frame, one frame picked for the
@@ -36,6 +54,40 @@ SHOWN: Mapping[Role, str] = {
     "shuffled": "the shuffled frames",
 }
 """What each run shows, in words."""
+
+
+_role = functools.partial(option, None, panel=INPUTS, metavar="RUN")
+
+
+@declares
+class McqTemporalOptions:
+    """The arguments of `capeval.mcq_temporal`; a run is a name, a folder or a grades.json.
+
+    Parameters
+    ----------
+    multi : The run with many frames, in order.
+    single : The run with a single frame, at random or the first.
+    picked : The run with a frame picked for each question.
+    shuffled : The run with the same many frames, shuffled.
+    by : Group questions by this tag. By default task (TUNA-MCQ), reasoning_type (TOMATO) or
+        task_type (Video-MME).
+    resamples : Bootstrap resamples of videos.
+    seed : The seed of the resamples.
+    out : Write the result to this file, in the format of its suffix: .csv, .json, .md, .tex or
+        .txt.
+    """
+
+    _: KW_ONLY
+    multi: FilePath | None = _role()
+    single: FilePath | None = _role()
+    picked: FilePath | None = _role()
+    shuffled: FilePath | None = _role()
+    by: str | None = option(None, metavar="TAG")
+    # With fewer, the ends of a 95% interval would be single resamples.
+    resamples: int = python_only(10_000, min=99)
+    seed: int = python_only(0, min=0)
+    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    runs: FilePath = runs_option()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +232,42 @@ def _result(measure: Measure, table: Floats, interval: Interval | Missing) -> Me
     )
 
 
+# ---- The result --------------------------------------------------------------------------------
+
+# What the default screen has by tag: that a question takes several frames, and their order.
+_MAIN = ("multi_frame_gain", "frame_order_sensitivity")
+
+
+def _shown(pair: tuple[MeasureResult, Measure]) -> Kind:
+    return interval_kind(percent if pair[1].share else points)
+
+
+_CHANGE = Kind(lambda pair: _shown(pair).show(pair[0]), after=lambda p: _shown(p).after(p[0]))
+_COLUMNS = [
+    Column("Measure", words=True),
+    Column("Questions", kind=COUNT),
+    Column("More", kind=PERCENT),
+    Column("Less", kind=PERCENT),
+    Column("Change [95%]", kind=_CHANGE),
+]
+
+
+def _row(label: str, of: MeasureResult, measure: Measure) -> Row:
+    sides = [correct / of.questions if of.questions else None for correct in (of.upper, of.lower)]
+    return [cut(one_line(label), 60), of.questions, *sides, (of, measure)]
+
+
+def _reasons(rows: Sequence[Row]) -> list[str]:
+    """Return why values or intervals are missing, each reason once."""
+    found = (row[-1][0] for row in rows if len(row) > 1)
+    lines = (
+        f"{NOTHING}: {of.reason}" if of.reason else f"[{NOTHING}]: {of.interval_reason}"
+        for of in found
+        if of.reason or of.interval_reason
+    )
+    return list(dict.fromkeys(map(one_line, lines)))
+
+
 # ---- Graded runs in their roles ----------------------------------------------------------------
 
 
@@ -193,7 +281,7 @@ class RoleRun(_Part):
     questions: int
 
 
-class TemporalResult(_Part):
+class Temporal(Result, _Part):
     """The contents of `capeval mcq temporal --json`.
 
     Attributes
@@ -203,6 +291,8 @@ class TemporalResult(_Part):
     by : the same for each value of the tag
     unpaired : the questions that not all of the runs asked
     """
+
+    screen: ClassVar = 40
 
     benchmark: str
     model: str
@@ -215,17 +305,88 @@ class TemporalResult(_Part):
     seed: int
     notes: tuple[str, ...]
 
+    def headline(self) -> str:
+        found = self.overall
+        parts = []
+        shown = [one for one in MEASURES if one.name in found]
+        for one in [one for one in shown if one.name in _MAIN] or shown[:1]:
+            of = found[one.name]
+            ends = f"[{NOTHING}]" if of.low is None else f"[{points(of.low)}, {points(of.high)}]"
+            value = f"{points(of.value)}% {ends}"
+            value = value if of.value is not None else f"has no value ({of.reason})"
+            parts.append(f"{one.title.lower()} {value}")
+        on = f" on {benchmark_name(self.benchmark)}" if self.benchmark else ""
+        asked = max(of.questions for of in found.values())
+        who = one_line(self.model, 80)
+        return f"{who}{on}: {', '.join(parts)}; {counted(asked, 'question')}."
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        rows: list[Row] = [["All questions"]] if self.by else []
+        measures = [one for one in MEASURES if one.name in self.overall]
+        rows += [_row(one.title, self.overall[one.name], one) for one in measures]
+        for one in measures:
+            if self.by and (full or one.name in _MAIN):
+                rows.append([cut(one_line(f"{self._heading(one)} by {self.tag}"), 100)])
+                rows += [_row(name, of[one.name], one) for name, of in self.by.items()]
+        more = f"by {one_line(self.tag or '')}, every measure: --full"
+        table = Table(
+            "Accuracy with more and with less of the video, in percent",
+            _COLUMNS,
+            rows,
+            "; ".join([*_reasons(rows), *([more] if self.by and not full else [])]),
+        )
+        return [
+            Page(
+                [table],
+                about="95% intervals by paired bootstrap over videos",
+                notes=self._notes(),
+                warnings=[one_line(note, 600) for note in self.notes],
+                signatures=[*dict.fromkeys(one_line(r.signature, 600) for r in self.runs.values())],
+            )
+        ]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a record for each group of questions and measure."""
+        groups = [("overall", "", self.overall)]
+        groups += [(self.tag or "", bucket, of) for bucket, of in self.by.items()]
+        about = {"benchmark": self.benchmark, "model": self.model}
+        return [
+            {**about, "by": way, "bucket": bucket, "measure": name, **of.model_dump(mode="json")}
+            for way, bucket, measures in groups
+            for name, of in measures.items()
+        ]
+
+    def _heading(self, measure: Measure) -> str:
+        """Return a measure with what its two runs show."""
+        upper, lower = (self.runs[role].label for role in (measure.upper, measure.lower))
+        if measure.share:
+            return f"Right with {upper}, wrong with {lower}"
+        # The heading names both runs, so that the name need not say which frame it is.
+        return f"{measure.title.partition(',')[0]} ({upper} / {lower})"
+
+    def _notes(self) -> list[str]:
+        runs = self.runs.items()
+        lines = [", ".join(f"{role} {one_line(run.name, 80)} ({run.label})" for role, run in runs)]
+        asked = max(run.questions for _, run in runs)
+        fewest = min(of.questions for of in self.overall.values())
+        if fewest < asked:
+            lines.append(
+                "A comparison leaves out the questions that one of its runs has no score for, "
+                f"{thousands(asked - fewest)} at most"
+            )
+        return lines
+
 
 _Key = tuple[str, str]
 
 
-def temporal_result(
+def compared(
     runs: Mapping[Role, GradedRun],
     *,
     tag: str | None = None,
     resamples: int = 10_000,
     seed: int = 0,
-) -> TemporalResult:
+) -> Temporal:
     """Return the diagnostics of one model's runs, by what they show.
 
     `tag` groups the questions; by default it is that of the benchmark.
@@ -258,7 +419,7 @@ def temporal_result(
     masks = [every >= 0, *(np.isin(every, places) for places in groups.values())]
     overall, *by = diagnose(correct, video, masks, resamples=resamples, seed=seed)
     asked_everywhere = set.intersection(*({*of} for of in answers.values()))
-    return TemporalResult(
+    return Temporal(
         benchmark=first.benchmark,
         model=first.model or first.name,
         runs={
@@ -334,3 +495,30 @@ def _frame_set(one: GradedItem) -> object:
 def _correct(of: Mapping[_Key, GradedItem], questions: Iterable[_Key]) -> Floats:
     values = ((of[key].correct if key in of else None) for key in questions)
     return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
+
+
+@command("mcq temporal", "as_json", "form_or_csv", "full")
+@takes(McqTemporalOptions)
+def mcq_temporal(o: McqTemporalOptions) -> Temporal:
+    """Check whether the questions need several frames, in order.
+
+    It compares graded runs of the same model and questions: with many frames, with one random
+    frame, with one hand-picked frame, and with the many frames shuffled.
+
+    Raises
+    ------
+    InputError, UsageError
+        A run cannot be read, the runs do not fit together, or `out` cannot be written.
+    """
+    given = {role: getattr(o, role) for role in ROLES if getattr(o, role) is not None}
+    files = {role: find_grades(run, Path(o.runs)) for role, run in given.items()}
+    if len({*files.values()}) < len(files):
+        raise UsageError("the same run is named for two roles; each shows the model other frames")
+    if o.out is not None:
+        read = [file for one in files.values() for file in (one, one.with_name(RESPONSES))]
+        check_output(Path(o.out), read)
+    runs = {role: read_graded_run(file) for role, file in files.items()}
+    result = compared(runs, tag=o.by, resamples=o.resamples, seed=o.seed)
+    if o.out is not None:
+        write(result, o.out, "table")
+    return result

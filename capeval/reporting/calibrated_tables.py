@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from capeval.reporting.formats import Format, rendered
-from capeval.reporting.numbers import NOTHING, interval, percent, share
-from capeval.reporting.table import INTERVAL, PERCENT, SHARE, Page, Table, columns
-from capeval.reporting.terminal import print_line, print_pages
 from capeval.scoring import GROUPS, MEASURES, Signature
+from capeval.show.formats import Format, rendered
+from capeval.show.numbers import NOTHING, interval, percent, share
+from capeval.show.table import INTERVAL, PERCENT, SHARE, Page, Table, columns
+from capeval.show.terminal import print_line, print_pages
 from capeval.text import one_line
 from capeval.trust.calibrated import Calibrated, CalibratedEstimate
 

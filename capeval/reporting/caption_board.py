@@ -26,8 +26,13 @@ from capeval.reporting.leaderboards import (
     remarks_of,
     standing,
 )
-from capeval.reporting.numbers import interval, percent, share
-from capeval.reporting.score_tables import (
+from capeval.runs.folder import RunFolder
+from capeval.runs.resolve import RUNS, find_judges
+from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of, run_around
+from capeval.runs.verdicts import snapshots_notice
+from capeval.scoring import Estimate, Signature, TypeScores
+from capeval.scoring.judged_run import JudgedRun, load_judged
+from capeval.scoring.scores import (
     BASELINE_NOTE,
     CHARACTERISTIC_PLACES,
     ELEMENT_PLACES,
@@ -41,13 +46,8 @@ from capeval.reporting.score_tables import (
     over_videos,
     score_tables,
 )
-from capeval.reporting.table import Page, Table
-from capeval.runs.folder import RunFolder
-from capeval.runs.judged_run import JudgedRun, load_judged
-from capeval.runs.resolve import RUNS, find_judges
-from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of, run_around
-from capeval.runs.verdicts import snapshots_notice
-from capeval.scoring import Estimate, Signature, TypeScores
+from capeval.show.numbers import interval, percent, share
+from capeval.show.table import Page, Table
 from capeval.text import one_line
 
 _COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")

@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Console
 
 from capeval.files.checking import Finding, SetCheck, Totals
-from capeval.reporting.numbers import tenths
-from capeval.reporting.table import COUNT, PERCENT, Kind, Page, Table, columns
-from capeval.reporting.terminal import print_line, print_pages
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
+from capeval.show.numbers import tenths
+from capeval.show.table import COUNT, PERCENT, Kind, Page, Table, columns
+from capeval.show.terminal import print_line, print_pages
 from capeval.text import counted
 
 # Of warnings; problems are always printed, all of them.

@@ -9,36 +9,6 @@ from dataclasses import replace
 from rich.console import Console
 
 from capeval.reporting.flip_tables import flip_line, flip_table
-from capeval.reporting.formats import Format, rendered
-from capeval.reporting.numbers import (
-    confidence,
-    letter_of,
-    p_equation,
-    p_value,
-    percent,
-    plain_number,
-    points,
-    share,
-    thousands,
-)
-from capeval.reporting.score_tables import (
-    BASELINE_NOTE,
-    FEW_VIDEOS_NOTE,
-    NO_INTERVAL_NOTE,
-    is_narrow,
-)
-from capeval.reporting.table import (
-    COUNT,
-    P_VALUE,
-    PERCENT,
-    POINTS,
-    POINTS_INTERVAL,
-    Kind,
-    Page,
-    Table,
-    columns,
-)
-from capeval.reporting.terminal import print_line, print_pages
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
 from capeval.scoring.comparison import FEWEST_FOR_POWER
 from capeval.scoring.comparison_result import (
@@ -51,7 +21,36 @@ from capeval.scoring.comparison_result import (
     PairDifference,
     Side,
 )
+from capeval.scoring.scores import (
+    BASELINE_NOTE,
+    FEW_VIDEOS_NOTE,
+    NO_INTERVAL_NOTE,
+    is_narrow,
+)
 from capeval.scoring.signature import Signature
+from capeval.show.formats import Format, rendered
+from capeval.show.numbers import (
+    letter_of,
+    p_equation,
+    p_value,
+    percent,
+    plain_number,
+    points,
+    share,
+    thousands,
+)
+from capeval.show.table import (
+    COUNT,
+    P_VALUE,
+    PERCENT,
+    POINTS,
+    POINTS_INTERVAL,
+    Kind,
+    Page,
+    Table,
+    columns,
+)
+from capeval.show.terminal import print_line, print_pages
 from capeval.text import counted, one_line
 
 MOST = 5
@@ -72,6 +71,14 @@ _PAIR = Kind(
     after=lambda pair: f" ({p_value(pair[1])})",
     parts=lambda pair: {"": pair[0], "_p": pair[1]},
 )
+
+
+def confidence(gap: Difference | PairDifference, *, negative: bool = False) -> str:
+    """Return the 95% interval of a difference, or of its negative, as a sentence has it."""
+    if gap.low is None or gap.high is None:
+        return f"no interval: fewer than {FEWEST_VIDEOS} videos"
+    low, high = (-gap.high, -gap.low) if negative else (gap.low, gap.high)
+    return f"95% CI {points(low)} to {points(high)}".replace("+", "")
 
 
 def print_comparison(

@@ -14,8 +14,9 @@ from capeval.construct.question_checks import PHRASES, QuestionChecks, Shortcut
 from capeval.construct.question_filter import CONDITIONS, FRAMES, Filtered
 from capeval.construct.video_filter import VideoRow
 from capeval.correlation.result import Coefficient
-from capeval.reporting.numbers import bounded, interval, percent, tenths, thousands
-from capeval.reporting.table import (
+from capeval.schema import Question
+from capeval.show.numbers import bounded, interval, percent, tenths, thousands
+from capeval.show.table import (
     BOUNDED,
     COUNT,
     INTERVAL,
@@ -26,8 +27,7 @@ from capeval.reporting.table import (
     Table,
     columns,
 )
-from capeval.reporting.terminal import one_screen, print_pages
-from capeval.schema import Question
+from capeval.show.terminal import one_screen, print_pages
 from capeval.stats.agreement import Estimate
 from capeval.text import counted, listed
 

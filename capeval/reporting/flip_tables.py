@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from capeval.reporting.numbers import thousands
 from capeval.reporting.report.cards import LABELS
-from capeval.reporting.table import Table, columns
 from capeval.schema import ELEMENT_TYPES, RELATIONS
 from capeval.scoring.comparison_result import Comparison, Flip, Transitions
+from capeval.show.numbers import thousands
+from capeval.show.table import Table, columns
 from capeval.text import counted, one_line
 
 # A longer text is cut: it comes from a broken file.

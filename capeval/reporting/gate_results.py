@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from capeval.reporting.numbers import beside_limit, plain_number, thousands
 from capeval.scoring.comparison_result import Compared, Comparison, GateResult
 from capeval.scoring.gates import CountOrShare, DifferenceGate, GateOutcome
+from capeval.show.numbers import beside_limit, plain_number, thousands
 from capeval.text import one_line
 
 

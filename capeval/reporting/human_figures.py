@@ -14,7 +14,7 @@ from capeval.files.metrics import MetricScores
 from capeval.files.ratings import RatingTable
 from capeval.rating.human_scores import is_comparable
 from capeval.reporting.figures import Scatter
-from capeval.reporting.numbers import coefficient, thousands
+from capeval.show.numbers import coefficient, thousands
 from capeval.stats.raters import combine
 
 # The judge's measure that each human score is compared with.

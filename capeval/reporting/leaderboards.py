@@ -20,11 +20,11 @@ from rich.console import Console
 from capeval.errors import CapevalError, UsageError
 from capeval.files.jsonl import dumps
 from capeval.files.reading import read_text, reading
-from capeval.reporting.formats import Format, csv_text, rendered
-from capeval.reporting.numbers import thousands, whole_percent
-from capeval.reporting.score_tables import VIEWS, ScoreRow, View, highest_of
-from capeval.reporting.table import Page, Table, with_more
-from capeval.reporting.terminal import natural_widths, one_screen, print_pages
+from capeval.scoring.scores import VIEWS, ScoreRow, View, highest_of
+from capeval.show.formats import Format, csv_text, rendered
+from capeval.show.numbers import thousands, whole_percent
+from capeval.show.table import Page, Table, with_more
+from capeval.show.terminal import natural_widths, one_screen, print_pages
 from capeval.text import counted
 
 LEAST_SCORED = 0.99

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from capeval.mcq.breakdown import benchmark_name, way_name
 from capeval.mcq.grades import Accuracy, Grades, Group
-from capeval.reporting.formats import Format, rendered
-from capeval.reporting.numbers import percent, place_name, points, share, thousands
-from capeval.reporting.table import (
+from capeval.show.formats import Format, rendered
+from capeval.show.numbers import percent, place_name, points, share, thousands
+from capeval.show.table import (
     COUNT,
     INTERVAL,
     PERCENT,
@@ -22,7 +22,7 @@ from capeval.reporting.table import (
     Table,
     interval_kind,
 )
-from capeval.reporting.terminal import print_line, print_pages
+from capeval.show.terminal import print_line, print_pages
 from capeval.text import counted, one_line
 
 _FULL_ONLY = ("sub_category",)

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from capeval.metrics.protocol import Output, Summary
 from capeval.metrics.run import MetricResult
-from capeval.reporting.formats import Format, rendered
-from capeval.reporting.numbers import NOTHING, share, tenths
-from capeval.reporting.table import PERCENT, SHARE, Column, Kind, Page, Row, Table
-from capeval.reporting.terminal import print_line, print_pages
+from capeval.show.formats import Format, rendered
+from capeval.show.numbers import NOTHING, share, tenths
+from capeval.show.table import PERCENT, SHARE, Column, Kind, Page, Row, Table
+from capeval.show.terminal import print_line, print_pages
 from capeval.text import counted, one_line
 
 # Metrics whose values are in the headline; the table has them all.

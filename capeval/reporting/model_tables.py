@@ -10,9 +10,9 @@ from rich.console import Console
 
 from capeval.captioners.catalogue import ModelEntry
 from capeval.llm.redact import public_url
-from capeval.reporting.numbers import billions, plain_number, thousands
-from capeval.reporting.table import LINE, Cell, Column, Kind, Page, table_of
-from capeval.reporting.terminal import print_fields, print_pages
+from capeval.show.numbers import billions, plain_number, thousands
+from capeval.show.table import LINE, Cell, Column, Kind, Page, table_of
+from capeval.show.terminal import print_fields, print_pages
 from capeval.text import counted, one_line
 
 _NONE = "none"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.errors import MissingExtra
 from capeval.reporting.figures import Figure, Forest, Grid, Scatter
-from capeval.reporting.numbers import Bounded, p_value, percent, place_name
+from capeval.show.numbers import Bounded, p_value, percent, place_name
 from capeval.text import both_ends, one_line
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 
 from capeval.files.jsonl import dumps
-from capeval.reporting.formats import Format, rendered
-from capeval.reporting.numbers import percent, share
-from capeval.reporting.table import INTERVAL, SHARE, Page, Table, columns
-from capeval.reporting.terminal import print_pages
+from capeval.show.formats import Format, rendered
+from capeval.show.numbers import percent, share
+from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
+from capeval.show.terminal import print_pages
 from capeval.text import counted, one_line
 from capeval.trust.probing import Probing
 

@@ -30,9 +30,10 @@ from capeval.reporting.leaderboards import (
     remarks_of,
     standing,
 )
-from capeval.reporting.numbers import NOTHING, hundredths, percent, thousands
-from capeval.reporting.score_tables import NAMES
-from capeval.reporting.table import (
+from capeval.runs.resolve import RUNS
+from capeval.scoring.scores import NAMES
+from capeval.show.numbers import NOTHING, hundredths, percent, thousands
+from capeval.show.table import (
     COUNT,
     SHARE,
     Column,
@@ -43,7 +44,6 @@ from capeval.reporting.table import (
     marked,
     table_of,
 )
-from capeval.runs.resolve import RUNS
 from capeval.text import counted, cut, one_line
 
 _COLUMNS = {**MAIN_WAYS, "video-mme": "duration"}

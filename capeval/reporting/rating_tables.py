@@ -10,10 +10,10 @@ from rich.console import Console
 from capeval.correlation.result import Coefficient
 from capeval.rating.agreement import Agreement
 from capeval.rating.merging import RatedFile
-from capeval.reporting.numbers import bounded, thousands
-from capeval.reporting.table import BOUNDED, COUNT, SHARE, Kind, Page, Table, columns
-from capeval.reporting.terminal import print_pages
 from capeval.schema import RELATIONS, ElementType
+from capeval.show.numbers import bounded, thousands
+from capeval.show.table import BOUNDED, COUNT, SHARE, Kind, Page, Table, columns
+from capeval.show.terminal import print_pages
 from capeval.stats.agreement import Estimate
 from capeval.stats.values import Missing
 from capeval.text import counted, one_line

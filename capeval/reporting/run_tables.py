@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from capeval.reporting.numbers import file_size
-from capeval.reporting.score_tables import BASELINE_NOTE, scores_headline
-from capeval.reporting.table import INTERVAL, SHARE, Kind, Page, Table, columns
-from capeval.reporting.terminal import print_pages
 from capeval.scoring import Estimate, Scores
 from capeval.scoring.result import Counts, ResultModel
+from capeval.scoring.scores import BASELINE_NOTE, scores_headline
+from capeval.show.numbers import file_size
+from capeval.show.table import INTERVAL, SHARE, Kind, Page, Table, columns
+from capeval.show.terminal import print_pages
 from capeval.text import one_line
 
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 from capeval.errors import UsageError
-from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Scored
 from capeval.scoring.buckets import Membership, memberships
 from capeval.scoring.comparison import (
@@ -27,6 +26,7 @@ from capeval.scoring.comparison_result import (
     Matrix,
     Side,
 )
+from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.signature import unlikeness
 from capeval.text import both_ends
 

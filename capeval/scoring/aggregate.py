@@ -17,11 +17,11 @@ from capeval.scoring.result import (
     Counts,
     Estimate,
     RepeatSpread,
-    Scores,
     TypeScores,
     UnmatchedEvents,
     VideoScore,
 )
+from capeval.scoring.scores import Scores
 from capeval.stats import mean_intervals
 
 

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from capeval.display import Displayed
 from capeval.schema import ElementType, Relation
 from capeval.scoring.result import (
     ByType,
@@ -17,6 +16,7 @@ from capeval.scoring.result import (
     ResultModel,
     bucket_rows,
 )
+from capeval.show.result import Result
 
 
 class Difference(ResultModel):
@@ -148,7 +148,7 @@ class _Compared(ResultModel):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
-class Comparison(Displayed, _Compared):
+class Comparison(Result, _Compared):
     """Two runs, paired by video; fractions from 0 to 1 at full precision.
 
     `detectable` is the smallest true difference in F1 that a two-sided test at 5% finds with a
@@ -163,7 +163,7 @@ class Comparison(Displayed, _Compared):
     videos: dict[str, VideoMove]
     flips: Flips
 
-    def rows(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, Any]]:
         """Return a flat record for each bucket and type; values are second − first."""
         return bucket_rows(self.overall, self.by)
 
@@ -189,13 +189,13 @@ class PairDifference(ResultModel):
     p_adjusted: float
 
 
-class Matrix(Displayed, _Compared):
+class Matrix(Result, _Compared):
     """More than two runs, paired by video, in the order in which they were named."""
 
     runs: tuple[Contender, ...]
     pairs: tuple[PairDifference, ...]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, Any]]:
         """Return a flat record for each pair of runs; values are second − first."""
         return [pair.model_dump() for pair in self.pairs]
 

@@ -8,13 +8,9 @@ from typing import Any, Generic, TypeVar
 from pydantic import (
     BaseModel,
     ConfigDict,
-    Field,
     SerializerFunctionWrapHandler,
     model_serializer,
 )
-
-from capeval.display import Displayed
-from capeval.schema import Usage
 
 T = TypeVar("T")
 
@@ -138,21 +134,3 @@ class RepeatSpread(ResultModel):
     """Sample standard deviation of `f1`."""
     unanimous: float
     """Share of elements with the same label in every repeat."""
-
-
-class Scores(Displayed, ResultModel):
-    """The content of `scores.json`; fractions from 0 to 1 at full precision."""
-
-    signature: str
-    counts: Counts
-    overall: Bucket
-    by: Breakdown
-    videos: dict[str, dict[str, VideoScore]]
-    unmatched_events: UnmatchedEvents
-    repeat_spread: RepeatSpread | None
-    usage: dict[str, Usage]
-    settings: dict[str, Any] = Field(default_factory=dict)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return a flat record for each bucket and type."""
-        return bucket_rows(self.overall, self.by)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from capeval.runs.judged_run import JudgedRun
 from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, Estimate, measures
+from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.result import ByType, ResultModel
 from capeval.stats.calibration import FEW_LABELLED, FEWEST_LABELLED, Ends, calibrate
 from capeval.stats.values import Floats

@@ -14,9 +14,9 @@ from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic, write_jsonl
 from capeval.rating.sheet import csv_text
 from capeval.runs.folder import RunFolder
-from capeval.runs.judged_run import load_judged
 from capeval.runs.sources import Source, run_name
 from capeval.schema import Annotation, Caption, Scored
+from capeval.scoring.judged_run import load_judged
 from capeval.stats.proportions import design_effect, wilson
 from capeval.text import counted
 from capeval.trust.probe_kinds import KINDS, Kind, Probe, build_probes

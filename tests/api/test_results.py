@@ -46,8 +46,8 @@ def test_a_result_shows_itself(name: str, results: dict[str, Any]) -> None:
     assert page.count("<table>") == page.count("</table>") >= 1
     assert "<b>" not in page.replace("&lt;b&gt;", "")
     frame = result.to_frame()
-    assert len(frame) == len(result.rows()) > 0
-    values = [value for row in result.rows() for value in row.values()]
+    assert len(frame) == len(result.records()) > 0
+    values = [value for row in result.records() for value in row.values()]
     assert not [value for value in values if isinstance(value, dict | list)]
 
 

@@ -93,7 +93,7 @@ def test_unexpected_fault_is_ours_and_exits_1(case: str, monkeypatch: pytest.Mon
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("capeval.api.scoring.score_run", fail)
+    monkeypatch.setattr("capeval.scoring.score.score_run", fail)
     done = here("score", "good.jsonl", "--annotations", "good.json")
     assert (done.code, len(done.lines)) == (1, 1)
     assert done.err.startswith(f"capeval: internal error (a bug in capeval): {described}")

@@ -15,7 +15,7 @@ from capeval.llm.client import OpenAIChatClient
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.runs.folder import RunFolder
-from capeval.runs.judged_run import load_judged
+from capeval.scoring.judged_run import load_judged
 from capeval.scoring.signature import unlikeness
 from tests.judge_responder import answer
 from tests.server import LoopbackServer, failure, refused_parameter

@@ -19,10 +19,10 @@ from capeval.judging.selection import open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.runs.engine import execute
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.judged_run import load_judged
 from capeval.runs.sources import Source
 from capeval.schema import Annotation, Caption, Scored, Unscored, Verdict
 from capeval.scoring import Scores
+from capeval.scoring.judged_run import load_judged
 from tests.six_videos import captions, right, videos
 
 # ruff: noqa: ASYNC240 - small files of tests

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, EndpointRefused, UsageError
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.redact import public_url, redact, remember_secrets
 from capeval.llm.types import ChatRequest
+from capeval.runs.sync_async import blocking
 from tests.llm.conftest import KEY
 from tests.server import LoopbackServer, failure
 

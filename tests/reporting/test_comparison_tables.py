@@ -18,8 +18,8 @@ from capeval.reporting.comparison_tables import (
     difference_tables,
     print_comparison,
 )
-from capeval.reporting.formats import Format
 from capeval.scoring.comparison_result import Comparison, LeftOut, Matrix
+from capeval.show.formats import Format
 from tests.latex import PDFLATEX, typeset
 from tests.runs.comparing import comparison, matrix
 

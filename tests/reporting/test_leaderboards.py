@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 from capeval.reporting.caption_board import caption_board
-from capeval.reporting.formats import Format
 from capeval.reporting.leaderboards import (
     Leaderboard,
     Section,
@@ -18,10 +17,11 @@ from capeval.reporting.leaderboards import (
     rendered_leaderboard,
 )
 from capeval.reporting.question_board import question_board
-from capeval.reporting.score_tables import OVERALL, VIEWS, ScoreRow, score_tables
-from capeval.reporting.table import Page, Table
 from capeval.schema import Provenance
 from capeval.scoring import Estimate, TypeScores
+from capeval.scoring.scores import OVERALL, VIEWS, ScoreRow, score_tables
+from capeval.show.formats import Format
+from capeval.show.table import Page, Table
 from tests.judged_runs import make_run, write_annotations
 from tests.latex import PDFLATEX, typeset
 

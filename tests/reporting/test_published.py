@@ -11,7 +11,7 @@ from capeval.captioners.catalogue import read_catalogue
 from capeval.reporting.caption_board import caption_board
 from capeval.reporting.leaderboards import read_published
 from capeval.reporting.question_board import question_board
-from capeval.reporting.score_tables import OVERALL, ScoreRow
+from capeval.scoring.scores import OVERALL, ScoreRow
 
 CAPTIONS = read_published("captions")
 TUNA, TOMATO, STRATEGIES, CHANCE = read_published("questions")["tables"]

@@ -8,8 +8,8 @@ import pytest
 
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash, load_annotations
-from capeval.runs.judged_run import load_judged
 from capeval.schema import Provenance
+from capeval.scoring.judged_run import load_judged
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored
 

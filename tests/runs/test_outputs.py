@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import UsageError
-from capeval.runs.outputs import check_output, write_output
+from capeval.files.outputs import check_output, write_output
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_devices_are_written_to_as_they_are(
     def replaces(*_: object) -> None:
         raise AssertionError("a file would stand in the device's place")
 
-    monkeypatch.setattr("capeval.runs.outputs.write_atomic", replaces)
+    monkeypatch.setattr("capeval.files.outputs.write_atomic", replaces)
     for path in (Path("/dev/stdout"), Path("/dev/null")):
         check_output(path, ["in.csv"])
         write_output(path, "text")

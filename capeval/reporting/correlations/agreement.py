@@ -12,8 +12,8 @@ from capeval.reporting.correlations.labels import (
     of_human,
     with_interval,
 )
-from capeval.reporting.numbers import bounded, thousands
-from capeval.reporting.table import BOUNDED, COEFFICIENT, COUNT, Column, Table, columns
+from capeval.show.numbers import bounded, thousands
+from capeval.show.table import BOUNDED, COEFFICIENT, COUNT, Column, Table, columns
 from capeval.text import one_line
 
 _JACKKNIFED = "Intervals leave out one video at a time."

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from capeval.correlation.notices import HUMAN_WORDS
 from capeval.correlation.result import Correlation
-from capeval.reporting.numbers import p_value, thousands
+from capeval.show.numbers import p_value, thousands
 from capeval.stats.correlation import STATISTICS
 from capeval.stats.design import GROUPINGS
 from capeval.stats.system_means import least_p

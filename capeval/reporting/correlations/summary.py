@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from capeval.correlation.result import Correlation, Correlations, ElementTable
 from capeval.reporting.correlations.labels import STATISTIC_WORDS, of_human
-from capeval.reporting.numbers import bounded, p_value, thousands
+from capeval.show.numbers import bounded, p_value, thousands
 from capeval.stats.design import GROUPINGS
 from capeval.text import counted, one_line
 

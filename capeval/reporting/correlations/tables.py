@@ -31,9 +31,9 @@ from capeval.reporting.correlations.values import (
     tables_of_protocol,
     value_tables,
 )
-from capeval.reporting.formats import Format, rendered
-from capeval.reporting.table import BOUNDED, LINE, P_VALUE, SIGNED_BOUNDED, Column, Page, Table
-from capeval.reporting.terminal import one_screen, print_line, print_pages
+from capeval.show.formats import Format, rendered
+from capeval.show.table import BOUNDED, LINE, P_VALUE, SIGNED_BOUNDED, Column, Page, Table
+from capeval.show.terminal import one_screen, print_line, print_pages
 from capeval.text import counted, one_line
 
 # Lines of the screen: elements and the main statistic, with what a reader must know.

@@ -18,8 +18,8 @@ from capeval.reporting.correlations.labels import (
     title_of,
     with_interval,
 )
-from capeval.reporting.numbers import whole_percent
-from capeval.reporting.table import (
+from capeval.show.numbers import whole_percent
+from capeval.show.table import (
     BOUNDED,
     COUNT,
     LINE,

@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 
 from capeval.errors import UsageError
 from capeval.files.ratings import LabelTable, load_human
-from capeval.runs.judged_run import JudgedRun
 from capeval.schema import (
     Annotation,
     ElementType,
@@ -21,6 +20,7 @@ from capeval.schema import (
     Relation,
     VisualElement,
 )
+from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.result import VideoScore
 
 HumanLabels = Mapping[tuple[str, str | None], Mapping[str, Mapping[str, HumanLabel]]]

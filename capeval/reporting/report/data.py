@@ -33,14 +33,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from capeval.reporting.numbers import percent, points, tenths
 from capeval.reporting.report.cards import LABELS, VideoCard
 from capeval.reporting.report.thumbnails import Strips
-from capeval.runs.judged_run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, HumanLabel
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.counts import COUNTS
+from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.result import VideoScore
+from capeval.show.numbers import percent, points, tenths
 
 VideoScores = Mapping[str, Mapping[str, VideoScore]]
 

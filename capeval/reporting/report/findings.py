@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.reporting.numbers import interval, percent, place_name, thousands
 from capeval.reporting.report.cards import EventView, VideoCard
 from capeval.reporting.report.data import Shown
 from capeval.schema import ELEMENT_TYPES, Relation
 from capeval.scoring import FEWEST_VIDEOS, Bucket, TypeScores
+from capeval.show.numbers import interval, percent, place_name, thousands
 from capeval.text import counted
 
 HEADINGS = (

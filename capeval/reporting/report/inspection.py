@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from capeval.reporting.numbers import percent, thousands
 from capeval.reporting.report.cards import LABELS, ElementView, EventView, VideoCard, named_label
-from capeval.reporting.table import COUNT, PERCENT, Cell, Column, Kind, Row, Table, columns
-from capeval.reporting.terminal import print_line, print_table
 from capeval.schema import RELATIONS, Relation
 from capeval.scoring import GROUPS
+from capeval.show.numbers import percent, thousands
+from capeval.show.table import COUNT, PERCENT, Cell, Column, Kind, Row, Table, columns
+from capeval.show.terminal import print_line, print_table
 from capeval.text import counted, one_line
 
 _STYLES: Mapping[Relation, str] = {"entailment": "green", "lack": "dim", "contradiction": "red"}

@@ -14,7 +14,17 @@ from capeval.files.annotations import annotations_hash
 from capeval.llm.prices import Price, list_price, price_of
 from capeval.rating.page import policy_hash, script_json
 from capeval.reporting.figures import breakdowns
-from capeval.reporting.numbers import (
+from capeval.reporting.report.cards import HumanLabels, cards_of, named_label
+from capeval.reporting.report.data import LETTERS, Shown, payload
+from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
+from capeval.reporting.report.paired import notices, paired
+from capeval.reporting.report.thumbnails import Strips
+from capeval.schema import RELATIONS, Usage
+from capeval.schema.annotation import Weight
+from capeval.scoring import FEWEST_VIDEOS
+from capeval.scoring.judged_run import JudgedRun
+from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, is_narrow
+from capeval.show.numbers import (
     NOTHING,
     hundredths,
     interval,
@@ -27,16 +37,6 @@ from capeval.reporting.numbers import (
     thousands,
     with_ends,
 )
-from capeval.reporting.report.cards import HumanLabels, cards_of, named_label
-from capeval.reporting.report.data import LETTERS, Shown, payload
-from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
-from capeval.reporting.report.paired import notices, paired
-from capeval.reporting.report.thumbnails import Strips
-from capeval.reporting.score_tables import BASELINE_NOTE, FEW_VIDEOS_NOTE, is_narrow
-from capeval.runs.judged_run import JudgedRun
-from capeval.schema import RELATIONS, Usage
-from capeval.schema.annotation import Weight
-from capeval.scoring import FEWEST_VIDEOS
 from capeval.text import one_line, storable
 
 MARK = '<meta name="generator" content="capeval report">'

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capeval.reporting.leaderboards import LEAST_SCORED
-from capeval.reporting.numbers import percent, plain_number, thousands
 from capeval.reporting.report.data import Shown
-from capeval.reporting.score_tables import is_narrow
-from capeval.runs.judged_run import JudgedRun
 from capeval.schema import ELEMENT_TYPES, Scored
 from capeval.scoring.comparison import Measured, differences, measured, ranked
 from capeval.scoring.comparison_result import Difference, PairDifference
 from capeval.scoring.counts import MEASURES, AnnotationArrays
+from capeval.scoring.judged_run import JudgedRun
+from capeval.scoring.scores import is_narrow
 from capeval.scoring.signature import unlikeness
+from capeval.show.numbers import percent, plain_number, thousands
 
 _NAMES = {"precision": "Precision", "recall": "Recall", "f1": "F1"}
 

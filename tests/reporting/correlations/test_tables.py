@@ -29,7 +29,7 @@ from capeval.correlation.result import (
     Ties,
 )
 from capeval.reporting.correlations.tables import correlations_page, print_correlations
-from capeval.reporting.formats import Format
+from capeval.show.formats import Format
 from capeval.stats.values import GroupingName
 
 GOLDEN = Path(__file__).parents[1] / "golden"

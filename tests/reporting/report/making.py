@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Caption, Judgment, Provenance, Unscored, Usage, Verdict
+from capeval.scoring.judged_run import JudgedRun
 from tests.scoring.making import annotation, relations, scored
 
 __all__ = ["ATTACK", "ATTACKER", "MORE_VIDEOS", "VIDEOS", "eight", "judged", "run", "texts"]

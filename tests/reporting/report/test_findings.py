@@ -13,7 +13,7 @@ from capeval.reporting.report.findings import (
     findings_of,
     missed_elements,
 )
-from capeval.runs.judged_run import JudgedRun
+from capeval.scoring.judged_run import JudgedRun
 from tests.reporting.report.making import run
 from tests.scoring.making import annotation, scored
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from capeval.reporting.numbers import letter_of
 from capeval.reporting.report.cards import cards_of
 from capeval.reporting.report.data import Shown
 from capeval.reporting.report.paired import notices
-from capeval.runs.judged_run import JudgedRun
+from capeval.scoring.judged_run import JudgedRun
+from capeval.show.numbers import letter_of
 from tests.reporting.report.making import run
 from tests.scoring.making import annotation, scored
 

@@ -13,11 +13,11 @@ from urllib.parse import quote
 import pytest
 
 from capeval.files.packaged import sample_folder
-from capeval.reporting.numbers import percent
 from capeval.reporting.report.page import report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
-from capeval.runs.judged_run import JudgedRun
 from capeval.schema import HumanLabel, Scored
+from capeval.scoring.judged_run import JudgedRun
+from capeval.show.numbers import percent
 from tests.browser import CHROMIUM, Page, tab
 from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run, texts
 from tests.scoring.making import annotation, scored

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from capeval.llm.prices import Price
-from capeval.reporting.numbers import interval, p_value, percent, points
 from capeval.reporting.report.page import report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
 from capeval.runs.comparing import compare_judged
-from capeval.runs.judged_run import JudgedRun
 from capeval.schema import ELEMENT_TYPES, Annotation, HumanLabel, Judgment
 from capeval.scoring.comparison_result import Comparison
+from capeval.scoring.judged_run import JudgedRun
+from capeval.show.numbers import interval, p_value, percent, points
 from tests.reporting.report.making import (
     ATTACK,
     ATTACKER,

@@ -6,59 +6,46 @@ import csv
 import io
 import json
 
-import pytest
 from rich.console import Console
 
-from capeval.reporting.formats import csv_text, rendered
-from capeval.reporting.table import Cell, Column, Kind, Page, Row, Table, columns
-from capeval.reporting.terminal import as_text, broken, print_table
+from capeval.show.formats import csv_text, rendered
+from capeval.show.table import Cell, Column, Kind, Page, Row, Table, columns
+from capeval.show.terminal import as_text, print_table
 
 HOSTILE = "[red]=x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`@www.x://"
 
 
-def printed(table: Table, width: int, **more: int) -> str:
+def printed(table: Table, width: int) -> str:
     out = io.StringIO()
-    print_table(table, Console(file=out, width=width, color_system=None), **more)
-    return out.getvalue()
+    print_table(table, Console(file=out, width=width, color_system=None))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def test_a_table_wider_than_the_terminal_goes_on_in_another() -> None:
+def test_a_table_wider_than_the_terminal_keeps_every_number() -> None:
     table = Table("t", columns("Name", *"abcdef"), [["x", *["1" * 9] * 6], ["head"]], note="Read.")
-    text = printed(table, 40)
-    assert max(map(len, text.splitlines())) <= 40
-    assert text.count("t (continued)") == 1
-    assert text.count("1" * 9) == 6
-    assert text.count("Read.") == 1
+    assert printed(table, 40).count("1" * 9) == 6
 
 
-def test_words_are_broken_before_a_table_is_split() -> None:
+def test_words_are_broken_where_there_is_no_room() -> None:
     table = Table("t", columns("Name", "n"), [["a-very-long-name-of-a-run", "1,000"]])
     assert printed(table, 24).splitlines() == [
         "t",
         "Name                   n",
         "────────────────────────",
-        "a-very-long-name-  1,000",
-        "of-a-run",
+        "a-very-long-name-o 1,000",
+        "f-a-run",
     ]
 
 
-def test_long_sentences_over_rows_are_wrapped_and_indented() -> None:
+def test_rows_below_a_heading_have_the_columns_of_the_others() -> None:
     table = Table("t", columns("Name", "n"), [["one two three four"], ["x", "1"]])
-    assert printed(table, 16, indent=2).splitlines() == [
-        "  t",
-        "  Name  n",
-        "  ───────",
-        "  one two three",
-        "  four",
-        "  x     1",
+    assert printed(table, 16).splitlines() == [
+        "t",
+        "Name  n",
+        "───────",
+        "one two three four",
+        "x     1",
     ]
-
-
-@pytest.mark.parametrize("width", [1, 5, 20])
-def test_broken_text_keeps_every_character(width: int) -> None:
-    text = "ein-Wort und/noch_eins: Donaudampfschiff 你好你好"
-    lines = broken(text, width)
-    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
 def test_marks_of_a_cell_are_those_of_the_format() -> None:

@@ -1,7 +1,7 @@
 """Tables of values: what their columns show, and the flat records that they become.
 
 A table's cells are values. Its columns know how to show them, and what a record of them holds. The
-formats that people read show the first (`capeval.reporting.terminal`, `capeval.reporting.formats`),
+formats that people read show the first (`capeval.show.terminal`, `capeval.show.formats`),
 CSV and JSON hold the second.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from capeval.reporting.numbers import (
+from capeval.show.numbers import (
     NOTHING,
     coefficient,
     ends,

@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 
 import capeval
-from capeval.reporting.numbers import (
-    confidence,
+from capeval.reporting.comparison_tables import confidence
+from capeval.scoring.comparison_result import Difference
+from capeval.show.numbers import (
     p_equation,
 )
-from capeval.scoring.comparison_result import Difference
 
 
 def test_confidence_is_words_of_a_sentence() -> None:
@@ -22,7 +22,7 @@ def test_confidence_is_words_of_a_sentence() -> None:
 
 PACKAGE = Path(capeval.__file__).parent
 # Coordinates of drawings and defaults of options are not results.
-ROUNDING = {"reporting/numbers.py", "reporting/report/svg.py", "cli/options.py"}
+ROUNDING = {"show/numbers.py", "reporting/report/svg.py", "cli/options.py"}
 # Seconds of a video that is playing.
 ROUNDING.add("reporting/report/report.js")
 

@@ -17,8 +17,8 @@ from rich.cells import cell_len
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
 from capeval.files.tables import escape
-from capeval.reporting.table import Page, Row, Shown, Table
-from capeval.reporting.terminal import LONGEST, as_text
+from capeval.show.table import Page, Row, Shown, Table
+from capeval.show.terminal import LONGEST, as_text
 from capeval.text import one_line
 
 Format = Literal["table", "markdown", "latex", "csv", "json"]
@@ -59,12 +59,12 @@ def rendered(pages: Sequence[Page], form: Format, *, headline: str = "") -> str:
         case "latex":
             return "\n\n".join(map(_latex, pages))
         case "csv":
-            return csv_text(records(pages))
+            return csv_text(records_of(pages))
         case "json":
-            return dumps(records(pages), indent=1)
+            return dumps(records_of(pages), indent=1)
 
 
-def records(pages: Sequence[Page]) -> list[dict[str, Any]]:
+def records_of(pages: Sequence[Page]) -> list[dict[str, Any]]:
     """Return a flat record for each row; of several tables, each record names its own."""
     tables = [table for page in pages for table in page.tables]
     several = len({table.title for table in tables}) > 1

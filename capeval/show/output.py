@@ -13,7 +13,7 @@ from capeval.text import Loss, one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from capeval.reporting.formats import Format
+    from capeval.show.formats import Format
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What users see, compared with golden files.
 
-`CAPEVAL_GOLDEN=1 pytest tests/reporting` writes them anew; look at the difference.
+`CAPEVAL_GOLDEN=1 pytest tests/scoring` writes them anew; look at the difference.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 from rich.console import Console
 
-from capeval.reporting.score_tables import (
-    BASELINE_NOTE,
-    coverage,
-    print_scores,
-    scores_headline,
-)
 from capeval.schema import Scored, Unscored, Verdict
 from capeval.scoring import Scores
+from capeval.scoring.scores import (
+    BASELINE_NOTE,
+    RunScores,
+    coverage,
+    scores_headline,
+)
 from tests.scoring.making import annotation, relations, scored, scores
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -65,7 +65,7 @@ def results() -> dict[str, Scores]:
 
 def shown(results: dict[str, Scores], width: int, *, full: bool = False) -> str:
     out = io.StringIO()
-    print_scores(results, Console(file=out, width=width, color_system=None), full=full)
+    RunScores(results).show(Console(file=out, width=width, color_system=None), full=full)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 

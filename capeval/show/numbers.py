@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from capeval.scoring import FEWEST_VIDEOS
-from capeval.scoring.comparison_result import Difference, PairDifference
 from capeval.text import one_line
 
 NOTHING = "–"
@@ -106,7 +104,7 @@ def with_ends(
 ) -> str:
     """Return a value with its 95% interval, or with what is `missing`.
 
-    >>> from capeval.scoring import Estimate
+    >>> from types import SimpleNamespace as Estimate
     >>> with_ends(percent, Estimate(value=0.5849, low=0.57, high=0.601))
     '58.5 [57.0, 60.1]'
     """
@@ -125,7 +123,7 @@ def ends(number: Callable[[float | None], str], of: Bounded, missing: str) -> st
 def interval(of: Bounded) -> str:
     """Return a fraction with its interval in percent; few videos have no interval.
 
-    >>> from capeval.scoring import Estimate
+    >>> from types import SimpleNamespace as Estimate
     >>> interval(Estimate(value=0.5849, low=None, high=None))
     '58.5 [–]'
     """
@@ -135,19 +133,11 @@ def interval(of: Bounded) -> str:
 def bounded(of: Bounded) -> str:
     """Return a coefficient with its interval, if it has one.
 
-    >>> from capeval.scoring import Estimate
+    >>> from types import SimpleNamespace as Estimate
     >>> bounded(Estimate(value=0.5, low=0.25, high=0.75))
     '0.500 [0.250, 0.750]'
     """
     return with_ends(coefficient, of, missing="")
-
-
-def confidence(gap: Difference | PairDifference, *, negative: bool = False) -> str:
-    """Return the 95% interval of a difference, or of its negative, as a sentence has it."""
-    if gap.low is None or gap.high is None:
-        return f"no interval: fewer than {FEWEST_VIDEOS} videos"
-    low, high = (-gap.high, -gap.low) if negative else (gap.low, gap.high)
-    return f"95% CI {points(low)} to {points(high)}".replace("+", "")
 
 
 def p_equation(p: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Tables of precision, recall and F1, as in the TUNA paper."""
+"""The content of `scores.json`, and its tables of precision, recall and F1 as in the TUNA paper."""
 
 from __future__ import annotations
 
@@ -7,10 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.console import Console
+from pydantic import Field
 
-from capeval.reporting.numbers import (
+from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Usage
+from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
+from capeval.scoring.counts import MEASURES
+from capeval.scoring.result import (
+    Breakdown,
+    Bucket,
+    Counts,
+    Estimate,
+    RepeatSpread,
+    ResultModel,
+    TypeScores,
+    UnmatchedEvents,
+    VideoScore,
+    bucket_rows,
+)
+from capeval.scoring.signature import Signature, unlikeness
+from capeval.show.numbers import (
     NOTHING,
+    Bounded,
     billions,
     hundredths,
     interval,
@@ -18,7 +35,8 @@ from capeval.reporting.numbers import (
     share,
     thousands,
 )
-from capeval.reporting.table import (
+from capeval.show.result import Result
+from capeval.show.table import (
     COUNT,
     F1,
     INTERVAL,
@@ -32,20 +50,7 @@ from capeval.reporting.table import (
     marked,
     table_of,
 )
-from capeval.reporting.terminal import print_line, print_pages
-from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import (
-    FEWEST_FOR_FAILURES,
-    FEWEST_VIDEOS,
-    MEASURES,
-    Estimate,
-    Scores,
-    TypeScores,
-)
-from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
-from capeval.scoring.comparison_result import Difference, PairDifference
-from capeval.scoring.result import Counts
-from capeval.scoring.signature import Signature, unlikeness
+from capeval.stats import FEWEST_FOR_FAILURES, FEWEST_VIDEOS
 from capeval.text import counted, cut, one_line
 
 Place = tuple[str, str]
@@ -85,7 +90,7 @@ FEW_VIDEOS_NOTE = (
 """The note on such an interval, once per page."""
 
 
-def is_narrow(mean: Estimate | Difference | PairDifference, n: int) -> bool:
+def is_narrow(mean: Bounded, n: int) -> bool:
     """Return whether a mean, or a difference of two, has an interval of so few videos."""
     return mean.low is not None and n < FEWEST_FOR_FAILURES
 
@@ -138,28 +143,47 @@ NO_SCORES = TypeScores(**dict.fromkeys(MEASURES, Estimate(value=None, low=None, 
 """The scores of a place where nothing is scored."""
 
 
-def print_scores(
-    results: Mapping[str, Scores],
-    console: Console,
-    *,
-    full: bool = False,
-    notes: Sequence[str] = (),
-) -> None:
-    """Print a headline, the tables of one or more runs, their coverage and their signatures.
+class Scores(Result, ResultModel):
+    """The content of `scores.json`; fractions from 0 to 1 at full precision."""
 
-    Parameters
-    ----------
-    full : also F1 by domain, by number of events and by number of elements
-    notes : further lines about the scores
-    """
-    if not results:
-        return
-    if not any(scores.counts.scored for scores in results.values()):
-        print_line(scores_headline(results), console)
-        return
-    hint = [] if full else ["--full also shows F1 by domain, events and elements."]
-    page = scores_page(results, full=full, notes=[*notes, *hint])
-    print_pages([page], console, headline=scores_headline(results))
+    signature: str
+    counts: Counts
+    overall: Bucket
+    by: Breakdown
+    videos: dict[str, dict[str, VideoScore]]
+    unmatched_events: UnmatchedEvents
+    repeat_spread: RepeatSpread | None
+    usage: dict[str, Usage]
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    def headline(self) -> str:
+        return score_sentence(self)
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        return [scores_page({"": self}, full=full)]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a flat record for each bucket and type."""
+        return bucket_rows(self.overall, self.by)
+
+
+class RunScores(Result):
+    """The scores of one or more runs, by name."""
+
+    def __init__(self, of: Mapping[str, Scores]) -> None:
+        self.of = of
+
+    def headline(self) -> str:
+        return scores_headline(self.of)
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        if not any(scores.counts.scored for scores in self.of.values()):
+            return []
+        hint = [] if full else ["--full also shows F1 by domain, events and elements."]
+        return [scores_page(self.of, full=full, notes=hint)]
+
+    def as_json(self) -> Any:
+        return {name: scores.as_json() for name, scores in self.of.items()}
 
 
 def scores_page(
@@ -282,18 +306,6 @@ def coverage(scores: Scores) -> str:
             f"{percent(spread.unanimous)}% of elements unanimous"
         )
     return ", ".join(parts)
-
-
-def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> list[str]:
-    """Return the reasons why captions are unscored, one line for each of at most `most`."""
-    lines = [
-        one_line(f"{name}: {index} is unscored: {reason}", 600)
-        for index, reason in list(unscored.items())[:most]
-    ]
-    if (left := len(unscored) - most) > 0:
-        verb = "is" if left == 1 else "are"
-        lines.append(f"{one_line(name)}: {thousands(left)} more {verb} unscored")
-    return lines
 
 
 def score_tables(view: View, rows: Sequence[ScoreRow], *, published: bool = False) -> list[Table]:

@@ -12,6 +12,7 @@ from capeval.errors import BudgetReached, EndpointDown
 from capeval.llm.meter import Meter
 from capeval.runs.engine import Labels, Progress
 from capeval.schema import Usage
+from capeval.show.result import Result
 
 R = TypeVar("R")
 
@@ -91,6 +92,10 @@ class LongWork(ABC, Generic[R]):
     @abstractmethod
     def results(self, progress: Progress | None = None) -> AsyncIterator[R]:
         """Do what is left and yield each result; the last may have been stopped."""
+
+    def result(self, results: list[R]) -> Result | None:
+        """Return what the command shows of the results; None for nothing."""
+        raise NotImplementedError
 
     @abstractmethod
     def left(self, result: R) -> Sequence[Left]:

@@ -1,0 +1,57 @@
+"""From what is typed to what is shown: the one way of all commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import fields
+from typing import Any
+
+import typer
+
+from capeval.cli.options import declared_by
+from capeval.cli.progress import ProgressLine
+from capeval.options import Command
+from capeval.show.output import Output
+
+
+def typed(command: Command) -> Callable[..., None]:
+    """Return the function that typer makes a command of."""
+
+    def run(values: dict[str, Any], output: Output) -> None:
+        _run(command, values, output)
+
+    # The docstring, without what only Python needs.
+    run.__doc__ = re.split(r"\n *(?:Parameters|Raises|>>>)", command.work.__doc__ or "")[0]
+    run.__name__ = command.name.rpartition(" ")[2]
+    return declared_by(command.options, *command.shared)(run)
+
+
+def _run(command: Command, values: dict[str, Any], output: Output) -> None:
+    """Do the work of a command and show its result."""
+    taken = {one.name for one in fields(command.options)}
+    if "on_notice" in taken:
+        values["on_notice"] = output.notice
+    if command.takes_output:
+        found = command.work(command.options(**values), output)
+    elif "progress" in taken:
+        progress = ProgressLine(output)
+        try:
+            with progress:
+                found = command.work(**values, progress=progress)
+        except KeyboardInterrupt:
+            progress.report_stop(caches_replies=False)
+            raise typer.Exit(130) from None
+    else:
+        found = command.work(**values)
+    if isinstance(found, AbstractAsyncContextManager):
+        from capeval.cli.long_command import run_long
+
+        run_long(output, found)
+    elif found is not None:
+        from capeval.show.result import emit
+
+        emit(found, output, values.get("out"))
+        if code := found.exit_code():
+            raise typer.Exit(code)

@@ -1,0 +1,157 @@
+"""`capeval score`: scores of stored verdicts, without any model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
+from pathlib import Path
+from typing import Any, Literal
+
+from capeval.errors import InputError, UsageError
+from capeval.files.element_table import SUFFIXES, element_rows, table_bytes
+from capeval.files.jsonl import dumps
+from capeval.files.outputs import check_json, check_output, write_output
+from capeval.files.tuna_results import tuna_result
+from capeval.options import (
+    OUTPUT,
+    FilePath,
+    Notices,
+    annotations_option,
+    command,
+    declares,
+    ignore_unknown_option,
+    judge_option,
+    on_notice_option,
+    option,
+    required,
+    runs_option,
+    takes,
+)
+from capeval.schema import Annotation
+from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged
+from capeval.scoring.scores import RunScores, Scores
+from capeval.scoring.stored_scores import scores_text
+from capeval.show.numbers import thousands
+from capeval.show.output import Output
+from capeval.text import counted, one_line
+
+
+@declares
+class ScoreOptions:
+    """The arguments of `capeval.score`.
+
+    Parameters
+    ----------
+    run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
+    repeats : Use only the first N repeats. By default as many as were last requested.
+    out : Write the scores to this file (JSON), or each element's verdict (.csv, .parquet).
+    layout : Write --out as a benchmark's own code does: tuna.
+    """
+
+    run: FilePath = required(positional=True, metavar="RUN")
+    annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] | None = annotations_option(
+        note="Or `Annotation`s, or dicts."
+    )
+    _: KW_ONLY
+    judge: str | None = judge_option()
+    repeats: int | None = option(None, metavar="N", min=1)
+    ignore_unknown: bool = ignore_unknown_option()
+    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    layout: Literal["tuna"] | None = option(None, panel=OUTPUT, metavar="NAME")
+    runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
+
+
+@takes(ScoreOptions)
+def score_run(o: ScoreOptions) -> JudgedRun:
+    """Return a judged run, whose `scores` are computed from its verdicts.
+
+    It is `score` for callers who also need the run's name and the reasons of unscored captions.
+    """
+    if o.layout is not None and o.out is None:
+        raise UsageError("--layout is that of --out; name a file with --out")
+    judged = load_judged(
+        o.run,
+        runs=Path(o.runs),
+        judge=o.judge,
+        annotations=o.annotations,
+        ignore_unknown=o.ignore_unknown,
+        repeats=o.repeats,
+    )
+    if o.out is not None:
+        check_output(Path(o.out), files_behind([judged]), own="scores.json")
+        check_json(Path(o.out), *(SUFFIXES if o.layout is None else ()))
+        verdicts = None if _has_scores(o) else _verdicts(judged, o)
+        write_output(Path(o.out), scores_text(judged.scores) if verdicts is None else verdicts)
+        what = "scores" if verdicts is None else "verdicts"
+        o.on_notice(f"{o.out}: the {what} of {counted(len(judged.scored), 'video')}")
+    return judged
+
+
+def _has_scores(o: ScoreOptions) -> bool:
+    return o.layout is None and Path(str(o.out)).suffix.lower() not in SUFFIXES
+
+
+def _verdicts(judged: JudgedRun, o: ScoreOptions) -> str | bytes:
+    """Return the content of --out where that is the verdicts."""
+    pairs = [(judged.annotated[index], one) for index, one in judged.scored.items()]
+    if not pairs:
+        raise InputError("has no verdict to write", file=judged.file)
+    if o.layout is None:
+        suffix = Path(str(o.out)).suffix.lower()
+        return table_bytes(element_rows(judged.name, pairs), suffix)
+    if any(one.repeats[1:] for _, one in pairs):
+        raise UsageError("--layout tuna has one verdict per caption; choose one with --repeats 1")
+    captions = judged.captions
+    records = [
+        tuna_result(one, captions[one.index].caption if one.index in captions else "", verdict)
+        for one, verdict in pairs
+    ]
+    return dumps(records, indent=1) + "\n"
+
+
+@takes(ScoreOptions)
+def score(o: ScoreOptions) -> Scores:
+    """Score stored verdicts again, without any model.
+
+    Raises
+    ------
+    InputError, UsageError
+        There is nothing to score, it does not match the annotations, or `out` cannot be written.
+    """
+    return score_run(**vars(o)).scores
+
+
+def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> list[str]:
+    """Return the reasons why captions are unscored, one line for each of at most `most`."""
+    lines = [
+        one_line(f"{name}: {index} is unscored: {reason}", 600)
+        for index, reason in list(unscored.items())[:most]
+    ]
+    if (left := len(unscored) - most) > 0:
+        verb = "is" if left == 1 else "are"
+        lines.append(f"{one_line(name)}: {thousands(left)} more {verb} unscored")
+    return lines
+
+
+class _Scored(RunScores):
+    """The scores of one run: as JSON they are alone."""
+
+    def __init__(self, run: JudgedRun) -> None:
+        super().__init__({run.name: run.scores})
+        self.run = run
+
+    def as_json(self) -> Any:
+        return self.run.scores.as_json()
+
+    def notices(self) -> Sequence[str]:
+        return [*self.run.notices, *unscored_lines(self.run.name, self.run.unscored)]
+
+    def exit_code(self) -> int:
+        return 0 if self.run.scores.counts.scored else 3
+
+
+@command("score", "as_json", "full", options=ScoreOptions)
+def score_command(o: ScoreOptions, _: Output) -> RunScores:
+    """Score stored verdicts again, without any model."""
+    return _Scored(score_run(**vars(o)))

@@ -1,0 +1,131 @@
+"""Results that show themselves: a sentence, pages of tables, flat records, and files of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from capeval.errors import UsageError
+from capeval.files.jsonl import dumps
+from capeval.files.outputs import write_output
+from capeval.show.formats import Format, csv_text, form_for, records_of, rendered
+from capeval.show.table import Page, Table
+from capeval.show.terminal import one_screen, print_pages
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from capeval.show.output import Output
+
+
+class Result:
+    """What a public function returns and its command shows.
+
+    Attributes
+    ----------
+    screen : the lines that its tables may fill without --full; None if they are never shortened
+    """
+
+    screen: ClassVar[int | None] = None
+
+    def headline(self) -> str:
+        """Return the answer in a sentence that can be pasted into a message."""
+        raise NotImplementedError
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        """Return the tables, with what is said about them; everything if `full`."""
+        raise NotImplementedError
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the values as flat records, nothing rounded."""
+        return records_of(self.pages(full=True))
+
+    def as_json(self) -> Any:
+        """Return the whole result as JSON values."""
+        dump = getattr(self, "model_dump", None)
+        return dump(mode="json") if dump else self.records()
+
+    def notices(self) -> Sequence[str]:
+        """Return what the user should know about it, one line each."""
+        return ()
+
+    def failures(self) -> Sequence[str]:
+        """Return why the command has failed although it has a result, one line each."""
+        return ()
+
+    def exit_code(self) -> int:
+        """Return the exit code of the command."""
+        return 0
+
+    def show(self, console: Console, *, full: bool = False) -> None:
+        """Print the headline and the tables, not more than a screen unless `full`."""
+        pages = self.pages(full=full)
+        if self.screen and not full:
+            pages = one_screen(pages, lines=self.screen)
+        print_pages(pages, console, headline=self.headline())
+
+    def rendered(self, form: Format) -> str:
+        """Return everything as text in a format; CSV and JSON have full precision."""
+        if form == "json":
+            return dumps(self.as_json(), indent=1)
+        if form == "csv":
+            return csv_text(self.records())
+        return rendered(self.pages(full=True), form, headline=self.headline())
+
+    def to_frame(self) -> Any:
+        """Return the records as a pandas DataFrame; UsageError if pandas is not installed."""
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise UsageError("to_frame needs pandas: pip install pandas") from None
+        return pd.DataFrame(self.records())
+
+    def __str__(self) -> str:
+        return self.headline()
+
+    def _repr_html_(self) -> str:
+        lines = self.headline().split("\n")
+        head = [f"<p><strong>{escape(line)}</strong></p>" for line in lines]
+        return "\n".join([*head, *(part for page in self.pages() for part in _html(page))])
+
+
+def emit(result: Result, output: Output, out: Path | str | None = None) -> None:
+    """Show a result as the options of a command say; `out` is the file that has it."""
+    if output.as_json:
+        output.json(result.as_json())
+    elif output.form not in (None, "table"):
+        output.text(result.rendered(output.form))
+    else:
+        result.show(output.console, full=output.full)
+        if out is not None:
+            output.line(f"Written: {out}")
+    for line in result.notices():
+        output.notice(line)
+    for line in result.failures():
+        output.error(f"capeval: {line}")
+
+
+def write(result: Result, path: Path | str, form: Format = "json") -> None:
+    """Write a result in the format of the file's suffix; `form` is that of any other suffix."""
+    write_output(Path(path), result.rendered(form_for(Path(path), form)) + "\n")
+
+
+def _html(page: Page) -> list[str]:
+    lines = [*page.explained(page.tables), *page.notes, *page.warnings, *page.signatures]
+    return [*map(_table, page.tables), *(f"<p><small>{escape(one)}</small></p>" for one in lines)]
+
+
+def _table(table: Table) -> str:
+    heads = "".join(f"<th>{escape(heading)}</th>" for heading in table.header)
+    rows = []
+    for row in table.rows:
+        cells = table.shown(row)
+        span = f' colspan="{len(table.columns)}"' if len(row) == 1 else ""
+        rows.append("".join(f"<td{span}>{escape(str(cell))}</td>" for cell in cells))
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    note = f"<p><small>{escape(table.note)}</small></p>" if table.note else ""
+    title = f"<caption>{escape(table.title)}</caption>"
+    head = f"<thead><tr>{heads}</tr></thead>"
+    return f"<table>{title}{head}<tbody>{body}</tbody></table>{note}"
