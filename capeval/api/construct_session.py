@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from capeval.api.chat_model import OpenChat, open_chat
 from capeval.construct.drafts import Item, Line, is_edited, stored_lines
 from capeval.construct.options import ConstructChatOptions
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
+from capeval.judging.chat_model import OpenChat, open_chat
 from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ask_chat
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute, left_of

@@ -14,7 +14,6 @@ from capeval.api.generating import open_generating, run_folder, wanted_videos
 from capeval.api.judging import JudgingSession, open_judging, targets_of
 from capeval.api.reports import report
 from capeval.api.run_options import EvaluateOptions
-from capeval.api.targets import Target
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.selection import choose_model
@@ -28,6 +27,7 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run
 from capeval.runs.sync_async import blocking
+from capeval.runs.targets import Target
 from capeval.schema import Caption, Usage
 from capeval.scoring import Scores
 from capeval.show.numbers import money

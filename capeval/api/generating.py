@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from capeval.api.asking_session import AskingSession, Phrases, open_session
+from capeval.captioners.asking_session import AskingSession, Phrases, open_session
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.pipeline import caption_videos

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from capeval.api.targets import Target, Targets
 from capeval.errors import BudgetReached, EndpointDown, InputError, UsageError
 from capeval.files.reading import reading
 from capeval.judging.estimate import JudgingEstimate
@@ -21,6 +20,7 @@ from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.resolve import why_left_out
 from capeval.runs.sources import Source, from_memory
 from capeval.runs.sync_async import blocking
+from capeval.runs.targets import Target, Targets
 from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from capeval.api.asking_session import AskingSession, Phrases, open_session
 from capeval.api.mcq_options import AnswerOptions
+from capeval.captioners.asking_session import AskingSession, Phrases, open_session
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.pipeline import READERS
 from capeval.captioners.selection import choose_model

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capeval.api.chat_model import OpenChat, open_chat
-from capeval.api.targets import Targets
 from capeval.errors import UsageError
 from capeval.files.outputs import check_output
+from capeval.judging.chat_model import OpenChat, open_chat
 from capeval.llm.meter import Meter
 from capeval.metrics.inputs import Target, of_candidates, of_source
 from capeval.metrics.options import MetricsOptions
@@ -24,6 +23,7 @@ from capeval.runs.engine import Progress, execute
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.resolve import attempt
 from capeval.runs.sync_async import blocking
+from capeval.runs.targets import Targets
 from capeval.schema import Usage
 from capeval.text import Loss, counted, listed
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from capeval.api.judging import Judged, open_judging
 from capeval.api.probe_options import ProbeOptions
-from capeval.api.targets import Target
 from capeval.files.annotations import split_format
 from capeval.files.outputs import check_output, write_output
 from capeval.judging.options import JudgeOptions
@@ -16,6 +15,7 @@ from capeval.reporting.probe_tables import rendered_probing
 from capeval.runs.long_work import finished
 from capeval.runs.sources import SAMPLE, annotations_file, annotations_in_memory, annotations_of
 from capeval.runs.sync_async import blocking
+from capeval.runs.targets import Target
 from capeval.show.formats import form_for
 from capeval.trust.probing import ProbeSource, Probing, agreement, probe_source
 

@@ -13,7 +13,7 @@ from capeval.text import counted
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from capeval.api.asking_session import AskingSession
+    from capeval.captioners.asking_session import AskingSession
     from capeval.captioners.stored_work import StoredResult
 
 
