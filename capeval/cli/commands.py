@@ -92,7 +92,6 @@ class Commands(TyperGroup):
     def format_help(self, *given: Any) -> None:
         """Print the help, with the commands' lines from the table."""
         imported = self.commands
-        _hide_types(self)
         self.commands = {
             name: TyperCommand(name, help=summary, rich_help_panel=heading)
             for heading, commands in _HEADINGS.items()
@@ -102,22 +101,6 @@ class Commands(TyperGroup):
             super().format_help(*given)
         finally:
             self.commands = imported
-
-
-def _hide_types(command: Any) -> None:
-    """Show in the help of a command how values are called, and not the Python types of arguments.
-
-    Newer versions of typer show `<bool>` for a flag and `<list[str]>` next to an argument's name.
-    """
-    for one in command.get_params(command.context_class(command)):
-        # Who reads this has typed it.
-        one.hidden = one.name == "help" and not isinstance(command, Commands)
-        text = "" if one.param_type_name == "argument" or one.is_flag else one.metavar
-        text = "..." if one.nargs == -1 else text
-        one.display_type_rich = lambda text=text, **_: text
-    if not isinstance(command, Commands):
-        for inner in getattr(command, "commands", {}).values():
-            _hide_types(inner)
 
 
 class _Imported(Mapping[str, Any]):
@@ -136,7 +119,6 @@ class _Imported(Mapping[str, Any]):
                 set_defaults(
                     _leaves({name: made}), lambda: _leaves({one: _made(one) for one in self})
                 )
-            _hide_types(made)
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:

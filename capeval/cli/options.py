@@ -37,7 +37,7 @@ LONG = ("max_failed", "yes", "dry_run", "as_json")
 
 def _option(kind: Any, *names: str, text: str, panel: str = OUTPUT, metavar: str = "") -> Any:
     info = typer.Option(
-        *names, help=text, metavar=metavar or None, show_default=False, rich_help_panel=panel
+        *names, help=text, metavar=metavar, show_default=False, rich_help_panel=panel
     )
     return Annotated[kind, info]
 
@@ -182,7 +182,8 @@ def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
         "help": found.help + _several(found) + (f" By default {default}." if shown else ""),
         "show_default": False,
         "rich_help_panel": found.panel,
-        "metavar": found.metavar,
+        # Otherwise typer shows `<bool>` for a flag.
+        "metavar": "" if found.kind is bool else found.metavar,
     }
     # In `Annotated` the positional arguments of typer.Option are its names.
     made = (
