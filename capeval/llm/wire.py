@@ -29,7 +29,6 @@ OPTIONAL = (
     "max_tokens",
     "max_completion_tokens",
     "response_format",
-    "media_io_kwargs",
 )
 
 
@@ -55,7 +54,6 @@ class RequestPlan:
             "max_tokens": "max_completion_tokens" in self.refused,
             "json_schema": self.refused.count("response_format") == 1,
             "response_format": self.refused.count("response_format") > 1,
-            "media_io_kwargs": "media_io_kwargs" in self.refused,
         }
         return tuple(name for name, is_omitted in omitted.items() if is_omitted)
 
@@ -82,7 +80,7 @@ def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif request.schema is not None and formats == 1:
         body["response_format"] = {"type": "json_object"}
-    if request.media is not None and "media_io_kwargs" not in plan.refused:
+    if request.media is not None:
         body["media_io_kwargs"] = request.media
     return body
 
