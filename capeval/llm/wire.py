@@ -240,13 +240,18 @@ _CERTAIN = ("root", "digest")
 def weights_of(payload: Mapping[str, Any], model: str) -> Weights:
     """Return what a list of models says of the weights of a model; an only model has any name.
 
+    Entries of one name that differ, as a router of several servers lists them, say nothing.
+
     >>> weights_of({"data": [{"id": "judge", "root": "/ckpt/1", "created": 7}]}, "judge")
     Weights(text='root 1@cfaa58', is_certain=True)
     """
     records = _records(payload)
-    record = next((one for one in records if one.get("id") == model), None)
-    if record is None:
-        record = records[0] if len(records) == 1 else {}
+    named = [one for one in records if one.get("id") == model]
+    found = {_weights(one) for one in named or (records if len(records) == 1 else [])}
+    return found.pop() if len(found) == 1 else Weights()
+
+
+def _weights(record: Mapping[str, Any]) -> Weights:
     meta = record.get("meta")
     details = {**(meta if isinstance(meta, dict) else {}), **record}
     found = {
