@@ -120,8 +120,8 @@ def check_annotations(path: Path | str, seconds_of: SecondsOf = lambda _: None) 
         if one is None:
             continue
         lacking = [name for name in Annotation.model_fields if name not in value]
-        unread = (name for name in value if name not in Annotation.model_fields)
-        misspelt.update((name, near) for name in unread if (near := nearest(name, lacking)))
+        unread = (key for key in value if key not in Annotation.model_fields)
+        misspelt.update((key, near) for key in unread if (near := nearest(key, lacking)))
         found.warnings += _doubts(place, one)
         seconds = None
         try:
@@ -135,9 +135,9 @@ def check_annotations(path: Path | str, seconds_of: SecondsOf = lambda _: None) 
         if one.domain is not None:
             found.domains[one.domain] += size
         found.weights.update((part.type, part.weight) for part in one.elements.values())
-    for (name, near), count in misspelt.items():
+    for (key, near), count in misspelt.items():
         of = counted(count, "video")
-        found.warnings.append(Finding(f"the field {shown(name)} of {of} is not read{near}"))
+        found.warnings.append(Finding(f"the field {shown(key)} of {of} is not read{near}"))
     found.problems += [Finding(str(fault)) for fault in faults]
     if not seen and not found.problems:
         found.problems.append(Finding("has no records"))
