@@ -21,11 +21,11 @@ from capeval.runs.resolve import why_left_out
 from capeval.runs.sources import Source, from_memory
 from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Target, Targets
-from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.result import VideoScore
 from capeval.scoring.stored_scores import load_scores
+from capeval.scoring.verdicts import snapshots_notice
 from capeval.text import Loss, counted, listed
 
 
