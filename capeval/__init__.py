@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from capeval.api.evaluating import evaluate_async as evaluate_async
     from capeval.api.generating import generate as generate
     from capeval.api.generating import generate_async as generate_async
-    from capeval.api.judging import judge as judge
-    from capeval.api.judging import judge_async as judge_async
     from capeval.api.leaderboards import leaderboard as leaderboard
     from capeval.api.mcq_answering import mcq_answer as mcq_answer
     from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
@@ -58,6 +56,8 @@ if TYPE_CHECKING:
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
     from capeval.correlation.result import Correlations as Correlations
+    from capeval.judging.judge import judge as judge
+    from capeval.judging.judge import judge_async as judge_async
     from capeval.judging.options import JudgeOptions as JudgeOptions
     from capeval.mcq.temporal import mcq_temporal as mcq_temporal
     from capeval.schema import Annotation as Annotation
@@ -78,7 +78,7 @@ _HOMES = {
     "capeval.api.correlating": "correlate",
     "capeval.api.evaluating": "evaluate evaluate_async",
     "capeval.api.generating": "generate generate_async",
-    "capeval.api.judging": "judge judge_async",
+    "capeval.judging.judge": "judge judge_async",
     "capeval.api.leaderboards": "leaderboard",
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",

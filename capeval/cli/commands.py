@@ -61,6 +61,7 @@ _GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 _PLACES = {
+    "judge": "capeval.judging.judge:judge_command",
     "score": "capeval.scoring.score:score_command",
     "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
 }
@@ -71,7 +72,7 @@ _OLD_MODULES = {
     "compare": ("compare", "leaderboard"),
     "eval": ("eval",),
     "generate": ("generate",),
-    "judge": ("judge", "probe"),
+    "judge": ("probe",),
     "mcq": ("mcq",),
     "metrics": ("metrics",),
     "rate": ("correlate", "rate"),
