@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from capeval.api.constructing import construct_filter_async as construct_filter_async
     from capeval.api.constructing import construct_review as construct_review
     from capeval.api.correlating import correlate as correlate
-    from capeval.api.evaluating import evaluate as evaluate
-    from capeval.api.evaluating import evaluate_async as evaluate_async
     from capeval.api.generating import generate as generate
     from capeval.api.generating import generate_async as generate_async
     from capeval.api.leaderboards import leaderboard as leaderboard
@@ -56,6 +54,8 @@ if TYPE_CHECKING:
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
     from capeval.correlation.result import Correlations as Correlations
+    from capeval.evaluating.eval import evaluate as evaluate
+    from capeval.evaluating.eval import evaluate_async as evaluate_async
     from capeval.judging.judge import judge as judge
     from capeval.judging.judge import judge_async as judge_async
     from capeval.judging.options import JudgeOptions as JudgeOptions
@@ -76,7 +76,7 @@ _HOMES = {
     "capeval.api.constructing": "construct_check construct_check_async construct_draft "
     "construct_draft_async construct_filter construct_filter_async construct_review",
     "capeval.api.correlating": "correlate",
-    "capeval.api.evaluating": "evaluate evaluate_async",
+    "capeval.evaluating.eval": "evaluate evaluate_async",
     "capeval.api.generating": "generate generate_async",
     "capeval.judging.judge": "judge judge_async",
     "capeval.api.leaderboards": "leaderboard",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 
 from rich.console import Console
 
-from capeval.scoring import Estimate, Scores
+from capeval.scoring import Estimate
 from capeval.scoring.result import Counts, ResultModel
-from capeval.scoring.scores import BASELINE_NOTE, scores_headline
 from capeval.show.numbers import file_size
 from capeval.show.table import INTERVAL, SHARE, Kind, Page, Table, columns
 from capeval.show.terminal import print_pages
@@ -45,29 +43,3 @@ def print_runs(found: Sequence[StoredRun], console: Console) -> None:
         cells = (scored, f1 if counts and counts.scored else None, row.date, row.size)
         table.rows.append([one_line(row.run), row.judge and one_line(row.judge), *cells])
     print_pages([Page([table])], console)
-
-
-def print_evaluated(
-    found: Mapping[str, tuple[Scores | None, Path | None]], console: Console
-) -> None:
-    """Print the best run, and the scores and the report of each; a run may have neither."""
-    shares = (("Captioned", SHARE), ("Scored", SHARE))
-    headings = columns("Run", *shares, ("F1 [95%]", INTERVAL))
-    table = Table("F1 of all elements, %", headings)
-    notes: list[str] = []
-    known = {name: scores for name, (scores, _) in found.items() if scores}
-    for name, (_, report) in found.items():
-        row: list[object] = [None, None, None]
-        if of := known.get(name):
-            counts, f1 = of.counts, of.overall.all.f1
-            row = [(counts.captioned, counts.annotated), (counts.scored, counts.captioned)]
-            row.append(f1 if counts.scored else None)
-        table.rows.append([one_line(name), *row])
-        if report:
-            notes.append(f"{one_line(name)}: {one_line(str(report), 600)}")
-    baseline = any(of.settings.get("baseline") for of in known.values())
-    signatures = list(dict.fromkeys(of.signature for of in known.values()))
-    warnings = [BASELINE_NOTE] if baseline else []
-    page = Page([table], notes=notes, warnings=warnings, signatures=signatures)
-    headline = scores_headline(known) if known else "No video has a caption yet."
-    print_pages([page], console, headline=headline)
