@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from capeval.api.annotating import annotate_merge as annotate_merge
     from capeval.api.annotating import annotate_review as annotate_review
     from capeval.api.calibrating import calibrate as calibrate
-    from capeval.api.checking import check as check
     from capeval.api.comparing import compare as compare
     from capeval.api.constructing import construct_check as construct_check
     from capeval.api.constructing import construct_check_async as construct_check_async
@@ -47,15 +46,16 @@ if TYPE_CHECKING:
     from capeval.api.rating_files import rate_sheet as rate_sheet
     from capeval.api.reports import inspect as inspect
     from capeval.api.reports import report as report
-    from capeval.api.resources import cache_info as cache_info
     from capeval.api.resources import models as models
     from capeval.api.resources import sample_frames as sample_frames
-    from capeval.api.stored_runs import list_runs as list_runs
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
     from capeval.correlation.result import Correlations as Correlations
+    from capeval.evaluating.check import check as check
     from capeval.evaluating.eval import evaluate as evaluate
     from capeval.evaluating.eval import evaluate_async as evaluate_async
+    from capeval.evaluating.stored import cache_info as cache_info
+    from capeval.evaluating.stored import list_runs as list_runs
     from capeval.judging.judge import judge as judge
     from capeval.judging.judge import judge_async as judge_async
     from capeval.judging.options import JudgeOptions as JudgeOptions
@@ -71,7 +71,7 @@ _HOMES = {
     "capeval.api.annotating": "annotate_agree annotate_draft annotate_draft_async annotate_filter "
     "annotate_merge annotate_review",
     "capeval.api.calibrating": "calibrate",
-    "capeval.api.checking": "check",
+    "capeval.evaluating.check": "check",
     "capeval.api.comparing": "compare",
     "capeval.api.constructing": "construct_check construct_check_async construct_draft "
     "construct_draft_async construct_filter construct_filter_async construct_review",
@@ -90,9 +90,9 @@ _HOMES = {
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_sheet",
     "capeval.api.reports": "inspect report",
-    "capeval.api.resources": "cache_info models sample_frames",
+    "capeval.api.resources": "models sample_frames",
     "capeval.scoring.score": "score",
-    "capeval.api.stored_runs": "list_runs",
+    "capeval.evaluating.stored": "cache_info list_runs",
     "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",

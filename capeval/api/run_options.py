@@ -331,26 +331,3 @@ class ModelsOptions:
     """
 
     name: str | None = option(None, positional=True, metavar="NAME")
-
-
-@declares
-class RunsOptions:
-    """The arguments of `capeval.list_runs`."""
-
-    _: KW_ONLY
-    runs: FilePath = runs_option()
-
-
-@declares
-class CheckSetOptions:
-    """The arguments of `capeval.check`.
-
-    Parameters
-    ----------
-    annotations : Annotations: a file, a folder with TUNA-1K's files, 'tuna' or 'sample'.
-    videos : The folder of the videos: each is opened, and its length is part of the statistics.
-    """
-
-    annotations: str | Path = required(positional=True, metavar="ANNOTATIONS")
-    _: KW_ONLY
-    videos: str | Path | None = option(None, metavar="DIR")

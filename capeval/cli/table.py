@@ -50,6 +50,9 @@ GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 PLACES = {
+    "check": "capeval.evaluating.check:check_command",
+    "runs": "capeval.evaluating.stored:runs_command",
+    "cache": "capeval.evaluating.stored:cache_command",
     "eval": "capeval.evaluating.eval:eval_command",
     "judge": "capeval.judging.judge:judge_command",
     "score": "capeval.scoring.score:score_command",
@@ -66,7 +69,7 @@ OLD_MODULES = {
     "metrics": ("metrics",),
     "rate": ("correlate", "rate"),
     "report": ("inspect", "plot", "report"),
-    "resources": ("cache", "check", "frames", "models", "runs"),
+    "resources": ("frames", "models"),
     "score": ("calibrate",),
 }
 OLD = {command: name for name, commands in OLD_MODULES.items() for command in commands}
