@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
     from capeval.api.mcq_grading import mcq_grade as mcq_grade
     from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
-    from capeval.api.measuring import measure as measure
-    from capeval.api.measuring import measure_async as measure_async
     from capeval.api.plotting import plot as plot
     from capeval.api.probing import probe as probe
     from capeval.api.probing import probe_async as probe_async
@@ -60,6 +58,8 @@ if TYPE_CHECKING:
     from capeval.judging.judge import judge_async as judge_async
     from capeval.judging.options import JudgeOptions as JudgeOptions
     from capeval.mcq.temporal import mcq_temporal as mcq_temporal
+    from capeval.metrics.measure import measure as measure
+    from capeval.metrics.measure import measure_async as measure_async
     from capeval.schema import Annotation as Annotation
     from capeval.schema import Caption as Caption
     from capeval.schema import Judgment as Judgment
@@ -85,7 +85,7 @@ _HOMES = {
     "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
     "capeval.mcq.temporal": "mcq_temporal",
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
-    "capeval.api.measuring": "measure measure_async",
+    "capeval.metrics.measure": "measure measure_async",
     "capeval.api.plotting": "plot",
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_sheet",

@@ -50,6 +50,7 @@ GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 PLACES = {
+    "metrics": "capeval.metrics.measure:metrics_command",
     "check": "capeval.evaluating.check:check_command",
     "runs": "capeval.evaluating.stored:runs_command",
     "cache": "capeval.evaluating.stored:cache_command",
@@ -66,7 +67,6 @@ OLD_MODULES = {
     "generate": ("generate",),
     "judge": ("probe",),
     "mcq": ("mcq",),
-    "metrics": ("metrics",),
     "rate": ("correlate", "rate"),
     "report": ("inspect", "plot", "report"),
     "resources": ("frames", "models"),
