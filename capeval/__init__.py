@@ -14,21 +14,8 @@ from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
-    from capeval.api.annotating import annotate_agree as annotate_agree
-    from capeval.api.annotating import annotate_draft as annotate_draft
-    from capeval.api.annotating import annotate_draft_async as annotate_draft_async
-    from capeval.api.annotating import annotate_filter as annotate_filter
-    from capeval.api.annotating import annotate_merge as annotate_merge
-    from capeval.api.annotating import annotate_review as annotate_review
     from capeval.api.calibrating import calibrate as calibrate
     from capeval.api.comparing import compare as compare
-    from capeval.api.constructing import construct_check as construct_check
-    from capeval.api.constructing import construct_check_async as construct_check_async
-    from capeval.api.constructing import construct_draft as construct_draft
-    from capeval.api.constructing import construct_draft_async as construct_draft_async
-    from capeval.api.constructing import construct_filter as construct_filter
-    from capeval.api.constructing import construct_filter_async as construct_filter_async
-    from capeval.api.constructing import construct_review as construct_review
     from capeval.api.correlating import correlate as correlate
     from capeval.api.generating import generate as generate
     from capeval.api.generating import generate_async as generate_async
@@ -48,6 +35,19 @@ if TYPE_CHECKING:
     from capeval.api.resources import sample_frames as sample_frames
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
+    from capeval.construct.annotate import annotate_agree as annotate_agree
+    from capeval.construct.annotate import annotate_draft as annotate_draft
+    from capeval.construct.annotate import annotate_draft_async as annotate_draft_async
+    from capeval.construct.annotate import annotate_filter as annotate_filter
+    from capeval.construct.annotate import annotate_merge as annotate_merge
+    from capeval.construct.annotate import annotate_review as annotate_review
+    from capeval.construct.mcq_construct import construct_check as construct_check
+    from capeval.construct.mcq_construct import construct_check_async as construct_check_async
+    from capeval.construct.mcq_construct import construct_draft as construct_draft
+    from capeval.construct.mcq_construct import construct_draft_async as construct_draft_async
+    from capeval.construct.mcq_construct import construct_filter as construct_filter
+    from capeval.construct.mcq_construct import construct_filter_async as construct_filter_async
+    from capeval.construct.mcq_construct import construct_review as construct_review
     from capeval.correlation.result import Correlations as Correlations
     from capeval.evaluating.check import check as check
     from capeval.evaluating.eval import evaluate as evaluate
@@ -68,12 +68,12 @@ if TYPE_CHECKING:
     from capeval.trust.probing import Probing as Probing
 
 _HOMES = {
-    "capeval.api.annotating": "annotate_agree annotate_draft annotate_draft_async annotate_filter "
-    "annotate_merge annotate_review",
+    "capeval.construct.annotate": "annotate_agree annotate_draft annotate_draft_async "
+    "annotate_filter annotate_merge annotate_review",
     "capeval.api.calibrating": "calibrate",
     "capeval.evaluating.check": "check",
     "capeval.api.comparing": "compare",
-    "capeval.api.constructing": "construct_check construct_check_async construct_draft "
+    "capeval.construct.mcq_construct": "construct_check construct_check_async construct_draft "
     "construct_draft_async construct_filter construct_filter_async construct_review",
     "capeval.api.correlating": "correlate",
     "capeval.evaluating.eval": "evaluate evaluate_async",

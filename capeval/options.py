@@ -18,6 +18,7 @@ from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields, repla
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -31,6 +32,9 @@ from typing import (
 
 from capeval.errors import UsageError
 from capeval.text import cut, describe, nearest
+
+if TYPE_CHECKING:
+    from capeval.llm.types import ChatClient
 
 INPUTS, JUDGE, MODEL, FRAMES = "Inputs", "Judge", "Model", "Frames"
 LIMITS, OUTPUT = "Limits", "Output"
@@ -263,6 +267,7 @@ def _check_of(options: type, name: str) -> tuple[Option, list[Any], Any]:
     return found, kinds, TypeAdapter[Any](functools.reduce(operator.or_, kinds))
 
 
+_PLAIN = {str, int, float, bool, Path, NoneType, Any}
 _NAMES: dict[str, Any] = {"None": NoneType, "str": str, "int": int, "Path": Path}
 _GENERIC: dict[str, Any] = {"Sequence": Sequence[Any], "Mapping": Mapping[Any, Any]}
 
@@ -296,7 +301,10 @@ def _constrained(kind: Any, option: Option) -> Any:
         finite = False if kind is float else None
         return Annotated[kind, Limits(ge=option.min, le=option.max, allow_inf_nan=finite)]
     if get_origin(kind) in (Sequence, Collection):
-        return tuple[get_args(kind)[0], ...]  # type: ignore[misc]
+        (one,) = get_args(kind)
+        return tuple[one if {*_alternatives(one)} <= _PLAIN else Any, ...]  # type: ignore[misc]
+    if isinstance(kind, type) and kind not in _PLAIN:
+        return Any
     # Data are checked where they are read, with messages that name the entry.
     return Mapping if get_origin(kind) is Mapping else kind
 
@@ -463,3 +471,23 @@ class ModelOptions(CallOptions):
     _: KW_ONLY
     only: Collection[str] = option((), panel=INPUTS, metavar="INDEX", commas=True)
     limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
+
+
+@declares
+class ChatOptions(CallOptions):
+    """Which chat model is asked.
+
+    Parameters
+    ----------
+    judge : The chat model. By default gpt-4o-2024-08-06, or the server's only model.
+    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
+    client : Replaces the network, for tests and recordings.
+    on_notice : Called with each notice, which is one line.
+    """
+
+    _: KW_ONLY
+    judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    reasoning: Effort | None = python_only(None, "How much it reasons, as in `capeval judge`.")
+    client: "ChatClient | None" = python_only(None, method="complete", shown=False)
+    on_notice: Callable[[str], None] = python_only(ignore, shown=False)

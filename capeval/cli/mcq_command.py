@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from capeval.api.mcq_options import GradeOptions
-from capeval.cli.construct_command import construct
 from capeval.cli.generate_command import answer
 from capeval.cli.options import LONG, declared_by
 from capeval.show.output import Output
@@ -59,6 +58,3 @@ def grade(
             output.show(found, tables)
 
     run_long(output, open_grading(options, offline=output.dry_run, on_notice=output.notice), show)
-
-
-mcq.add_typer(construct, name="construct")

@@ -50,6 +50,15 @@ GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 PLACES = {
+    "annotate filter": "capeval.construct.annotate:filter_command",
+    "annotate draft": "capeval.construct.annotate:draft_command",
+    "annotate review": "capeval.construct.annotate:annotate_review",
+    "annotate agree": "capeval.construct.annotate:agree_command",
+    "annotate merge": "capeval.construct.annotate:merge_command",
+    "mcq construct draft": "capeval.construct.mcq_construct:draft_command",
+    "mcq construct check": "capeval.construct.mcq_construct:check_command",
+    "mcq construct filter": "capeval.construct.mcq_construct:filter_command",
+    "mcq construct review": "capeval.construct.mcq_construct:construct_review",
     "metrics": "capeval.metrics.measure:metrics_command",
     "check": "capeval.evaluating.check:check_command",
     "runs": "capeval.evaluating.stored:runs_command",
@@ -62,7 +71,6 @@ PLACES = {
 """Where each command is."""
 
 OLD_MODULES = {
-    "annotate": ("annotate",),
     "compare": ("compare", "leaderboard"),
     "generate": ("generate",),
     "judge": ("probe",),

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TypeVar
 
 from capeval.construct.drafts import Item, Line, is_edited, stored_lines
-from capeval.construct.options import ConstructChatOptions
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
 from capeval.judging.chat_model import OpenChat, open_chat
 from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ask_chat
+from capeval.options import INPUTS, ChatOptions, declares, option, python_only
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute, left_of
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Estimate, Left, LongWork
 from capeval.schema import Usage
+from capeval.show.result import Result
 from capeval.text import Loss, counted, listed, nearest, shown
 
 T = TypeVar("T")
 LinePlan = Plan[Stored[Line]]
+
+
+@declares
+class ConstructChatOptions(ChatOptions):
+    """What drafting and checking have in common.
+
+    Parameters
+    ----------
+    limit : Only the first N.
+    redo : Ask about these again, and replace what was edited by hand.
+    progress : Receives the status after every item.
+    """
+
+    _: KW_ONLY
+    limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
+    redo: Collection[str] = option((), panel=INPUTS, metavar="INDEX", commas=True)
+    max_concurrency: int = python_only(64, "Calls at a time.", min=1, max=4096)
+    timeout: float = python_only(120.0, "Seconds for one call.", min=0.1, max=86_400)
+    progress: Progress | None = python_only(None, method="update", shown=False)
 
 
 class ConstructSession(LongWork[T]):
@@ -33,8 +54,8 @@ class ConstructSession(LongWork[T]):
     it all; or else the `reason` of the failure. A usable reply replaces a line from other inputs,
     but one that a person edited only if `redo` names it.
 
-    `make` returns what becomes of the usable lines, by index, and may write a file; `files` are the
-    lines that name the files and the next command.
+    `make` returns what becomes of the usable lines, by index, and may write a file; `as_result`
+    says how it is shown; `files` are the lines that name the files and the next command.
     """
 
     caches_replies = True
@@ -48,12 +69,14 @@ class ConstructSession(LongWork[T]):
         items: Sequence[Item],
         labels: Labels,
         make: Callable[[Mapping[str, Line], Chat], T],
+        as_result: Callable[[T], Result],
         files: Sequence[str],
     ) -> None:
         self.chat, self.meter, self.model = opened.chat, opened.meter, opened.chat.model
         self.title, self.thinks = f"Chat model: {opened.title}", opened.thinks
         self.file, self.items, self.labels = file, items, labels
         self._redo, self._make, self._files = o.redo, make, files
+        self._as_result = as_result
         self._inputs = {
             one.index: short_hash([one.question.prompt, self.chat.identity]) for one in items
         }
@@ -103,6 +126,9 @@ class ConstructSession(LongWork[T]):
         done = self._finished.done
         lines = {index: one.value for index, one in done.items() if one.reason is None}
         yield self._make(lines, self.chat)
+
+    def result(self, results: list[T]) -> Result | None:
+        return self._as_result(results[0]) if results else None
 
     def left(self, result: T) -> Sequence[Left]:
         """Return the items without a usable reply."""
@@ -187,10 +213,11 @@ async def open_construct(
     items: Callable[[Chat], Sequence[Item]],
     labels: Labels,
     make: Callable[[Mapping[str, Line], Chat], T],
+    as_result: Callable[[T], Result],
     files: Sequence[str],
     *,
     offline: bool,
 ) -> AsyncIterator[ConstructSession[T]]:
     """Open the chat model that the options name, and ask it about items."""
     async with open_chat(o, offline=offline, on_notice=o.on_notice) as opened:
-        yield ConstructSession(o, opened, file, items(opened.chat), labels, make, files)
+        yield ConstructSession(o, opened, file, items(opened.chat), labels, make, as_result, files)

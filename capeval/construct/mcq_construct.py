@@ -1,30 +1,27 @@
-"""`capeval.construct_*`: from annotations to questions, in the order of the work."""
+"""`capeval mcq construct`: from annotations to questions, in the order of the work."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager as Opening
 from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, field
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
-from capeval.api.construct_session import ConstructSession, open_construct
 from capeval.api.mcq_answering import default_question_videos
 from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.run import default_run
 from capeval.captioners.selection import choose_model, estimate_generation, open_captioner
 from capeval.construct import question_checks, question_drafting
 from capeval.construct.annotation_drafting import captions_by_index
 from capeval.construct.drafts import Line, check_unedited, seal, stored_lines
-from capeval.construct.options import (
-    QuestionCheckOptions,
-    QuestionDraftOptions,
-    QuestionFilterOptions,
-    QuestionReviewOptions,
-)
 from capeval.construct.question_checks import QuestionChecks
 from capeval.construct.question_filter import CONDITIONS, Filtered, QuestionFilter
 from capeval.construct.review import ReviewFiles, ReviewPages, check_names, question_item
+from capeval.construct.session import ConstructChatOptions, ConstructSession, open_construct
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import write_jsonl
 from capeval.files.outputs import check_output
@@ -32,14 +29,52 @@ from capeval.files.videos import VideoFolder
 from capeval.llm.questions import Chat
 from capeval.mcq.layouts import LAYOUTS
 from capeval.mcq.questions import load_questions, question_file, question_line
-from capeval.options import takes
+from capeval.options import (
+    INPUTS,
+    MODEL,
+    OUTPUT,
+    FilePath,
+    command,
+    declares,
+    option,
+    python_only,
+    required,
+    takes,
+)
 from capeval.runs.engine import Labels, Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.sources import annotations_file, annotations_of
 from capeval.runs.sync_async import blocking
 from capeval.schema import Question, Usage
+from capeval.show.output import Output
+from capeval.show.result import Lines
 from capeval.text import Loss, counted, listed
+
+if TYPE_CHECKING:
+    from capeval.captioners.protocol import Captioner, SimpleCaptioner
+
+
+@declares
+class QuestionDraftOptions(ConstructChatOptions):
+    """What questions are drafted from: see `capeval.construct_draft`.
+
+    Parameters
+    ----------
+    annotations : A file, or 'tuna'.
+    errors : A run of `capeval generate --prompts mcq-errors-v1 --frames 8`, or its file: what a
+        video model gets wrong becomes wrong options.
+    out : The file of questions.
+    force : Replace it although it was edited.
+    seed : Decides the letters of the right options.
+    """
+
+    annotations: FilePath = required(positional=True, metavar="ANNOTATIONS")
+    _: KW_ONLY
+    errors: FilePath | None = option(None, panel=INPUTS, metavar="RUN|FILE")
+    out: FilePath = option("questions.jsonl", panel=OUTPUT, metavar="FILE")
+    force: bool = option(False, panel=OUTPUT)
+    seed: int = python_only(0, min=0)
 
 
 @takes(QuestionDraftOptions)
@@ -88,9 +123,48 @@ def open_construct_draft(
         lambda chat: question_drafting.question_items(annotations, points, chat.model),
         question_drafting.LABELS,
         make,
+        lambda questions: Lines([questions_line(questions)]),
         [str(out), f"Next: capeval mcq construct check {file} --annotations {source}"],
         offline=offline,
     )
+
+
+def questions_line(questions: Sequence[Question]) -> str:
+    """Return how many questions were drafted, and how many use an error of a video model."""
+    videos = counted(len({one.video for one in questions}), "video")
+    errors = sum("errors" in one.tags for one in questions)
+    return (
+        f"{counted(len(questions), 'question')} about {videos} drafted, {errors:,} with a video "
+        "model's error as an option."
+    )
+
+
+@command("mcq construct draft", "yes", "dry_run", options=QuestionDraftOptions)
+def draft_command(
+    o: QuestionDraftOptions, output: Output
+) -> Opening[ConstructSession[tuple[Question, ...]]]:
+    """Draft questions of TUNA-MCQ's ten task types from annotations.
+
+    What a video model gets wrong becomes wrong options. Run the same command again to resume.
+    """
+    return open_construct_draft(o, offline=output.dry_run)
+
+
+@declares
+class QuestionCheckOptions(ConstructChatOptions):
+    """Which questions are checked: see `capeval.construct_check`.
+
+    Parameters
+    ----------
+    questions : A file of questions.
+    annotations : Those of the videos: a file, or 'tuna'.
+    limit : Only the first N.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    limit: int | None = python_only(None, min=1)
+    annotations: FilePath = required(panel=INPUTS, metavar="FILE")
 
 
 @takes(QuestionCheckOptions)
@@ -130,9 +204,53 @@ def open_construct_check(
         lambda _: items,
         question_checks.LABELS,
         make,
+        lambda found: found,
         [str(out), f"Next: capeval mcq construct filter {quote(str(out))} --model NAME"],
         offline=offline,
     )
+
+
+@command("mcq construct check", "yes", "dry_run", "as_json", options=QuestionCheckOptions)
+def check_command(
+    o: QuestionCheckOptions, output: Output
+) -> Opening[ConstructSession[QuestionChecks]]:
+    """Check questions without their videos: options, keys, and shortcuts over the whole set.
+
+    A chat model compares each option with the annotation. Run the same command again to resume.
+    """
+    return open_construct_check(o, offline=output.dry_run)
+
+
+@declares
+class QuestionFilterOptions(CaptionerOptions):
+    """Which questions need the whole video: see `capeval.construct_filter`.
+
+    Parameters
+    ----------
+    model : As for `capeval generate`.
+    questions : A file of questions.
+    videos : Their folder. By default videos/ next to the questions, else their folder.
+    out : The questions that are kept. By default QUESTIONS.kept.jsonl.
+    batch_size : Questions at a time on a GPU.
+    seed : Decides the orders of the options.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    model: str | Captioner | SimpleCaptioner | None = option(
+        None, note="Or a `Captioner` of your own.", method="caption", panel=MODEL, metavar="NAME"
+    )
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    seed: int = python_only(0, min=0)
+    max_concurrency: int = python_only(32, min=1, max=4096)
+    only: Collection[str] = field(default=(), init=False)
+    limit: int | None = field(default=None, init=False)
+    serve: bool = field(default=False, init=False)
+    gpus: int | None = field(default=None, init=False)
+    max_new_tokens: int | None = field(default=None, init=False)
+    temperature: float | None = field(default=None, init=False)
+    timeout: float = field(default=300.0, init=False)
 
 
 @takes(QuestionFilterOptions)
@@ -187,6 +305,9 @@ class FilterSession(LongWork[Filtered]):
             write_jsonl(self.out, (_filtered_by(one, model) for one in found.kept))
             seal(self.out)
         yield found
+
+    def result(self, results: list[Filtered]) -> Filtered | None:
+        return results[0] if results else None
 
     def left(self, result: Filtered) -> Sequence[Left]:
         """Return the questions that are undecided because calls failed."""
@@ -243,9 +364,37 @@ async def open_filtering(
         yield FilterSession(opened, work, out)
 
 
+@command("mcq construct filter", "yes", "dry_run", "as_json", options=QuestionFilterOptions)
+def filter_command(o: QuestionFilterOptions, output: Output) -> Opening[FilterSession]:
+    """Keep the questions that a model answers with 16 frames, but not with one frame or none.
+
+    Each is asked with eight orders of its options, without the video first; a question that fails
+    is not asked further. Run the same command again to resume.
+    """
+    return open_filtering(o, on_notice=output.notice, dry_run=output.dry_run)
+
+
+@declares
+class QuestionReviewOptions:
+    """Which questions are reviewed: see `capeval.construct_review`.
+
+    Parameters
+    ----------
+    questions : A file of questions.
+    reviewers : Their names. Each gets pages of 25 questions.
+    videos : Their folder. By default videos/ next to the questions, else their folder.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    reviewers: Collection[str] = option((), panel=INPUTS, metavar="NAMES", commas=True)
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+
+
+@command("mcq construct review")
 @takes(QuestionReviewOptions)
 def construct_review(o: QuestionReviewOptions) -> ReviewFiles:
-    """Write the pages on which reviewers keep, mend or drop questions.
+    """Write pages for reviewers, who keep, mend or drop each question in a browser.
 
     They are `review/QUESTIONS-NAME-1.html` and so on, next to the questions.
 
