@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from capeval.api.annotating import annotate_review as annotate_review
     from capeval.api.calibrating import calibrate as calibrate
     from capeval.api.checking import check as check
-    from capeval.api.comparing import compare as compare
     from capeval.api.constructing import construct_check as construct_check
     from capeval.api.constructing import construct_check_async as construct_check_async
     from capeval.api.constructing import construct_draft as construct_draft
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from capeval.api.generating import generate_async as generate_async
     from capeval.api.judging import judge as judge
     from capeval.api.judging import judge_async as judge_async
-    from capeval.api.leaderboards import leaderboard as leaderboard
     from capeval.api.mcq_answering import mcq_answer as mcq_answer
     from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
     from capeval.api.mcq_grading import mcq_grade as mcq_grade
@@ -57,6 +55,8 @@ if TYPE_CHECKING:
     from capeval.api.stored_runs import list_runs as list_runs
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
+    from capeval.comparing.compare import compare as compare
+    from capeval.comparing.leaderboard import leaderboard as leaderboard
     from capeval.correlation.result import Correlations as Correlations
     from capeval.judging.options import JudgeOptions as JudgeOptions
     from capeval.mcq.temporal import mcq_temporal as mcq_temporal
@@ -72,14 +72,14 @@ _HOMES = {
     "annotate_merge annotate_review",
     "capeval.api.calibrating": "calibrate",
     "capeval.api.checking": "check",
-    "capeval.api.comparing": "compare",
+    "capeval.comparing.compare": "compare",
     "capeval.api.constructing": "construct_check construct_check_async construct_draft "
     "construct_draft_async construct_filter construct_filter_async construct_review",
     "capeval.api.correlating": "correlate",
     "capeval.api.evaluating": "evaluate evaluate_async",
     "capeval.api.generating": "generate generate_async",
     "capeval.api.judging": "judge judge_async",
-    "capeval.api.leaderboards": "leaderboard",
+    "capeval.comparing.leaderboard": "leaderboard",
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
     "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",

@@ -32,11 +32,10 @@ from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VIDEO_LIST, load_annotations, load_video_list
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.outputs import check_output
-from capeval.options import takes
+from capeval.options import CountOrShare, takes
 from capeval.runs.engine import execute
 from capeval.runs.long_work import finished
 from capeval.runs.sync_async import blocking
-from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss, counted, listed, shown
 
 

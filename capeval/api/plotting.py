@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from capeval.api.run_options import PlotOptions, check_has_human
+from capeval.comparing.compare import compare_judged
+from capeval.comparing.comparison import Comparison
 from capeval.correlation.from_files import CorrelateRequest, read_inputs
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
@@ -16,9 +18,7 @@ from capeval.options import takes
 from capeval.reporting.figures import Figure, breakdowns, forest_of
 from capeval.reporting.human_figures import scatters_of
 from capeval.reporting.plots import FORMATS, rendered, require_plot_extra
-from capeval.runs.comparing import compare_judged
 from capeval.runs.folder import safe_name
-from capeval.scoring.comparison_result import Comparison
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.text import Loss, nearest, shown
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from capeval.errors import UsageError
 from capeval.options import (
-    FRACTION,
     INPUTS,
     JUDGE,
     LIMITS,
@@ -28,7 +27,6 @@ from capeval.options import (
     out_option,
     python_only,
     required,
-    resamples_option,
     runs_option,
     seed_option,
 )
@@ -69,32 +67,6 @@ class CalibrateOptions:
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
-
-
-@declares
-class CompareOptions:
-    """The arguments of `capeval.compare`.
-
-    Parameters
-    ----------
-    allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
-    fail_under : The smallest difference to accept: f1=-0.5, action.recall=-1.
-    min_coverage : How many annotated videos must be compared: a number, or a share such as 99%.
-    resamples : Sign flips for p-values. By default 10,000.
-    """
-
-    judged_runs: Sequence[FilePath] = judged_runs_argument()
-    _: KW_ONLY
-    judge: str | None = judge_option()
-    annotations: FilePath | None = annotations_option()
-    allow_mismatch: bool = False
-    fail_under: Sequence[str] = option((), metavar="MEASURE=POINTS")
-    min_coverage: str | int | float | None = option(None, note=FRACTION, metavar="SHARE")
-    # More need more memory than a CI machine has, and change no digit that is shown.
-    resamples: int | None = resamples_option(max=100_000)
-    seed: int = seed_option()
-    out: FilePath | None = out_option()
-    runs: FilePath = runs_option()
 
 
 @declares
@@ -143,31 +115,6 @@ class InspectOptions:
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
-
-
-@declares
-class LeaderboardOptions:
-    """The arguments of `capeval.leaderboard`.
-
-    Parameters
-    ----------
-    judged_runs : The runs to rank: names, folders of runs or of judges; with questions, graded
-        runs. By default all under runs/.
-    questions : Rank graded runs of multiple-choice questions by accuracy.
-    by : Tables after the overall one: types, characteristics, domain, complexity or all. JSON
-        contains them all. With questions, the tag whose groups are the columns.
-    published : Add published rows: the TUNA paper's 21 models; with questions, those of TUNA-MCQ,
-        TOMATO and a study of answer selection.
-    """
-
-    judged_runs: Sequence[FilePath] = option((), positional=True, metavar="RUN")
-    _: KW_ONLY
-    questions: bool = False
-    by: str | None = option(None, metavar="TABLES", panel=OUTPUT)
-    published: bool = False
-    annotations: FilePath | None = annotations_option()
-    out: FilePath | None = out_option()
-    runs: FilePath = runs_option()
 
 
 @declares

@@ -61,6 +61,8 @@ _GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 _PLACES = {
+    "compare": "capeval.comparing.compare:compare",
+    "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",
     "score": "capeval.scoring.score:score_command",
     "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
 }
@@ -68,7 +70,6 @@ _PLACES = {
 
 _OLD_MODULES = {
     "annotate": ("annotate",),
-    "compare": ("compare", "leaderboard"),
     "eval": ("eval",),
     "generate": ("generate",),
     "judge": ("judge", "probe"),

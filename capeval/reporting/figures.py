@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from capeval.comparing.comparison import Comparison
+from capeval.comparing.differences import TypeDifference
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import Estimate, Scores, TypeScores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
-from capeval.scoring.comparison_result import Comparison, TypeDifference
 from capeval.scoring.judged_run import JudgedRun
 from capeval.text import both_ends
 

@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from capeval.reporting.leaderboards import LEAST_SCORED
+from capeval.comparing.differences import (
+    Difference,
+    Measured,
+    PairDifference,
+    differences,
+    measured,
+    ranked,
+)
+from capeval.comparing.sections import LEAST_SCORED
 from capeval.reporting.report.data import Shown
 from capeval.schema import ELEMENT_TYPES, Scored
-from capeval.scoring.comparison import Measured, differences, measured, ranked
-from capeval.scoring.comparison_result import Difference, PairDifference
 from capeval.scoring.counts import MEASURES, AnnotationArrays
 from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.scores import is_narrow

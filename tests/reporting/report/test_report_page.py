@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from capeval.comparing.compare import compare_judged
+from capeval.comparing.comparison import Comparison
 from capeval.llm.prices import Price
 from capeval.reporting.report.page import report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
-from capeval.runs.comparing import compare_judged
 from capeval.schema import ELEMENT_TYPES, Annotation, HumanLabel, Judgment
-from capeval.scoring.comparison_result import Comparison
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import interval, p_value, percent, points
 from tests.reporting.report.making import (

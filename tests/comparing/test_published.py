@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from capeval.captioners.catalogue import read_catalogue
-from capeval.reporting.caption_board import caption_board
-from capeval.reporting.leaderboards import read_published
-from capeval.reporting.question_board import question_board
+from capeval.comparing.caption_board import caption_board
+from capeval.comparing.question_board import question_board
+from capeval.comparing.sections import read_published
 from capeval.scoring.scores import OVERALL, ScoreRow
 
 CAPTIONS = read_published("captions")

@@ -198,7 +198,7 @@ def test_out_writes_what_would_be_printed(suffix: str, form: str) -> None:
     code, out, err = typed("--published", "--out", f"deep/board.{suffix}")
     assert (code, err) == (0, "")
     assert out.startswith("mine: F1 100.0 ")
-    assert out.endswith(f" Written: deep/board.{suffix}\n")
+    assert out.endswith(f"\nWritten: deep/board.{suffix}\n")
     text = Path(f"deep/board.{suffix}").read_text()
     assert "LLaVA-OV-72B" in text
     if form != "table":

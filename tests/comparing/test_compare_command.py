@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from capeval.comparing.comparison import Comparison, Matrix
 from capeval.schema import Provenance, Unscored
-from capeval.scoring.comparison_result import Comparison, Matrix
 from tests.cli_runs import run
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored

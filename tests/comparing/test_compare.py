@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import capeval
+from capeval.comparing.comparison import Comparison, Matrix
 from capeval.errors import UsageError
 from capeval.schema import Annotation, Judgment, Provenance, Unscored, Verdict
-from capeval.scoring.comparison_result import Comparison, Matrix
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, relations, scored
 

@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 
 import capeval
+from capeval.comparing.sections import Leaderboard
 from capeval.errors import InputError
-from capeval.reporting.leaderboards import Leaderboard
 from tests.mcq.graded_runs import FRAMES, edit, grade, paired
 from tests.typed import here as typed
 
 BOARD = ("leaderboard", "--questions")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
 
 
 def ranked(named: Sequence[str] = (), **more: Any) -> Leaderboard:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from capeval.comparing.comparison import Comparison, Contender, Matrix, Side
+from capeval.comparing.differences import differences, flips, measured, moves, ranked
 from capeval.scoring.buckets import memberships
-from capeval.scoring.comparison import differences, flips, measured, moves, ranked
-from capeval.scoring.comparison_result import Comparison, Contender, Matrix, Side
 from tests.scoring.making import annotation, scored
-
-__all__ = ["comparison", "matrix"]
 
 VIDEOS = [annotation(index, "c1 s1", "a1") for index in "abcdefgh"]
 RUNS = [

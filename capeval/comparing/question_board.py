@@ -10,12 +10,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
-from capeval.errors import InputError
-from capeval.files.jsonl import dumps
-from capeval.mcq.breakdown import MAIN_WAYS, ORDERS, benchmark_name, way_name
-from capeval.mcq.find_run import all_grades
-from capeval.mcq.grades import GradedRun, Group, read_graded_run, shown_by
-from capeval.reporting.leaderboards import (
+from capeval.comparing.sections import (
     LEAST_SCORED,
     GroupAccuracy,
     Leaderboard,
@@ -30,6 +25,11 @@ from capeval.reporting.leaderboards import (
     remarks_of,
     standing,
 )
+from capeval.errors import InputError
+from capeval.files.jsonl import dumps
+from capeval.mcq.breakdown import MAIN_WAYS, ORDERS, benchmark_name, way_name
+from capeval.mcq.find_run import all_grades
+from capeval.mcq.grades import GradedRun, Group, read_graded_run, shown_by
 from capeval.runs.resolve import RUNS
 from capeval.scoring.scores import NAMES
 from capeval.show.numbers import NOTHING, hundredths, percent, thousands

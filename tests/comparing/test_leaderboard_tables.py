@@ -9,14 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from capeval.reporting.caption_board import caption_board
-from capeval.reporting.leaderboards import (
-    Leaderboard,
-    Section,
-    print_leaderboard,
-    rendered_leaderboard,
-)
-from capeval.reporting.question_board import question_board
+from capeval.comparing.caption_board import caption_board
+from capeval.comparing.question_board import question_board
+from capeval.comparing.sections import Leaderboard, Section
 from capeval.schema import Provenance
 from capeval.scoring import Estimate, TypeScores
 from capeval.scoring.scores import OVERALL, VIEWS, ScoreRow, score_tables
@@ -53,7 +48,8 @@ def section(*rows: ScoreRow) -> Section:
 
 def printed(board: Leaderboard, width: int, *, by: str = "overall", full: bool = False) -> str:
     out = io.StringIO()
-    print_leaderboard(board, Console(file=out, width=width, color_system=None), by=by, full=full)
+    console = Console(file=out, width=width, color_system=None)
+    replace(board, by=by).show(console, full=full)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
@@ -62,7 +58,7 @@ def test_published_tables_fit_eighty_columns_and_have_every_number(tmp_path: Pat
     text = printed(paper, 80, by="all", full=True)
     assert max(map(len, text.splitlines()[1:])) <= 80
     for form in ("markdown", "latex", "table"):
-        text = rendered_leaderboard(paper, form, by="all")
+        text = replace(paper, by="all").rendered(form)
         text = text.replace("**", "").replace(r"\textbf{", "").replace(r"\underline{", "")
         assert "capeval:tuna-cap|" not in text.replace("\\", "")
         for row in paper.sections[0].entries:
@@ -88,11 +84,11 @@ def test_runs_beside_published_rows_fit_a_screen(tmp_path: Path, width: int) -> 
 def test_latex_says_under_each_table_what_its_marks_mean(
     board: Leaderboard, tmp_path: Path
 ) -> None:
-    own, baseline = rendered_leaderboard(board, "latex", by="types").split("% 2. Runs")
+    own, baseline = replace(board, by="types").rendered("latex").split("% 2. Runs")
     assert own.count("\nNot ranked, fewer than 99\\% of the videos are scored: part (cap") == 2
     assert baseline.count("\nThese are scores of a baseline judge") == 2
     paper = caption_board(runs=tmp_path / "none", published=True)
-    tables = rendered_leaderboard(paper, "latex", by="all").split(r"\begin{table}")[1:]
+    tables = replace(paper, by="all").rendered("latex").split(r"\begin{table}")[1:]
     assert len(tables) == 5
     for table in tables:
         assert "\n\\dag{} published, not computed here: Kong et al." in table
@@ -104,14 +100,13 @@ def test_buckets_say_of_how_many_videos_they_are(board: Leaderboard) -> None:
     text = printed(board, 120, by="characteristics", full=True)
     assert ["n", "1–4", "1–6", "1–4", "0–2"] in [line.split() for line in text.splitlines()]
     assert ["n", "4", "6", "4", "2"] in [line.split() for line in text.splitlines()]
-    assert "| Low-Dynamic (n 1–4) |" in rendered_leaderboard(
-        board, "markdown", by="characteristics"
-    )
+    markdown = replace(board, by="characteristics").rendered("markdown")
+    assert "| Low-Dynamic (n 1–4) |" in markdown
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "latex"])
 def test_what_is_not_there_is_explained(board: Leaderboard, form: Format) -> None:
-    text = rendered_leaderboard(board, form, by="complexity")
+    text = replace(board, by="complexity").rendered(form)
     bare = text.replace("\\", "").replace("{[}--]", "[–]").replace("\n--:", "\n–:")
     # Of the two sections, only the first has a run of fewer than eight videos.
     assert bare.count("[–]: no interval, fewer than 8 videos") == 1
@@ -138,7 +133,7 @@ def test_ties_share_their_mark(
     ]
     if len(rows) > 1:  # what is not ranked has no mark, however good it is
         rows.append(ScoreRow("part", {OVERALL: means(values[0])}, 2, 2, 10))
-    text = rendered_leaderboard(Leaderboard((section(*rows),)), "latex")
+    text = Leaderboard((section(*rows),)).rendered("latex")
 
     def marked(command: str) -> list[str]:
         return [part.split("}")[0] for part in text.split(f"\\{command}{{")[1:]]
@@ -150,9 +145,9 @@ def test_ties_share_their_mark(
 def test_headline_is_of_the_first_section_with_a_value() -> None:
     one = section(ScoreRow("a", {OVERALL: means(0.5)}, 10, 10, 10))
     none = replace(one, headline="")
-    assert Leaderboard((none, one)).headline == "The best (section 2 of 2)."
-    assert Leaderboard((none,)).headline == "No run has a score: 1 run."
-    assert Leaderboard((), ((Path("x"), "damaged"),)).headline == (
+    assert Leaderboard((none, one)).headline() == "The best (section 2 of 2)."
+    assert Leaderboard((none,)).headline() == "No run has a score: 1 run."
+    assert Leaderboard((), ((Path("x"), "damaged"),)).headline() == (
         "No run can be shown: 1 left out."
     )
 
@@ -161,5 +156,5 @@ def test_headline_is_of_the_first_section_with_a_value() -> None:
 def test_latex_compiles_and_fits_the_page(tmp_path: Path, board: Leaderboard) -> None:
     sections = caption_board(runs=tmp_path / "none", published=True).sections
     sections += question_board(runs=tmp_path / "none", published=True).sections
-    body = rendered_leaderboard(Leaderboard(board.sections + sections), "latex", by="all")
+    body = Leaderboard(board.sections + sections, by="all").rendered("latex")
     assert "Overfull \\hbox" not in typeset(tmp_path, body)

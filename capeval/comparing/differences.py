@@ -1,8 +1,12 @@
-"""Differences between runs from their sufficient statistics: overall, by type, by bucket."""
+"""Differences between runs: overall, by type, by bucket, by video and by element.
+
+All are computed from the sufficient statistics of each video; every one is second − first, positive
+if the second run is better.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -10,25 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.schema import RELATIONS, Annotation, Relation, Scored, Verdict, VisualElement
+from capeval.schema import RELATIONS, Annotation, ElementType, Relation, Scored, Verdict
 from capeval.scoring.buckets import Membership, by_way
-from capeval.scoring.comparison_result import (
-    BucketDifference,
-    Difference,
-    Differences,
-    Flip,
-    Flips,
-    Move,
-    PairDifference,
-    TypeDifference,
-    VideoMove,
-)
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
+from capeval.scoring.result import ByType, ByWay, ResultModel
 from capeval.stats import Value, difference_intervals
 from capeval.stats.multiple_testing import holm, rank_clusters
 from capeval.stats.sign_flips import detectable_difference, sign_flips
-
-Floats = NDArray[np.float64]
+from capeval.stats.values import Floats
 
 FEWEST_FOR_POWER = 10
 """Fewer videos estimate the standard deviation too roughly for a statement on power."""
@@ -37,6 +30,99 @@ RESAMPLES = 10_000
 """Random sign flips of a test, which give p down to 0.0001."""
 
 _F1 = MEASURES.index("f1")
+
+
+class Difference(ResultModel):
+    """The means of two runs over the same videos, and their difference, second − first.
+
+    `low` and `high` are the 95% interval of `value`; `p` is two-sided and not adjusted. A value
+    that does not exist is None.
+    """
+
+    first: float | None
+    second: float | None
+    value: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+class TypeDifference(ResultModel):
+    """Differences of one type in one bucket, over `n` videos."""
+
+    precision: Difference
+    recall: Difference
+    f1: Difference
+    n: int
+
+
+class BucketDifference(ByType[TypeDifference]):
+    """One bucket of videos: all elements pooled, and each type.
+
+    `p_adjusted` is the p of F1 (all elements), adjusted by Holm over all buckets; None for the
+    whole set, whose p is not adjusted.
+    """
+
+    p_adjusted: float | None
+
+
+class Differences(ByWay[BucketDifference]):
+    """The buckets of every way to group videos; empty buckets are left out."""
+
+
+class Move(ResultModel):
+    """One measure of one video in both runs."""
+
+    first: float
+    second: float
+    value: float
+
+
+class VideoMove(ResultModel):
+    """One video in both runs, all elements pooled."""
+
+    precision: Move
+    recall: Move
+    f1: Move
+
+
+class Flip(ResultModel):
+    """An element whose verdicts differ between the two runs."""
+
+    index: str
+    element_id: str
+    type: ElementType
+    weight: int
+    content: str
+    first: Relation
+    second: Relation
+
+
+Transitions = dict[Relation, dict[Relation, int]]
+"""Counts by the first run's verdict, then the second's; the diagonal is unchanged verdicts."""
+
+
+class Flips(ResultModel):
+    """How verdicts changed, over the elements of `videos` paired videos with the same annotation.
+
+    `counts` are by "all" and by type of element.
+    """
+
+    videos: int
+    counts: dict[str, Transitions]
+    elements: tuple[Flip, ...]
+
+
+class PairDifference(ResultModel):
+    """Two of several runs: the difference of overall F1; `p_adjusted` by Holm over all pairs."""
+
+    first: str
+    second: str
+    value: float
+    low: float | None
+    high: float | None
+    p: float
+    p_adjusted: float
 
 
 @dataclass(frozen=True)
@@ -101,8 +187,6 @@ def differences(
     members : buckets of these videos
     resamples : random sign flips
     """
-    if first.values.shape != second.values.shape or not len(first.values):
-        raise ValueError("differences need the same videos in both, and at least one")
     table = _table(first, second, members, resamples=resamples, seed=seed)
     tests: list[Value] = [float(p) for p in table["p"][1:, 0, _F1]]
     adjusted = [None, *map(_number, holm(tests))]
@@ -212,34 +296,23 @@ def flips(annotations: Sequence[Annotation], pairs: Sequence[tuple[Scored, Score
     counts = {g: {a: dict.fromkeys(RELATIONS, 0) for a in RELATIONS} for g in GROUPS}
     found: list[Flip] = []
     for annotation, (one, other) in zip(annotations, pairs, strict=True):
-        for element_id, element, before, after in _verdicts(annotation, one, other):
-            for group in ("all", element.type):
-                counts[group][before][after] += 1
-            if before != after:
-                found.append(
-                    Flip(
+        for e, event in enumerate(annotation.events):
+            for at, element in enumerate(event.visual_elements):
+                before, after = one.relations[e][at], other.relations[e][at]
+                for group in ("all", element.type):
+                    counts[group][before][after] += 1
+                if before != after:
+                    flip = Flip(
                         index=annotation.index,
-                        element_id=element_id,
+                        element_id=f"{e + 1}.{at + 1}",
                         type=element.type,
                         weight=element.weight,
                         content=element.content,
                         first=before,
                         second=after,
                     )
-                )
+                    found.append(flip)
     return Flips(videos=len(pairs), counts=counts, elements=tuple(found))
-
-
-def _verdicts(
-    annotation: Annotation, first: Scored, second: Scored
-) -> Iterator[tuple[str, VisualElement, Relation, Relation]]:
-    for number, (event, before, after) in enumerate(
-        zip(annotation.events, first.relations, second.relations, strict=True), start=1
-    ):
-        for place, verdicts in enumerate(
-            zip(event.visual_elements, before, after, strict=True), start=1
-        ):
-            yield f"{number}.{place}", *verdicts
 
 
 def ranked(

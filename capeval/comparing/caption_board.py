@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
-from capeval.config import config_file
-from capeval.errors import InputError
-from capeval.files.annotations import annotations_hash
-from capeval.reporting.leaderboards import (
+from capeval.comparing.sections import (
     LEAST_SCORED,
     Leaderboard,
     Section,
@@ -26,6 +23,9 @@ from capeval.reporting.leaderboards import (
     remarks_of,
     standing,
 )
+from capeval.config import config_file
+from capeval.errors import InputError
+from capeval.files.annotations import annotations_hash
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of, run_around

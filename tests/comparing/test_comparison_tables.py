@@ -1,6 +1,6 @@
 """Tables of comparisons, held against golden files.
 
-`CAPEVAL_GOLDEN=1 pytest tests/reporting` writes them anew; look at the difference.
+`CAPEVAL_GOLDEN=1 pytest tests/comparing` writes them anew; look at the difference.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from capeval.reporting.comparison_tables import (
-    comparison_headline,
-    difference_tables,
-    print_comparison,
-)
-from capeval.scoring.comparison_result import Comparison, LeftOut, Matrix
+from capeval.comparing.comparison import Comparison, LeftOut, Matrix
 from capeval.show.formats import Format
+from tests.comparing.making import comparison, matrix
 from tests.latex import PDFLATEX, typeset
-from tests.runs.comparing import comparison, matrix
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTILE = "[red]x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`"
 
 
-def shown(found: Comparison | Matrix, width: int = 120, *, full: bool = True, **more: Any) -> str:
+def shown(
+    found: Comparison | Matrix, width: int = 120, *, full: bool = True, form: Format = "table"
+) -> str:
+    if form != "table":
+        return found.rendered(form)
     out = io.StringIO()
-    print_comparison(found, Console(file=out, width=width, color_system=None), full=full, **more)
+    found.show(Console(file=out, width=width, color_system=None), full=full)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
@@ -88,7 +87,7 @@ def test_first_line_is_a_sentence_to_paste_and_the_rest_is_short() -> None:
     ],
 )
 def test_headline_does_not_overstate(more: Any, printed: str) -> None:
-    assert printed in comparison_headline(comparison(**more))
+    assert printed in comparison(**more).headline()
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "latex"])
@@ -226,18 +225,6 @@ def test_full_says_which_difference_can_be_detected(detectable: float | None, li
     assert "detectable" not in shown(found, full=False)
 
 
-def test_as_many_videos_and_elements_are_shown_as_asked_for() -> None:
-    found = comparison()
-    up, down = (len([v for v in found.videos.values() if s * v.f1.value > 0]) for s in (1, -1))
-    assert up + down == 4
-    for most in (0, 1, 9):
-        tables = {s.title: s for s in difference_tables(found, most=most)}
-        moved = [len(s.rows) for title, s in tables.items() if title.startswith("Largest ")]
-        assert sum(moved) == min(most, up) + min(most, down)
-        flipped = [s for title, s in tables.items() if title.startswith("Flipped")]
-        assert sum(len(s.rows) for s in flipped) == min(most, len(found.flips.elements))
-
-
 def flipped(*given: tuple[str, int], moved: dict[str, float]) -> Comparison:
     base = comparison()
     flip, move = base.flips.elements[0], next(iter(base.videos.values()))
@@ -258,7 +245,7 @@ def test_flips_are_of_the_videos_that_moved_furthest_two_of_each_first() -> None
     found = flipped(
         ("a", 3), ("b", 1), ("b", 2), ("b", 3), ("c", 1), moved={"a": 0.1, "b": -0.5, "c": 0.2}
     )  # fmt: skip
-    (table,) = [s for s in difference_tables(found) if s.title.startswith("Flipped")]
+    (table,) = [s for s in found.pages(full=True)[0].tables if s.title.startswith("Flipped")]
     assert [(str(row[0])[0], row[-1]) for row in table.rows] == [
         ("b", "3"), ("b", "2"), ("c", "1"), ("a", "3"), ("b", "1")
     ]  # fmt: skip
@@ -266,7 +253,7 @@ def test_flips_are_of_the_videos_that_moved_furthest_two_of_each_first() -> None
 
 def test_of_videos_that_moved_alike_the_first_of_the_file_comes_first() -> None:
     found = flipped(("a", 1), moved={"b": 0.2, "a": 0.2, "d": -0.2, "c": -0.2})
-    moved = [s for s in difference_tables(found) if s.title.startswith("Largest ")]
+    moved = [s for s in found.pages(full=True)[0].tables if s.title.startswith("Largest ")]
     assert [[row[0] for row in table.rows] for table in moved] == [["b", "a"], ["d", "c"]]
 
 

@@ -1,8 +1,7 @@
-"""Leaderboards: judged runs by F1 or graded runs by accuracy, and published rows after them.
+"""Leaderboards: sections of ranked entries that may be compared, and published rows after them.
 
-A board has sections of entries that may be compared. A section is tables of its ranked entries and
-a page of what is said about them; every format is made of these. Judged runs are read in
-`capeval.reporting.caption_board`, graded runs in `capeval.reporting.question_board`.
+Judged runs are read in `capeval.comparing.caption_board`, graded runs in
+`capeval.comparing.question_board`.
 """
 
 from __future__ import annotations
@@ -10,27 +9,29 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from rich.console import Console
-
-from capeval.errors import CapevalError, UsageError
-from capeval.files.jsonl import dumps
+from capeval.errors import CapevalError
 from capeval.files.reading import read_text, reading
+from capeval.runs.resolve import why_left_out
 from capeval.scoring.scores import VIEWS, ScoreRow, View, highest_of
-from capeval.show.formats import Format, csv_text, rendered
+from capeval.show.formats import Format, csv_text
 from capeval.show.numbers import thousands, whole_percent
+from capeval.show.result import Result
 from capeval.show.table import Page, Table, with_more
 from capeval.show.terminal import natural_widths, one_screen, print_pages
-from capeval.text import counted
+from capeval.text import Loss, counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LEAST_SCORED = 0.99
 """A run with fewer of its videos or questions scored has no rank: the others may be harder."""
 
-_VIEWS: dict[str, tuple[View, ...]] = {
+VIEWS_OF: dict[str, tuple[View, ...]] = {
     "overall": ("overall",),
     "types": ("overall", "types"),
     "characteristics": ("overall", "characteristics"),
@@ -38,6 +39,8 @@ _VIEWS: dict[str, tuple[View, ...]] = {
     "complexity": ("overall", "events", "elements"),
     "all": VIEWS,
 }
+"""The tables of judged runs by the value of --by."""
+
 # The rank, the run and its main number.
 _FEWEST_COLUMNS = 4
 _PUBLISHED = Path(__file__).with_name("published")
@@ -48,10 +51,10 @@ class GroupAccuracy:
     """The accuracy of a group of questions with its 95% interval, and that of its baselines."""
 
     value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    baselines: Mapping[str, float | None]
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    baselines: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class Section:
     def records(self, by: str = "all") -> list[dict[str, Any]]:
         """Return a flat record of each entry with its values in these tables, nothing rounded."""
         found = []
-        of_tables = [table.records() for view, table in self.tables.items() if view in _VIEWS[by]]
+        of_tables = [table.records() for view, table in self.tables.items() if view in VIEWS_OF[by]]
         for number, (entry, *parts) in enumerate(zip(self.entries, *of_tables, strict=True)):
             record: dict[str, Any] = {**self.shared, "published": self.published}
             for part in parts:
@@ -117,22 +120,25 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Leaderboard:
+class Leaderboard(Result):
     """Sections, those of the user's own runs first.
 
     Attributes
     ----------
     left_out : files and folders that cannot be shown, with the reasons
-    notices : about runs that are shown
+    about_runs : notices on runs that are shown
+    by : which tables are shown; JSON has all
     """
 
     sections: tuple[Section, ...]
     left_out: tuple[tuple[Path, str], ...] = ()
-    notices: tuple[str, ...] = ()
+    about_runs: tuple[str, ...] = ()
+    by: str = "overall"
 
-    @property
+    # Each section has a title, notes and a signature of its own.
+    screen: ClassVar = 20
+
     def headline(self) -> str:
-        """The best entry of the first section that has a value, in a sentence."""
         several = len(self.sections) > 1
         for number, section in enumerate(self.sections, start=1):
             if section.headline:
@@ -143,61 +149,49 @@ class Leaderboard:
             return f"No run can be shown: {thousands(len(self.left_out))} left out."
         return f"No run has a score: {counted(shown, 'run')}."
 
-    def pages(self, by: str = "overall") -> list[Page]:
-        """Return the sections as pages, numbered if there are several."""
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
         several = len(self.sections) > 1
         return [
             replace(
                 section.page,
                 title=(f"{number}. " if several else "") + section.page.title,
-                tables=[table for view, table in section.tables.items() if view in _VIEWS[by]],
+                tables=[
+                    table for view, table in section.tables.items() if view in VIEWS_OF[self.by]
+                ],
             )
             for number, section in enumerate(self.sections, start=1)
         ]
 
-    def records(self, by: str = "all") -> list[dict[str, Any]]:
-        """Return the records of all sections, each with the number of its section."""
+    def records(self) -> list[dict[str, Any]]:
+        """Return the values of all tables, each record with the number of its section."""
+        return self._records("all")
+
+    def notices(self) -> list[str]:
+        left_out = [Loss(why_left_out(path, reason)) for path, reason in self.left_out]
+        return [*self.about_runs, *left_out]
+
+    def exit_code(self) -> int:
+        return 3 if self.left_out else 0
+
+    def show(self, console: Console, *, full: bool = False) -> None:
+        pages = self.pages(full=full)
+        if not full:
+            pages = [
+                replace(page, tables=[_in_width(table, console.width) for table in page.tables])
+                for page in pages
+            ]
+            pages = one_screen(pages, lines=self.screen)
+        print_pages(pages, console, headline=self.headline())
+
+    def rendered(self, form: Format) -> str:
+        return csv_text(self._records(self.by)) if form == "csv" else super().rendered(form)
+
+    def _records(self, by: str) -> list[dict[str, Any]]:
         return [
             {"section": number, **record}
             for number, section in enumerate(self.sections, start=1)
             for record in section.records(by)
         ]
-
-
-def check_view(by: str) -> str:
-    """Return what tables of judged runs are named by; UsageError if there are none."""
-    if by not in _VIEWS:
-        raise UsageError(f"--by: {by!r} must be one of {', '.join(_VIEWS)}")
-    return by
-
-
-def print_leaderboard(
-    board: Leaderboard, console: Console, *, by: str = "overall", full: bool = False
-) -> None:
-    """Print a headline and the sections, each with its tables, notes and signature.
-
-    Parameters
-    ----------
-    full : all rows and columns; otherwise as many as fill a screen
-    """
-    pages = board.pages(by)
-    if not full:
-        pages = [
-            replace(page, tables=[_in_width(table, console.width) for table in page.tables])
-            for page in pages
-        ]
-        # Each section has a title, notes and a signature of its own.
-        pages = one_screen(pages, lines=20)
-    print_pages(pages, console, headline=board.headline)
-
-
-def rendered_leaderboard(board: Leaderboard, form: Format, *, by: str = "overall") -> str:
-    """Return the leaderboard as text; JSON has every number, whatever `by` is."""
-    if form == "csv":
-        return csv_text(board.records(by))
-    if form == "json":
-        return dumps(board.records(), indent=1)
-    return rendered(board.pages(by), form, headline=board.headline)
 
 
 def _in_width(table: Table, width: int) -> Table:

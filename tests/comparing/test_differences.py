@@ -11,11 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from capeval.comparing.differences import (
+    BucketDifference,
+    Difference,
+    Differences,
+    differences,
+    flips,
+    measured,
+    moves,
+    ranked,
+)
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation, Scored, Verdict
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.buckets import memberships
-from capeval.scoring.comparison import differences, flips, measured, moves, ranked
-from capeval.scoring.comparison_result import BucketDifference, Difference, Differences
 from capeval.stats.multiple_testing import holm
 from tests.scoring.making import annotation, relations, scored, scores
 

@@ -1,4 +1,4 @@
-"""Gates as they are typed, and what they let pass."""
+"""Gates as they are typed, what they let pass, and what they say."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capeval.comparing.compare import coverage_gate, read_gates
+from capeval.comparing.comparison import Comparison
 from capeval.errors import UsageError
-from capeval.scoring.comparison_result import Comparison
-from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
-from tests.runs.comparing import comparison, matrix
+from capeval.options import CountOrShare
+from tests.comparing.making import comparison, matrix
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,8 @@ def test_malformed_coverage_is_refused(text: str) -> None:
 def test_what_passes(gate: str, value: float | None, low: float | None, passed: bool) -> None:
     group, _, measure = gate.partition("=")[0].rpartition(".")
     found = comparison(group or "all", measure, value=value, low=low)
-    (outcome,) = apply_gates(found, read_gates([gate]))
+    (asked,) = read_gates([gate])
+    outcome = asked.result(found)
     assert outcome.passed is passed
     assert (outcome.value is None) == (value is None)
 
@@ -124,13 +126,48 @@ def test_coverage_is_of_the_annotated_videos(
     text: str, paired: int, annotated: int, passed: bool, make: Any
 ) -> None:
     found = make().model_copy(update={"paired": paired, "annotated": annotated})
-    (outcome,) = apply_gates(found, coverage=CountOrShare.read(text, "--min-coverage"))
+    outcome = coverage_gate(found, CountOrShare.read(text, "--min-coverage"))
     assert outcome.passed is passed
 
 
 @given(st.floats(-1, 1), st.floats(-100, 100))
 def test_a_gate_passes_what_is_not_below_it(value: float, points: float) -> None:
     found: Comparison = comparison("all", "f1", value=value, low=None)
-    text = f"f1={points:.3f}"
-    (outcome,) = apply_gates(found, read_gates([text]))
-    assert outcome.passed == (100 * value >= float(f"{points:.3f}") - 1e-9)
+    (gate,) = read_gates([f"f1={points:.3f}"])
+    assert gate.result(found).passed == (100 * value >= float(f"{points:.3f}") - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("gate", "value", "low", "sentence"),
+    [
+        (
+            "f1=-0.5", -0.005, -0.02,
+            "F1 of B is 0.50 points below A; f1=-0.5 allows at most 0.5 points below",
+        ),
+        (
+            "f1=-0.5", -0.00500001, -0.02,
+            "F1 of B is 0.500001 points below A; f1=-0.5 allows at most 0.5 points below",
+        ),
+        ("f1=0", -0.0001, 0.0, "F1 of B is 0.01 points below A; f1=0 allows no loss"),
+        (
+            "f1=1", 0.004, 0.0,
+            "F1 of B is 0.40 points above A; f1=1 requires at least 1 point above",
+        ),
+        (
+            "action.recall=-100", None, None,
+            "B has no recall of action elements to compare; action.recall=-100 allows at most 100",
+        ),
+    ],
+)  # fmt: skip
+def test_the_sentence_names_the_value_and_the_limit(
+    gate: str,
+    value: float | None,
+    low: float | None,
+    sentence: str,
+) -> None:
+    group, _, measure = gate.partition("=")[0].rpartition(".")
+    found = comparison(group or "all", measure, value=value, low=low)
+    (asked,) = read_gates([gate])
+    result = asked.result(found)
+    assert result.message.startswith(sentence)
+    assert result.gate == gate.partition("=")[0]
