@@ -42,13 +42,10 @@ if TYPE_CHECKING:
     from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
     from capeval.api.measuring import measure as measure
     from capeval.api.measuring import measure_async as measure_async
-    from capeval.api.plotting import plot as plot
     from capeval.api.probing import probe as probe
     from capeval.api.probing import probe_async as probe_async
     from capeval.api.rating_files import rate_merge as rate_merge
     from capeval.api.rating_files import rate_sheet as rate_sheet
-    from capeval.api.reports import inspect as inspect
-    from capeval.api.reports import report as report
     from capeval.api.resources import cache_info as cache_info
     from capeval.api.resources import models as models
     from capeval.api.resources import sample_frames as sample_frames
@@ -60,6 +57,9 @@ if TYPE_CHECKING:
     from capeval.correlation.result import Correlations as Correlations
     from capeval.judging.options import JudgeOptions as JudgeOptions
     from capeval.mcq.temporal import mcq_temporal as mcq_temporal
+    from capeval.reporting.inspect import inspect as inspect
+    from capeval.reporting.plot import plot as plot
+    from capeval.reporting.report import report as report
     from capeval.schema import Annotation as Annotation
     from capeval.schema import Caption as Caption
     from capeval.schema import Judgment as Judgment
@@ -86,10 +86,11 @@ _HOMES = {
     "capeval.mcq.temporal": "mcq_temporal",
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
     "capeval.api.measuring": "measure measure_async",
-    "capeval.api.plotting": "plot",
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_sheet",
-    "capeval.api.reports": "inspect report",
+    "capeval.reporting.inspect": "inspect",
+    "capeval.reporting.plot": "plot",
+    "capeval.reporting.report": "report",
     "capeval.api.resources": "cache_info models sample_frames",
     "capeval.scoring.score": "score",
     "capeval.api.stored_runs": "list_runs",

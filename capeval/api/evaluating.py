@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from capeval.api.generating import open_generating, run_folder, wanted_videos
 from capeval.api.judging import JudgingSession, open_judging, targets_of
-from capeval.api.reports import report
 from capeval.api.run_options import EvaluateOptions
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import GenerateOptions
@@ -21,6 +20,7 @@ from capeval.errors import InputError, UsageError
 from capeval.judging.options import JudgeOptions
 from capeval.llm.meter import Meter
 from capeval.options import FilePath, Notices, ignore, takes
+from capeval.reporting.report import report
 from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder

@@ -1,6 +1,6 @@
 """The options of the commands that read runs, declared once for Python and for the command line."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -18,10 +18,8 @@ from capeval.options import (
     columns_option,
     declares,
     human_columns,
-    human_option,
     ignore,
     judge_option,
-    judged_runs_argument,
     on_notice_option,
     option,
     out_option,
@@ -36,12 +34,6 @@ if TYPE_CHECKING:
     from capeval.schema import Annotation
 
 T = TypeVar("T")
-
-
-def check_has_human(columns: object, human: object) -> None:
-    """Refuse names of columns without the human file that has them."""
-    if columns and human is None:
-        raise UsageError("--columns names columns of a human file; name the file with --human")
 
 
 @declares
@@ -65,79 +57,6 @@ class CalibrateOptions:
         annotations_option(note="Or `Annotation`s, or dicts.")
     )
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
-    runs: FilePath = runs_option()
-    on_notice: Notices = on_notice_option()
-
-
-@declares
-class ReportOptions:
-    """The arguments of `capeval.report`.
-
-    Parameters
-    ----------
-    frames : Frames of each video. By default 8, or none for more than 100 videos.
-    videos : The folder of the videos. By default videos/ next to the annotations.
-    embed : Put videos of up to 4 MB into the page, 100 MB in all; others are linked.
-    track : Wraps the iterator over the videos' frames, given with its length, to show progress.
-    """
-
-    judged_runs: Sequence[FilePath] = judged_runs_argument()
-    _: KW_ONLY
-    out: FilePath | None = out_option()
-    human: FilePath | None = human_option()
-    columns: Mapping[str, str] | None = human_columns()
-    frames: int | None = option(None, metavar="N", min=0, max=64)
-    videos: FilePath | None = option(None, metavar="DIR")
-    embed: bool = option(False)
-    judge: str | None = judge_option()
-    annotations: FilePath | None = annotations_option()
-    runs: FilePath = runs_option()
-    on_notice: Notices = on_notice_option()
-    track: Callable[[Iterable[T], int], Iterable[T]] = python_only(lambda taken, _: taken)
-
-
-@declares
-class InspectOptions:
-    """The arguments of `capeval.inspect`.
-
-    Parameters
-    ----------
-    run : A judged run: its name under runs/, its folder, a judge's folder, or a judgments.jsonl.
-    index : The video's index.
-    """
-
-    run: FilePath = required(positional=True, metavar="RUN")
-    index: str = required(positional=True, metavar="VIDEO")
-    _: KW_ONLY
-    judge: str | None = judge_option()
-    human: FilePath | None = human_option()
-    columns: Mapping[str, str] | None = human_columns()
-    annotations: FilePath | None = annotations_option()
-    runs: FilePath = runs_option()
-    on_notice: Notices = on_notice_option()
-
-
-@declares
-class PlotOptions:
-    """The arguments of `capeval.plot`.
-
-    Parameters
-    ----------
-    what : Which figures: all, types, characteristics, domains, events, elements or frames;
-        forest for two runs; scatter with human ratings.
-    out : The folder to write them to.
-    format : The formats: svg, pdf or png.
-    """
-
-    what: Sequence[str] = required(kind=str, positional=True, metavar="WHAT", commas=True)
-    judged_runs: Sequence[FilePath] = judged_runs_argument()
-    _: KW_ONLY
-    out: FilePath = option("figures", metavar="DIR", panel=OUTPUT)
-    format: Sequence[str] = option(("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT)
-    human: FilePath | None = human_option()
-    columns: Mapping[str, str] | None = human_columns()
-    judge: str | None = python_only(None, "Only the verdicts of this judge.")
-    annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
 

@@ -62,6 +62,9 @@ _GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 
 _PLACES = {
     "compare": "capeval.comparing.compare:compare",
+    "inspect": "capeval.reporting.inspect:inspect_command",
+    "plot": "capeval.reporting.plot:plot_command",
+    "report": "capeval.reporting.report:report_command",
     "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",
     "score": "capeval.scoring.score:score_command",
     "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
@@ -76,7 +79,6 @@ _OLD_MODULES = {
     "mcq": ("mcq",),
     "metrics": ("metrics",),
     "rate": ("correlate", "rate"),
-    "report": ("inspect", "plot", "report"),
     "resources": ("cache", "check", "frames", "models", "runs"),
     "score": ("calibrate",),
 }

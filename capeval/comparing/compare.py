@@ -131,12 +131,15 @@ def compare_judged(
             for side, mean, cluster in zip(sides, means, clusters, strict=True)
         ]
         return Matrix(**shared, runs=tuple(contenders), pairs=tuple(pairs))
+    first, second = values
     members = _members(*(memberships(of) for of in annotations))
-    overall, by, detectable = differences(*values, members, resamples=resamples, seed=seed)
+    overall, by, detectable = differences(first, second, members, resamples=resamples, seed=seed)
     # Elements flip only where both annotations have them.
-    pairs = zip(*annotations, strict=True)
-    same = [at for at, (one, other) in enumerate(pairs) if one.events == other.events]
-    first, second = verdicts
+    same = [
+        (one, pair)
+        for one, other, *pair in zip(*annotations, *verdicts, strict=True)
+        if one.events == other.events
+    ]
     return Comparison(
         **shared,
         first=sides[0],
@@ -144,8 +147,8 @@ def compare_judged(
         overall=overall,
         by=by,
         detectable=detectable,
-        videos=moves(annotations[0], *values),
-        flips=flips([annotations[0][at] for at in same], [(first[at], second[at]) for at in same]),
+        videos=moves(annotations[0], first, second),
+        flips=flips([one for one, _ in same], [pair for _, pair in same]),
     )
 
 

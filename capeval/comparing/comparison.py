@@ -261,9 +261,9 @@ class Comparison(_Compared):
         """Return the videos whose F1 changed most, with `full` a table for each direction."""
         # A stable sort: of equals, the one that comes first in the annotations.
         ordered = sorted(self.videos.items(), key=lambda item: -abs(item[1].f1.value))
-        rows = [[one_line(i), m.f1.first, m.f1.second, m.f1.value] for i, m in ordered]
-        up = [row for row in rows if row[-1] > 0]
-        down = [row for row in rows if row[-1] < 0]
+        moved = [(one_line(index), *dict(of.f1).values()) for index, of in ordered if of.f1.value]
+        up = [row for row in moved if row[-1] > 0]
+        down = [row for row in moved if row[-1] < 0]
         if full:
             of = {
                 f"Largest increases in F1 ({counted(len(up), 'video')} up)": up,
@@ -271,9 +271,9 @@ class Comparison(_Compared):
             }
         else:
             title = f"{thousands(len(up))} videos up, {thousands(len(down))} down"
-            of = {f"Largest changes in F1 ({title})": [row for row in rows if row[-1]]}
+            of = {f"Largest changes in F1 ({title})": moved}
         heads = columns("Video", ("A", PERCENT), ("B", PERCENT), ("B − A", POINTS))
-        return [Table(title, heads, [*moved[:MOST]]) for title, moved in of.items() if moved]
+        return [Table(title, heads, [*rows[:MOST]]) for title, rows in of.items() if rows]
 
     def _flipped(self) -> list[Table]:
         """Return a table of flipped elements, first the two heaviest of each video, and so on.

@@ -8,9 +8,9 @@ import capeval
 
 PACKAGE = Path(capeval.__file__).parent
 # Coordinates of drawings and defaults of options are not results.
-ROUNDING = {"show/numbers.py", "reporting/report/svg.py", "cli/options.py"}
+ROUNDING = {"show/numbers.py", "cli/options.py"}
 # Seconds of a video that is playing.
-ROUNDING.add("reporting/report/report.js")
+ROUNDING.add("reporting/report.js")
 
 
 def roundings(path: Path) -> list[str]:

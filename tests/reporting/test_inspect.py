@@ -1,6 +1,6 @@
 """`capeval inspect`: one video of a run in the terminal.
 
-`CAPEVAL_GOLDEN=1 pytest tests/cli/test_inspect.py` writes the golden files anew; look at the
+`CAPEVAL_GOLDEN=1 pytest tests/reporting` writes the golden files anew; look at the
 difference.
 """
 
@@ -19,7 +19,7 @@ from capeval.schema import Judgment, Provenance, Unscored, Verdict
 from tests.scoring.making import annotation, relations, scored
 from tests.typed import here as typed
 
-GOLDEN = Path(__file__).resolve().parents[1] / "reporting" / "golden"
+GOLDEN = Path(__file__).parent / "golden"
 VIDEOS = [
     annotation("V1", "c3 s1 a2", "t2", domain="Film", visual_characteristic="Low-Dynamic"),
     annotation("V2", "t2 a1", video="two.mp4"),
@@ -130,12 +130,12 @@ def test_covered_or_not_agrees_with_either_verdict_that_is_not_entailed() -> Non
     shown = typed("inspect", "mine", "V1", "--human", "human.csv").out
     assert "Human raters labelled 3 elements and differ from the judge on 1." in shown
     assert shown.count("≠ – not covered") == 1
-    assert "✓ entailed  – lacking  ✗ contradicted  – not covered  ≠ " in shown
+    assert "✓ entailed; – lacking; ✗ contradicted; – not covered; ≠ " in shown
 
 
 def test_json_is_the_card() -> None:
     card = typed("inspect", "mine", "V1", "--human", "human.csv", "--json").json
-    assert card == capeval.inspect("mine", "V1", human="human.csv").to_json()
+    assert card == capeval.inspect("mine", "V1", human="human.csv").as_json()
     assert (card["run"], card["caption"], card["matches"]) == ("mine", HOSTILE, [1, 1, None])
     assert card["events"][0]["matched"] == [1, 2]
     first = card["events"][0]["elements"][0]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from capeval.reporting.report.cards import cards_of
-from capeval.reporting.report.data import Shown
-from capeval.reporting.report.paired import notices
+from capeval.reporting.inspect import cards_of
+from capeval.reporting.page_data import ReportedRun
+from capeval.reporting.paired import notices
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import letter_of
-from tests.reporting.report.making import run
+from tests.reporting.making import run
 from tests.scoring.making import annotation, scored
 
 VIDEOS = tuple(annotation(f"v{n}", "a3") for n in range(200))
 
 
-def of(*scored_in: range) -> list[Shown]:
+def of(*scored_in: range) -> list[ReportedRun]:
     runs = [made(indexes) for indexes in scored_in]
-    return [Shown(letter_of(n), one.name, one, tuple(cards_of(one))) for n, one in enumerate(runs)]
+    return [
+        ReportedRun(letter_of(n), one.name, one, tuple(cards_of(one))) for n, one in enumerate(runs)
+    ]
 
 
 def made(indexes: range) -> JudgedRun:

@@ -18,7 +18,7 @@ from capeval.comparing.differences import (
     ranked,
 )
 from capeval.comparing.sections import LEAST_SCORED
-from capeval.reporting.report.data import Shown
+from capeval.reporting.page_data import ReportedRun
 from capeval.schema import ELEMENT_TYPES, Scored
 from capeval.scoring.counts import MEASURES, AnnotationArrays
 from capeval.scoring.judged_run import JudgedRun
@@ -81,7 +81,7 @@ class Paired:
         )
 
 
-def paired(shown: Sequence[Shown]) -> Paired | None:
+def paired(shown: Sequence[ReportedRun]) -> Paired | None:
     """Return the differences of runs of the same annotations; None for a single run."""
     if len(shown) < 2:
         return None
@@ -111,12 +111,14 @@ def paired(shown: Sequence[Shown]) -> Paired | None:
     )
 
 
-def _measured(one: Shown, common: AnnotationArrays) -> Measured:
+def _measured(one: ReportedRun, common: AnnotationArrays) -> Measured:
     found = (one.run.judgments[annotation.index] for annotation in common.annotations)
     return measured(common, [judgment for judgment in found if isinstance(judgment, Scored)])
 
 
-def _of_many(shown: Sequence[Shown], runs: Sequence[Measured], videos: int, seed: int) -> Paired:
+def _of_many(
+    shown: Sequence[ReportedRun], runs: Sequence[Measured], videos: int, seed: int
+) -> Paired:
     means, clusters, pairs = ranked([one.letter for one in shown], runs, seed=seed)
     ranks = [
         Rank(cluster, one.letter, one.name, mean["f1"])
@@ -127,7 +129,7 @@ def _of_many(shown: Sequence[Shown], runs: Sequence[Measured], videos: int, seed
     return Paired(videos, ranks=tuple(ranks), pairs=tuple(pairs))
 
 
-def notices(shown: Sequence[Shown]) -> list[str]:
+def notices(shown: Sequence[ReportedRun]) -> list[str]:
     """Return a sentence for each thing that a reader must know before the numbers."""
     several = len(shown) > 1
     found = []

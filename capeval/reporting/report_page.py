@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-import jinja2
 from markupsafe import Markup
 
 from capeval.errors import UsageError
@@ -14,11 +13,10 @@ from capeval.files.annotations import annotations_hash
 from capeval.llm.prices import Price, list_price, price_of
 from capeval.rating.page import policy_hash, script_json
 from capeval.reporting.figures import breakdowns
-from capeval.reporting.report.cards import HumanLabels, cards_of, named_label
-from capeval.reporting.report.data import LETTERS, Shown, payload
-from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
-from capeval.reporting.report.paired import notices, paired
-from capeval.reporting.report.thumbnails import Strips
+from capeval.reporting.findings import HEADINGS, findings_of, missed_elements
+from capeval.reporting.inspect import HumanLabels, cards_of, named_label
+from capeval.reporting.page_data import LETTERS, ReportedRun, Strips, payload
+from capeval.reporting.paired import notices, paired
 from capeval.schema import RELATIONS, Usage
 from capeval.schema.annotation import Weight
 from capeval.scoring import FEWEST_VIDEOS
@@ -38,6 +36,9 @@ from capeval.show.numbers import (
     with_ends,
 )
 from capeval.text import one_line, storable
+
+if TYPE_CHECKING:
+    import jinja2
 
 MARK = '<meta name="generator" content="capeval report">'
 """This is near the beginning of every report: only reports may be overwritten."""
@@ -88,7 +89,9 @@ def report_html(
     prices : the user's own, which override those packaged
     """
     shown = [
-        Shown(letter_of(place), one_line(storable(name), 120), run, tuple(cards_of(run, human)))
+        ReportedRun(
+            letter_of(place), one_line(storable(name), 120), run, tuple(cards_of(run, human))
+        )
         for place, (name, run) in enumerate(runs.items())
     ]
     style, script = (
@@ -177,6 +180,8 @@ def _filters(data: Mapping[str, Any]) -> list[tuple[str, str, list[tuple[Any, st
 
 
 def _template() -> jinja2.Template:
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -203,7 +208,7 @@ def _template() -> jinja2.Template:
     return environment.get_template("report.html.jinja")
 
 
-def _head(one: Shown, prices: Mapping[str, Price] | None) -> dict[str, Any]:
+def _head(one: ReportedRun, prices: Mapping[str, Price] | None) -> dict[str, Any]:
     """Return the first part of the page about a run, as the template reads it."""
     scores, overall = one.run.scores, one.run.scores.overall.all
     measures = {"F1": overall.f1, "Precision": overall.precision, "Recall": overall.recall}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.reporting.report.cards import EventView, VideoCard
-from capeval.reporting.report.data import Shown
+from capeval.reporting.inspect import EventView, VideoCard
+from capeval.reporting.page_data import ReportedRun
 from capeval.schema import ELEMENT_TYPES, Relation
 from capeval.scoring import FEWEST_VIDEOS, Bucket, TypeScores
 from capeval.show.numbers import interval, percent, place_name, thousands
@@ -57,7 +57,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Loss:
+class LostWeight:
     """A video and the weight that was not entailed in it, of all its weight."""
 
     index: str
@@ -74,7 +74,7 @@ class Findings:
 
     sentences: Mapping[str, str]
     shares: tuple[Share, ...]
-    losses: tuple[Loss, ...]
+    losses: tuple[LostWeight, ...]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class MissedElements:
     contradicted: int
 
 
-def findings_of(shown: Shown) -> Findings:
+def findings_of(shown: ReportedRun) -> Findings:
     """Return the weaknesses of a run."""
     scored = [card for card in shown.cards if card.status == "scored"]
     shares = _shares(scored)
@@ -123,7 +123,7 @@ def findings_of(shown: Shown) -> Findings:
         "Unmatched events": _unmatched(shown),
     }
     totals = [(card.index, card.scores["all"]) for card in scored]
-    losses = [Loss(index, of.total - of.entailed, of.total) for index, of in totals]
+    losses = [LostWeight(index, of.total - of.entailed, of.total) for index, of in totals]
     losses.sort(key=lambda loss: -loss.lost)
     return Findings(
         {heading: texts[heading] for heading in HEADINGS if texts[heading]},
@@ -136,7 +136,7 @@ def _buckets(buckets: Mapping[str, Bucket]) -> Iterable[tuple[str, TypeScores]]:
     return ((name, bucket.all) for name, bucket in buckets.items())
 
 
-def missed_elements(shown: Sequence[Shown]) -> MissedElements:
+def missed_elements(shown: Sequence[ReportedRun]) -> MissedElements:
     """Return main elements that are not entailed, at most one per video.
 
     Those that most repeats of all runs miss come first; of equals the contradicted, then those of
@@ -268,7 +268,7 @@ def _order(cards: Sequence[VideoCard]) -> str:
     )
 
 
-def _unmatched(shown: Shown) -> str:
+def _unmatched(shown: ReportedRun) -> str:
     unmatched = shown.run.scores.unmatched_events
     if not unmatched.unmatched or unmatched.share is None:
         return ""

@@ -28,19 +28,25 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
-from capeval.reporting.report.cards import LABELS, VideoCard
-from capeval.reporting.report.thumbnails import Strips
+from capeval.errors import MissingExtra, VideoError
+from capeval.reporting.inspect import LABELS, VideoCard
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, HumanLabel
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.counts import COUNTS
 from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.result import VideoScore
 from capeval.show.numbers import percent, points, tenths
+from capeval.video import FrameReader, open_reader
 
 VideoScores = Mapping[str, Mapping[str, VideoScore]]
 
@@ -53,8 +59,35 @@ LETTERS: Mapping[HumanLabel, str] = {
 }
 
 
+# Eight such frames are 20 to 60 kB, and large enough to be looked at one by one.
+_LONGEST_SIDE = 480
+_QUALITY = 60
+# Each decodes with all cores; the second reads its file while the first decodes.
+_READERS = 2
+
+
 @dataclass(frozen=True)
-class Shown:
+class Frame:
+    """A frame: `time` in seconds from the first, and a WebP in base64."""
+
+    time: float
+    webp: str
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Frames of one video in order; or none, and why."""
+
+    frames: tuple[Frame, ...] = ()
+    note: str = ""
+
+
+Strips = Mapping[str, Strip]
+"""By index."""
+
+
+@dataclass(frozen=True)
+class ReportedRun:
     """A run with its letter and name in the report."""
 
     letter: str
@@ -64,7 +97,9 @@ class Shown:
 
 
 def payload(
-    shown: Sequence[Shown], strips: Strips | None = None, urls: Mapping[str, str] | None = None
+    shown: Sequence[ReportedRun],
+    strips: Strips | None = None,
+    urls: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the data of runs that are judged with the same annotations."""
     domains = sorted({card.domain for card in shown[0].cards if card.domain})
@@ -181,3 +216,45 @@ def _gap(one: Mapping[str, VideoScore], other: Mapping[str, VideoScore], group: 
 def _full(**fields: Any) -> dict[str, Any]:
     # An empty caption is something; no caption is not.
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
+
+
+# ---- Frames ------------------------------------------------------------------------------------
+
+
+def strips(files: Mapping[str, Path], count: int) -> Iterator[tuple[str, Strip]]:
+    """Yield the index of every video and `count` frames spread evenly over it.
+
+    A video that cannot be decoded has a note instead.
+
+    Raises
+    ------
+    MissingExtra
+        Decoding or encoding needs a package that is not installed.
+    """
+    try:
+        import av  # noqa: F401
+        import PIL  # noqa: F401
+    except ImportError:
+        # Both in one line, so that a user does not find them missing one after the other.
+        raise MissingExtra("frames need PyAV and Pillow", "frames") from None
+    reader = open_reader(str(count), allow_damaged=True)
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from zip(files, pool.map(partial(_strip, reader), files.values()), strict=True)
+
+
+def _strip(reader: FrameReader, video: Path) -> Strip:
+    from PIL import Image
+
+    try:
+        frames = reader.read(video)
+    except VideoError as error:
+        return Strip(note=error.message)
+    scale = min(1.0, _LONGEST_SIDE / max(frames.width, frames.height))
+    size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
+    made = []
+    for time, pixels in zip(frames.times, frames.frames, strict=True):
+        file = io.BytesIO()
+        small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
+        small.save(file, "WEBP", quality=_QUALITY)
+        made.append(Frame(time, base64.b64encode(file.getvalue()).decode("ascii")))
+    return Strip(tuple(made))

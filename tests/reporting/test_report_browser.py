@@ -13,13 +13,13 @@ from urllib.parse import quote
 import pytest
 
 from capeval.files.packaged import sample_folder
-from capeval.reporting.report.page import report_html
-from capeval.reporting.report.thumbnails import Frame, Strip
+from capeval.reporting.page_data import Frame, Strip
+from capeval.reporting.report_page import report_html
 from capeval.schema import HumanLabel, Scored
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import percent
 from tests.browser import CHROMIUM, Page, tab
-from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run, texts
+from tests.reporting.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run, texts
 from tests.scoring.making import annotation, scored
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")

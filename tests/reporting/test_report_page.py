@@ -16,12 +16,12 @@ import pytest
 from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison
 from capeval.llm.prices import Price
-from capeval.reporting.report.page import report_html
-from capeval.reporting.report.thumbnails import Frame, Strip
+from capeval.reporting.page_data import Frame, Strip
+from capeval.reporting.report_page import report_html
 from capeval.schema import ELEMENT_TYPES, Annotation, HumanLabel, Judgment
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import interval, p_value, percent, points
-from tests.reporting.report.making import (
+from tests.reporting.making import (
     ATTACK,
     ATTACKER,
     BY,

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from capeval.reporting.report.cards import cards_of
-from capeval.reporting.report.data import Shown
-from capeval.reporting.report.findings import (
+from capeval.reporting.findings import (
     Findings,
-    Loss,
+    LostWeight,
     Share,
     findings_of,
     missed_elements,
 )
+from capeval.reporting.inspect import cards_of
+from capeval.reporting.page_data import ReportedRun
 from capeval.scoring.judged_run import JudgedRun
-from tests.reporting.report.making import run
+from tests.reporting.making import run
 from tests.scoring.making import annotation, scored
 
 
-def shown(one: JudgedRun, letter: str = "A") -> Shown:
-    return Shown(letter, one.name, one, tuple(cards_of(one)))
+def shown(one: JudgedRun, letter: str = "A") -> ReportedRun:
+    return ReportedRun(letter, one.name, one, tuple(cards_of(one)))
 
 
 def sentences(findings: Findings) -> Mapping[str, str]:
@@ -43,7 +43,7 @@ def test_weights_are_summed_over_all_elements_and_by_type() -> None:
         Share("scene", 1, 0, 1),
         Share("action", 0, 3, 3),
     )
-    assert found.losses == (Loss("v0", 4, 7), Loss("v1", 3, 7))
+    assert found.losses == (LostWeight("v0", 4, 7), LostWeight("v1", 3, 7))
 
 
 def test_sentences_tell_what_is_lost_and_where() -> None:

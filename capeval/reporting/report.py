@@ -1,30 +1,52 @@
-"""`capeval.report` and `capeval.inspect`: what a model gets wrong, and why."""
+"""`capeval report`: one HTML file that shows what a model gets wrong, and why."""
 
 from __future__ import annotations
 
+import sys
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from mimetypes import guess_type
 from pathlib import Path
+from typing import TypeVar
 
-from capeval.api.run_options import InspectOptions, ReportOptions, check_has_human
 from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
 from capeval.files.outputs import check_output, write_output
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.prices import read_prices
-from capeval.options import Notices, takes
-from capeval.reporting.report.cards import HumanLabels, VideoCard, card_of, load_human_labels
-from capeval.reporting.report.page import MARK, report_html, same_annotations
-from capeval.reporting.report.thumbnails import Strip, strips
+from capeval.options import (
+    FilePath,
+    Notices,
+    annotations_option,
+    command,
+    declares,
+    human_columns,
+    human_option,
+    judge_option,
+    judged_runs_argument,
+    on_notice_option,
+    option,
+    out_option,
+    python_only,
+    runs_option,
+    takes,
+)
+from capeval.reporting.inspect import HumanLabels, check_has_human, load_human_labels
+from capeval.reporting.page_data import Strip, strips
+from capeval.reporting.report_page import MARK, report_html, same_annotations
 from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
-from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged, load_judged_runs
+from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
+from capeval.scoring.scores import scores_headline
 from capeval.show.formats import FORM_OF_SUFFIX
-from capeval.text import counted, listed, nearest, shown
+from capeval.show.numbers import file_size
+from capeval.show.output import Output
+from capeval.show.result import Result
+from capeval.show.table import Page
+from capeval.text import counted, listed
 
-Strips = Iterable[tuple[str, Strip]]
+T = TypeVar("T")
 
 # Names of files that a report cannot be.
 _OTHERS = {*FORM_OF_SUFFIX, ".jsonl", ".pdf", ".png", ".svg", ".xlsx", ".xml"}
@@ -35,13 +57,47 @@ _MANY_VIDEOS = 100
 _EMBEDDED_MB, _ALL_EMBEDDED_MB = 4, 100
 
 
+@declares
+class ReportOptions:
+    """The arguments of `capeval.report`.
+
+    Parameters
+    ----------
+    frames : Frames of each video. By default 8, or none for more than 100 videos.
+    videos : The folder of the videos. By default videos/ next to the annotations.
+    embed : Put videos of up to 4 MB into the page, 100 MB in all; others are linked.
+    track : Wraps the iterator over the videos' frames, given with its length, to show progress.
+    """
+
+    judged_runs: Sequence[FilePath] = judged_runs_argument()
+    _: KW_ONLY
+    out: FilePath | None = out_option()
+    human: FilePath | None = human_option()
+    columns: Mapping[str, str] | None = human_columns()
+    frames: int | None = option(None, metavar="N", min=0, max=64)
+    videos: FilePath | None = option(None, metavar="DIR")
+    embed: bool = option(False)
+    judge: str | None = judge_option()
+    annotations: FilePath | None = annotations_option()
+    runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
+    track: Callable[[Iterable[T], int], Iterable[T]] = python_only(lambda taken, _: taken)
+
+
 @dataclass(frozen=True)
-class Report:
+class Report(Result):
     """A report that was written: its file, its size in bytes, and the scores of its runs."""
 
     file: Path
     size: int
     scores: Mapping[str, Scores]
+
+    def headline(self) -> str:
+        scores = scores_headline(self.scores).removesuffix(".")
+        return f"{scores}; report: {self.file} ({file_size(self.size)})"
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        return []
 
 
 @takes(ReportOptions)
@@ -195,27 +251,29 @@ def _strips(
     return found if len(without) < total else {}
 
 
-@takes(InspectOptions)
-def inspect(o: InspectOptions) -> VideoCard:
-    """Return one video of a judged run: its caption, events, verdicts and repairs.
+@command("report", options=ReportOptions)
+def report_command(o: ReportOptions, output: Output) -> None:
+    """Write one HTML file that shows what a model gets wrong, and why.
 
-    Raises
-    ------
-    InputError, UsageError
-        The run cannot be loaded, or its annotations lack the video.
+    It opens from disk and loads nothing but the videos: scores with intervals, how much of the
+    annotated weight is entailed, and every video with its frames, caption, matches and verdicts.
+    Several runs are shown side by side.
+
+    Without --out, it is report.html in the judge's folder of a single run, or in the working
+    directory.
     """
-    check_has_human(o.columns, o.human)
-    run = load_judged(o.run, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
-    if o.index not in run.annotated:
-        hint = nearest(o.index, list(run.annotated))
-        raise InputError(f"has no video {shown(o.index)}{hint}", file=run.annotations_path)
-    labels = None
-    if o.human is not None:
-        labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
-    card = card_of(run, run.annotated[o.index], labels)
-    if labels is not None and not any(element.human for element in card.elements):
-        o.on_notice(
-            f"{o.human}: has no label of {shown(o.index)} in {run.name}; its video_id and "
-            "element_id must be those of the annotations, and its system the run or its model"
-        )
-    return card
+    output.line(report(**{**vars(o), "track": _tracked}).headline())
+
+
+def _tracked(taken: Iterable[T], total: int) -> Iterable[T]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(
+        taken,
+        "Frames",
+        total=total,
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )

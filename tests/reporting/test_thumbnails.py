@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from capeval.files.videos import VideoFolder
-from capeval.reporting.report.thumbnails import strips
+from capeval.reporting.page_data import strips
 from tests.scoring.making import annotation
 from tests.video.clips import make_clip
 

@@ -18,8 +18,8 @@ from capeval.text import both_ends, one_line
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-Format = Literal["svg", "pdf", "png"]
-FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
+FigureFormat = Literal["svg", "pdf", "png"]
+FORMATS: tuple[FigureFormat, ...] = ("svg", "pdf", "png")
 _WIDTH = 3.3
 """Inches: the column of a two-column paper."""
 
@@ -62,7 +62,7 @@ def require_plot_extra() -> None:
         raise MissingExtra("figures need matplotlib", "plot") from error
 
 
-def rendered(figure: Figure, form: Format) -> bytes:
+def figure_file(figure: Figure, form: FigureFormat) -> bytes:
     """Return a figure as a file, drawn with matplotlib's own defaults and not the user's.
 
     PDF has TrueType fonts embedded; SVG has text as outlines.
