@@ -136,8 +136,8 @@ def compare_judged(
     overall, by, detectable = differences(first, second, members, resamples=resamples, seed=seed)
     # Elements flip only where both annotations have them.
     same = [
-        (one, pair)
-        for one, other, *pair in zip(*annotations, *verdicts, strict=True)
+        (one, (before, after))
+        for one, other, before, after in zip(*annotations, *verdicts, strict=True)
         if one.events == other.events
     ]
     return Comparison(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from markupsafe import Markup
 
+from capeval.comparing.compare import compare_judged
+from capeval.comparing.comparison import Comparison, Contender
+from capeval.comparing.differences import Difference, PairDifference
+from capeval.comparing.sections import LEAST_SCORED
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.llm.prices import Price, list_price, price_of
@@ -16,12 +20,12 @@ from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import HEADINGS, findings_of, missed_elements
 from capeval.reporting.inspect import HumanLabels, cards_of, named_label
 from capeval.reporting.page_data import LETTERS, ReportedRun, Strips, payload
-from capeval.reporting.paired import notices, paired
-from capeval.schema import RELATIONS, Usage
+from capeval.schema import ELEMENT_TYPES, RELATIONS, Usage
 from capeval.schema.annotation import Weight
 from capeval.scoring import FEWEST_VIDEOS
 from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, is_narrow
+from capeval.scoring.signature import unlikeness
 from capeval.show.numbers import (
     NOTHING,
     hundredths,
@@ -31,6 +35,7 @@ from capeval.show.numbers import (
     p_value,
     percent,
     place_name,
+    plain_number,
     points,
     thousands,
     with_ends,
@@ -101,10 +106,10 @@ def report_html(
     heads = [_head(one, prices) for one in shown]
     texts: list[Mapping[str, str]] = [head["findings"].sentences for head in heads]
     has_frames = any(strip.frames for strip in (strips or {}).values())
-    differences = paired(shown)
+    differences = _paired(shown)
     overall = [one.run.scores.overall.all for one in shown]
     narrow = any(is_narrow(of.f1, of.n) for of in overall)
-    narrow = narrow or (differences is not None and differences.narrow)
+    narrow = narrow or bool(differences and differences.get("narrow"))
     data = payload(shown, strips, urls)
     page = _template().render(
         mark=Markup(MARK),  # noqa: S704 # a constant
@@ -238,3 +243,72 @@ def _cost(run: JudgedRun, prices: Mapping[str, Price] | None) -> dict[str, Any] 
         if price == list_price(model)
         else "by the prices in capeval.toml",
     }
+
+
+def _paired(shown: Sequence[ReportedRun]) -> dict[str, Any] | None:
+    """Return the differences of several runs, or why there are none, as the template reads them."""
+    if len(shown) < 2:
+        return None
+    runs = {one.letter: one.run for one in shown}
+    if unlike := unlikeness({letter: run.signature for letter, run in runs.items()}):
+        return {"why": f"they were not measured in the same way: {'; '.join(unlike)}"}
+    if not set.intersection(*({*run.scored} for run in runs.values())):
+        return {"why": "no video is scored in all of them"}
+    found = compare_judged(runs, seed=shown[0].run.seed)
+    gaps: list[tuple[Difference | PairDifference, int]]
+    tables: dict[str, list[tuple[str, Difference, int]]] = {}
+    ranks: list[tuple[Contender, str]] = []
+    if isinstance(found, Comparison):
+        overall, measures = (
+            found.overall,
+            {"Precision": "precision", "Recall": "recall", "F1": "f1"},
+        )
+        types = ((name, getattr(overall, name)) for name in ELEMENT_TYPES)
+        tables = {
+            "All elements": [
+                (name, getattr(overall.all, measure), overall.all.n)
+                for name, measure in measures.items()
+            ],
+            "F1 by type": [(name, of.f1, of.n) for name, of in types if of.n],
+        }
+        gaps = [(of, n) for rows in tables.values() for _, of, n in rows]
+    else:
+        names = {one.letter: one.name for one in shown}
+        # A stable sort: of equals, the one named first.
+        ranks = [(run, names[run.name]) for run in sorted(found.runs, key=lambda run: -run.f1)]
+        gaps = [(pair, found.paired) for pair in found.pairs]
+    return {
+        "why": "",
+        "videos": found.paired,
+        "tables": tables,
+        "ranks": ranks,
+        "pairs": getattr(found, "pairs", ()),
+        # Whether a difference has no interval, or one that may be too narrow.
+        "few": any(of.value is not None and of.low is None for of, _ in gaps),
+        "narrow": any(is_narrow(of, n) for of, n in gaps),
+    }
+
+
+def notices(shown: Sequence[ReportedRun]) -> list[str]:
+    """Return a sentence for each thing that a reader must know before the numbers."""
+    several = len(shown) > 1
+    found = []
+    scored = {one.letter: {*one.run.scored} & {*one.run.annotated} for one in shown}
+    if len({frozenset(indexes) for indexes in scored.values()}) > 1:
+        each = ", ".join(f"{letter} {thousands(len(of))}" for letter, of in scored.items())
+        common = len(set.intersection(*scored.values()))
+        found.append(
+            f"The runs were scored on different sets of videos ({each}; {thousands(common)} in all "
+            "of them): only the paired differences are over the same videos, not the scores, "
+            "charts and findings."
+        )
+    for one in shown:
+        counts = one.run.scores.counts
+        who = f"{one.letter} is" if several else "This run is"
+        if counts.annotated and counts.scored < LEAST_SCORED * counts.annotated:
+            found.append(
+                f"{who} scored on {thousands(counts.scored)} of {thousands(counts.annotated)} "
+                f"annotated videos ({percent(counts.scored / counts.annotated)}%), less than "
+                f"{plain_number(100 * LEAST_SCORED)}%: this is not a score of the whole set."
+            )
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capeval.reporting.inspect import cards_of
 from capeval.reporting.page_data import ReportedRun
-from capeval.reporting.paired import notices
+from capeval.reporting.report_page import notices
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import letter_of
 from tests.reporting.making import run
