@@ -58,6 +58,11 @@ ROOMS: dict[str, set[str]] = {
         *("judging", "mcq"),
     },
 }
+ROOMS |= {
+    "comparing": {
+        *("schema", "files", "stats", "scoring", "runs", "show", "captioners", "mcq"),
+    },
+}
 ROOMS |= {"reporting": set(ROOMS)}
 ROOMS |= {"api": set(ROOMS)}
 ROOMS |= {

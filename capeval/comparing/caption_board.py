@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,21 +52,6 @@ from capeval.text import one_line
 _COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """A judged run as a row, and what decides its section: all of its annotations, not only the
-    beginning of their hash that is in the signature.
-    """
-
-    row: ScoreRow
-    signature: Mapping[str, str]
-    baseline: bool
-    data: str
-    address: str
-    notice: str | None
-    warnings: Sequence[str]
-
-
 def caption_board(
     named: Sequence[str | Path] = (),
     *,
@@ -88,7 +72,11 @@ def caption_board(
     InputError
         A run in `named` does not exist or cannot be shown, or there is no run at all.
     """
-    load = partial(_judged, fallback=annotations, catalogue=read_catalogue(config_file()))
+    catalogue = read_catalogue(config_file())
+
+    def load(path: Path) -> JudgedRun:
+        return load_judged(path, annotations=_annotations(path, annotations))
+
     asked = [folder.path for name in named for folder in find_judges(name, runs)]
     found: list[Path] = []
     left: list[tuple[Path, str]] = []
@@ -98,9 +86,13 @@ def caption_board(
         except InputError as fault:
             left.append((run.path, str(fault)))
     read, unread = read_runs(load, asked, found)
-    groups: dict[tuple[Any, ...], list[_Judged]] = {}
-    for one in read:
-        groups.setdefault((*one.signature.items(), one.data, one.baseline), []).append(one)
+    rows = [_score_row(run, catalogue) for run in read]
+    groups: dict[tuple[Any, ...], list[tuple[JudgedRun, ScoreRow]]] = {}
+    for one, row in zip(read, rows, strict=True):
+        # All of its annotations count, not only the beginning of their hash in the signature.
+        settings = one.scores.settings
+        key = (*_compared(one).items(), settings["data"], settings["baseline"])
+        groups.setdefault(key, []).append((one, row))
     sections = [_caption_section(members) for members in groups.values()]
     sections.sort(
         key=lambda s: (not s.headline, s.shared["baseline"], -len(s.entries), s.page.signatures)
@@ -109,23 +101,24 @@ def caption_board(
         sections.append(_published_captions(sections))
     if not sections and not left and not unread:
         raise InputError("has no judged run; judge one with `capeval judge`", file=runs)
-    notices = tuple(one.notice for one in read if one.notice)
-    return Leaderboard(tuple(sections), (*left, *unread), notices)
+    notices = (
+        snapshots_notice(row.name, one.scores.settings["models"])
+        for one, row in zip(read, rows, strict=True)
+    )
+    return Leaderboard(tuple(sections), (*left, *unread), tuple(filter(None, notices)))
 
 
-def _judged(
-    path: Path,
-    *,
-    fallback: str | Path | None,
-    catalogue: Mapping[str, ModelEntry],
-) -> _Judged:
-    run = load_judged(path, annotations=_annotations(path, fallback))
-    scores = run.scores
-    parts = dict(Signature.parse(scores.signature).parts)
-    counts, settings = scores.counts, scores.settings
-    row = ScoreRow(
-        name=run.name if run.run else path.absolute().name,
-        cells=means_of(scores),
+def _compared(run: JudgedRun) -> dict[str, str]:
+    """Return the parts of a run's signature that a section shares."""
+    parts = dict(Signature.parse(run.scores.signature).parts)
+    return {name: parts[name] for name in _COMPARED if name in parts}
+
+
+def _score_row(run: JudgedRun, catalogue: Mapping[str, ModelEntry]) -> ScoreRow:
+    counts = run.scores.counts
+    return ScoreRow(
+        name=run.name if run.run else run.file.parent.absolute().name,
+        cells=means_of(run.scores),
         annotated=counts.annotated,
         captioned=counts.captioned,
         empty=counts.empty,
@@ -133,16 +126,7 @@ def _judged(
         model=run.model,
         frames=run.frames or _policy(run),
         parameters=_parameters(run.model, catalogue),
-        path=path,
-    )
-    return _Judged(
-        row=row,
-        signature={name: parts[name] for name in _COMPARED if name in parts},
-        baseline=settings["baseline"] is True,
-        data=settings["data"],
-        address=settings["base_url"] or "the judge's own endpoint",
-        notice=snapshots_notice(row.name, settings["models"]),
-        warnings=run.warnings,
+        path=run.file.parent,
     )
 
 
@@ -182,25 +166,25 @@ def _is_whole(row: ScoreRow) -> bool:
     return row.scored is None or row.scored >= LEAST_SCORED * (row.annotated or 0)
 
 
-def _caption_section(members: Sequence[_Judged]) -> Section:
-    shared = {name: one_line(part) for name, part in members[0].signature.items()}
-    baseline = members[0].baseline
-    names = Counter(one.row.name for one in members)
-    rows = ranked(
-        (
-            replace(row, name=f"{row.name} ({row.path})") if names[row.name] > 1 else row
-            for row in (one.row for one in members)
-        ),
-        _order,
-        _is_whole,
-    )
+def _caption_section(members: Sequence[tuple[JudgedRun, ScoreRow]]) -> Section:
+    first = members[0][0]
+    compared, settings = _compared(first), first.scores.settings
+    shared = {name: one_line(part) for name, part in compared.items()}
+    baseline = settings["baseline"] is True
+    names = Counter(row.name for _, row in members)
+    named = [
+        replace(row, name=f"{row.name} ({row.path})") if names[row.name] > 1 else row
+        for _, row in members
+    ]
+    rows = ranked(named, _order, _is_whole)
     parts = [
         f"{one_line(row.name)} (captioned {share(row.captioned, row.annotated)}, "
         f"scored {share(row.scored, row.captioned)})"
         for row in rows
         if row.rank is None
     ]
-    addresses = sorted({one.address for one in members})
+    own = "the judge's own endpoint"
+    addresses = sorted({run.scores.settings["base_url"] or own for run, _ in members})
     effort = f", reasoning {shared['reasoning']}" if "reasoning" in shared else ""
     judge = ("the baseline " if baseline else "") + shared["judge"]
     page = Page(
@@ -215,9 +199,9 @@ def _caption_section(members: Sequence[_Judged]) -> Section:
         warnings=[
             *([BASELINE_NOTE] if baseline else []),
             *not_ranked("videos", parts),
-            *(line for one in members for line in one.warnings),
+            *(line for run, _ in members for line in run.warnings),
         ],
-        signatures=["|".join(f"{key}:{value}" for key, value in members[0].signature.items())],
+        signatures=["|".join(f"{key}:{value}" for key, value in compared.items())],
     )
     best = rows[0]
     highest = standing(rows)
@@ -229,7 +213,7 @@ def _caption_section(members: Sequence[_Judged]) -> Section:
         entries=tuple(rows),
         tables=_score_tables(rows),
         page=page,
-        shared={**shared, "sha256": members[0].data, "baseline": baseline},
+        shared={**shared, "sha256": settings["data"], "baseline": baseline},
         headline="" if best.overall.f1.value is None else headline,
     )
 

@@ -235,7 +235,6 @@ class Gate:
 
     @property
     def name(self) -> str:
-        """The measure as it is typed."""
         return self.measure if self.group == "all" else f"{self.group}.{self.measure}"
 
     def result(self, found: Comparison) -> GateResult:

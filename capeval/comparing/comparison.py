@@ -451,7 +451,6 @@ def _buckets(way: str, buckets: Mapping[str, BucketDifference]) -> Table:
 
 
 def _no_interval(shown: Iterable[Difference]) -> str:
-    """Return the note on values without an interval, if there is one."""
     bare = any(one.value is not None and one.low is None for one in shown)
     return NO_INTERVAL_NOTE if bare else ""
 

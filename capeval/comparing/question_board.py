@@ -170,14 +170,15 @@ def _question_row(run: GradedRun, way: str, repeated: bool) -> QuestionRow:
 
 
 def _baselines(runs: Sequence[GradedRun], way: str, groups: Sequence[str]) -> list[QuestionRow]:
-    """Return the baselines over the same questions, such as chance."""
     widest = max(runs, key=lambda run: run.overall.n)
     of = {name: group for name, group in widest.by.get(way, {}).items() if name in groups}
     return [
         QuestionRow(
             name="frequent choice" if name == "frequent" else name,
-            overall=_plain(value, widest.overall.n),
-            cells={g: _plain(group.baselines.get(name), group.n) for g, group in of.items()},
+            overall=GroupAccuracy(value, n=widest.overall.n),
+            cells={
+                g: GroupAccuracy(group.baselines.get(name), n=group.n) for g, group in of.items()
+            },
             group="baseline",
         )
         for name, value in widest.overall.baselines.items()
@@ -188,10 +189,6 @@ def _baselines(runs: Sequence[GradedRun], way: str, groups: Sequence[str]) -> li
 def _of_group(group: Group) -> GroupAccuracy:
     one = group.accuracy
     return GroupAccuracy(one.value, one.low, one.high, group.n, group.baselines)
-
-
-def _plain(value: float | None, n: int) -> GroupAccuracy:
-    return GroupAccuracy(value, None, None, n, {})
 
 
 def _question_table(
@@ -272,13 +269,16 @@ def _published_row(table: Mapping[str, Any], name: str, kind: str) -> QuestionRo
     """Return a row: one number for each column, then the overall accuracy if there is one."""
     total = table["overall_questions"]
     numbers = [v if "counts" in table else fraction(v) for v in table[kind][name]]
-    overall = _plain(numbers.pop(), total) if "questions" in table else None
+    overall = GroupAccuracy(numbers.pop(), n=total) if "questions" in table else None
     each = table.get("questions", [total] * len(numbers))
     frames = table.get("frames", {}).get(name, table.get("usual_frames"))
     return QuestionRow(
         name=name,
         overall=overall,
-        cells=dict(zip(table["columns"], map(_plain, numbers, each), strict=True)),
+        cells={
+            column: GroupAccuracy(value, n=n)
+            for column, value, n in zip(table["columns"], numbers, each, strict=True)
+        },
         frames=frames,
         model=name,
         group="baseline" if kind == "baselines" else "",

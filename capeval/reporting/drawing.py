@@ -101,7 +101,6 @@ _Named = list[tuple[Any, str]]
 
 
 def _bars(axes: Any, grid: Grid) -> _Named:
-    """Draw a bar with its interval for each series at each place."""
     named = []
     high = 0.8 / len(grid.series)
     for number, (name, estimates) in enumerate(zip(grid.series, grid.values, strict=True)):
@@ -203,7 +202,6 @@ def _percent(estimates: Sequence[Bounded | None]) -> tuple[list[float], list[lis
 
 
 def _beside(grid: Grid, step: float, number: int) -> list[float]:
-    """Return where a series is at each place, beside the others."""
     aside = step * (number - (len(grid.series) - 1) / 2)
     return [place + aside for place in range(len(grid.places))]
 

@@ -42,12 +42,10 @@ class Share:
 
     @property
     def total(self) -> int:
-        """The whole."""
         return self.entailed + self.contradicted + self.lacked
 
     @property
     def parts(self) -> Mapping[Relation, float]:
-        """The fraction of each verdict."""
         parts: Mapping[Relation, int] = {
             "entailment": self.entailed,
             "contradiction": self.contradicted,

@@ -174,7 +174,6 @@ class VideoCard(Result):
 
     @property
     def elements(self) -> tuple[ElementView, ...]:
-        """The elements of all events."""
         return tuple(element for event in self.events for element in event.elements)
 
     def as_json(self) -> Any:
@@ -371,7 +370,6 @@ def _weights(card: VideoCard) -> Table:
 
 
 def _verdicts(card: VideoCard) -> Table:
-    """Return the reference events with their elements."""
     human = any(element.human for element in card.elements)
     names = ["Verdict", *(["Human"] if human else []), "Id", "Type"]
     table = Table(

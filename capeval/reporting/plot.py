@@ -175,7 +175,6 @@ def _chosen(names: Sequence[str], known: Sequence[N], option: str) -> list[N]:
 def _of_runs(
     judged: Mapping[str, JudgedRun], wanted: Sequence[str], o: PlotOptions
 ) -> dict[str, list[Figure]]:
-    """Return the figures that need no human ratings, by name."""
     found: dict[str, list[Figure]] = {name: [] for name in wanted}
     if set(wanted) - {"forest", "scatter"}:
         found |= {name: [grid] for name, grid in breakdowns(judged).items()}
@@ -190,7 +189,6 @@ def _of_runs(
 
 
 def _scatters(judged: Mapping[str, JudgedRun], human: Path, o: PlotOptions) -> list[Figure]:
-    """Return the figures that compare judges with human ratings."""
     scored = [run for run in judged.values() if run.scored] or list(judged.values())
     for name, run in judged.items():
         if not run.scored and scored[0].scored:
