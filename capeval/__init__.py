@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from capeval.api.annotating import annotate_merge as annotate_merge
     from capeval.api.annotating import annotate_review as annotate_review
     from capeval.api.calibrating import calibrate as calibrate
-    from capeval.api.checking import check as check
     from capeval.api.constructing import construct_check as construct_check
     from capeval.api.constructing import construct_check_async as construct_check_async
     from capeval.api.constructing import construct_draft as construct_draft
@@ -30,33 +29,34 @@ if TYPE_CHECKING:
     from capeval.api.constructing import construct_filter_async as construct_filter_async
     from capeval.api.constructing import construct_review as construct_review
     from capeval.api.correlating import correlate as correlate
-    from capeval.api.evaluating import evaluate as evaluate
-    from capeval.api.evaluating import evaluate_async as evaluate_async
     from capeval.api.generating import generate as generate
     from capeval.api.generating import generate_async as generate_async
-    from capeval.api.judging import judge as judge
-    from capeval.api.judging import judge_async as judge_async
     from capeval.api.mcq_answering import mcq_answer as mcq_answer
     from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
     from capeval.api.mcq_grading import mcq_grade as mcq_grade
     from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
-    from capeval.api.measuring import measure as measure
-    from capeval.api.measuring import measure_async as measure_async
     from capeval.api.probing import probe as probe
     from capeval.api.probing import probe_async as probe_async
     from capeval.api.rating_files import rate_merge as rate_merge
     from capeval.api.rating_files import rate_sheet as rate_sheet
-    from capeval.api.resources import cache_info as cache_info
     from capeval.api.resources import models as models
     from capeval.api.resources import sample_frames as sample_frames
-    from capeval.api.stored_runs import list_runs as list_runs
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
     from capeval.comparing.compare import compare as compare
     from capeval.comparing.leaderboard import leaderboard as leaderboard
     from capeval.correlation.result import Correlations as Correlations
+    from capeval.evaluating.check import check as check
+    from capeval.evaluating.eval import evaluate as evaluate
+    from capeval.evaluating.eval import evaluate_async as evaluate_async
+    from capeval.evaluating.stored import cache_info as cache_info
+    from capeval.evaluating.stored import list_runs as list_runs
+    from capeval.judging.judge import judge as judge
+    from capeval.judging.judge import judge_async as judge_async
     from capeval.judging.options import JudgeOptions as JudgeOptions
     from capeval.mcq.temporal import mcq_temporal as mcq_temporal
+    from capeval.metrics.measure import measure as measure
+    from capeval.metrics.measure import measure_async as measure_async
     from capeval.reporting.inspect import inspect as inspect
     from capeval.reporting.plot import plot as plot
     from capeval.reporting.report import report as report
@@ -71,29 +71,29 @@ _HOMES = {
     "capeval.api.annotating": "annotate_agree annotate_draft annotate_draft_async annotate_filter "
     "annotate_merge annotate_review",
     "capeval.api.calibrating": "calibrate",
-    "capeval.api.checking": "check",
     "capeval.comparing.compare": "compare",
+    "capeval.evaluating.check": "check",
     "capeval.api.constructing": "construct_check construct_check_async construct_draft "
     "construct_draft_async construct_filter construct_filter_async construct_review",
     "capeval.api.correlating": "correlate",
-    "capeval.api.evaluating": "evaluate evaluate_async",
+    "capeval.evaluating.eval": "evaluate evaluate_async",
     "capeval.api.generating": "generate generate_async",
-    "capeval.api.judging": "judge judge_async",
     "capeval.comparing.leaderboard": "leaderboard",
+    "capeval.judging.judge": "judge judge_async",
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
     "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
     "capeval.mcq.temporal": "mcq_temporal",
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
-    "capeval.api.measuring": "measure measure_async",
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_sheet",
     "capeval.reporting.inspect": "inspect",
     "capeval.reporting.plot": "plot",
     "capeval.reporting.report": "report",
-    "capeval.api.resources": "cache_info models sample_frames",
+    "capeval.metrics.measure": "measure measure_async",
+    "capeval.api.resources": "models sample_frames",
     "capeval.scoring.score": "score",
-    "capeval.api.stored_runs": "list_runs",
+    "capeval.evaluating.stored": "cache_info list_runs",
     "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-from capeval.api.judging import Judged, open_judging
 from capeval.api.probe_options import ProbeOptions
 from capeval.files.annotations import split_format
 from capeval.files.outputs import check_output, write_output
+from capeval.judging.judge import Judged, open_judging
 from capeval.judging.options import JudgeOptions
 from capeval.options import takes
 from capeval.reporting.probe_tables import rendered_probing

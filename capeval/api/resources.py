@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from capeval.options import takes
 # Each function needs other packages, and listing models must not wait for numpy.
 if TYPE_CHECKING:
     from capeval.captioners.catalogue import ModelEntry
-    from capeval.llm.cache import CacheInfo
     from capeval.video.frames import FrameSet
 
 
@@ -71,11 +69,3 @@ def sample_frames(o: FramesOptions) -> FrameSet:
 def _is_png(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(8) == b"\x89PNG\r\n\x1a\n"
-
-
-def cache_info() -> CacheInfo:
-    """Return where the cache of models' replies is, and how many it contains."""
-    from capeval.llm.cache import ReplyCache
-
-    with closing(ReplyCache()) as cache:
-        return cache.info()

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from capeval.captioners.caption_cleanup import CUT_OFF
 from capeval.captioners.catalogue import ModelEntry, OpenCaptioner, read_catalogue
-from capeval.captioners.images import KEPT_BY_DEFAULT, ImageForm, SharedEncoder
+from capeval.captioners.images import ImageForm, SharedEncoder
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.config import config_file
@@ -24,11 +24,6 @@ from capeval.llm.types import ChatRequest
 from capeval.runs.folder import RunFolder
 from capeval.thinking import caption_in
 from capeval.tracing import about
-
-_TOO_MANY = {
-    "media_io_kwargs": f"without it a server keeps the first {KEPT_BY_DEFAULT} frames of a video; "
-    f'take at most {KEPT_BY_DEFAULT}, or set images = "jpeg" for the model in capeval.toml'
-}
 
 
 @dataclass(frozen=True)
@@ -94,7 +89,6 @@ class EndpointCaptioner:
             max_tokens=self.max_new_tokens,
             temperature=self.temperature,
             media=media,
-            required=_TOO_MANY if is_video and count > KEPT_BY_DEFAULT else {},
             scope=scope,
         )
         started = time.perf_counter()

@@ -17,9 +17,6 @@ from capeval.runs.concurrency import Recent
 
 ImageKind = Literal["jpeg", "png", "video"]
 
-KEPT_BY_DEFAULT = 32
-"""Frames of a list of JPEGs that vLLM (since 0.19) keeps where a request does not say how many."""
-
 
 @dataclass(frozen=True)
 class ImageForm:

@@ -44,7 +44,9 @@ def _version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version", callback=_version, is_eager=True, metavar="", help="Show the version."
+        ),
     ] = False,
     debug: Annotated[
         Path | None,
@@ -57,7 +59,10 @@ def _root(
     quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet", "-q", help="Print only errors, and warnings about money or lost work."
+            "--quiet",
+            "-q",
+            metavar="",
+            help="Print only errors, and warnings about money or lost work.",
         ),
     ] = False,
 ) -> None:

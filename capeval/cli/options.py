@@ -8,7 +8,9 @@ from dataclasses import MISSING
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
+from click import get_current_context
 
+from capeval.cli.table import declared
 from capeval.config import keyless_addresses
 from capeval.errors import UsageError
 from capeval.options import (
@@ -37,7 +39,7 @@ LONG = ("max_failed", "yes", "dry_run", "as_json")
 
 def _option(kind: Any, *names: str, text: str, panel: str = OUTPUT, metavar: str = "") -> Any:
     info = typer.Option(
-        *names, help=text, metavar=metavar or None, show_default=False, rich_help_panel=panel
+        *names, help=text, metavar=metavar, show_default=False, rich_help_panel=panel
     )
     return Annotated[kind, info]
 
@@ -143,8 +145,10 @@ def _places_in_file(context: typer.Context) -> dict[str, str]:
     return places
 
 
-def step_defaults(command: Any, options: type) -> dict[str, Any]:
+def step_defaults(step: str) -> dict[str, Any]:
     """Return what the user's file sets of a command that is a step of another."""
+    root: Any = get_current_context().find_root().command
+    command, options = root.commands[step], declared(step).options
     found = (command.context_settings or {}).get("default_map", {})
     known = options_of(options)
     values = {}
@@ -182,7 +186,8 @@ def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
         "help": found.help + _several(found) + (f" By default {default}." if shown else ""),
         "show_default": False,
         "rich_help_panel": found.panel,
-        "metavar": found.metavar,
+        # Otherwise typer shows `<bool>` for a flag.
+        "metavar": "" if found.kind is bool else found.metavar,
     }
     # In `Annotated` the positional arguments of typer.Option are its names.
     made = (

@@ -28,7 +28,6 @@ from capeval.files.annotations import annotations_hash
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of, run_around
-from capeval.runs.verdicts import snapshots_notice
 from capeval.scoring import Estimate, Signature, TypeScores
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.scores import (
@@ -45,6 +44,7 @@ from capeval.scoring.scores import (
     over_videos,
     score_tables,
 )
+from capeval.scoring.verdicts import snapshots_notice
 from capeval.show.numbers import interval, percent, share
 from capeval.show.table import Page, Table
 from capeval.text import one_line

@@ -17,9 +17,9 @@ from capeval.files.ratings import Key, caption_name
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, run_around
-from capeval.runs.verdicts import judged_by, signature_of, snapshots_notice, stored_judgments
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, AnnotationArrays, measures
+from capeval.scoring.verdicts import judged_by, signature_of, snapshots_notice, stored_judgments
 from capeval.text import counted, cut, listed
 
 METRICS = "metrics.jsonl"

@@ -27,7 +27,7 @@ from capeval.files.validation import validated_records
 from capeval.files.videos import KnownVideos, path_parts
 from capeval.schema import Caption, Video
 from capeval.schema.ids import id_text
-from capeval.text import Loss, counted, listed, shown
+from capeval.text import Loss, counted, listed, nearest, shown
 from capeval.thinking import caption_in
 
 COLUMNS = {
@@ -284,11 +284,13 @@ def _roles(path: Path, header: Sequence[str], columns: Mapping[str, str]) -> dic
             f"{what}; give it as --annotations, and name a model's captions", file=path
         )
     if missing := [role for role in ("index", "caption") if not found[role]]:
+        known = [name for role in missing for name in COLUMNS[role]]
+        near = next(filter(None, (nearest(name, header) for name in known)), "")
         mapped = ",".join(f"{role}=NAME" for role in missing)
         names = " or ".join(f"{role} ({', '.join(COLUMNS[role])})" for role in missing)
         raise InputError(
             f"has no captions in a known layout: no column of the {names}; it has "
-            f"{listed(map(shown, header), _MOST_KEYS)}; name it with --columns {mapped}",
+            f"{listed(map(shown, header), _MOST_KEYS)}; name it with --columns {mapped}{near}",
             file=path,
         )
     if len(captions) > 1:

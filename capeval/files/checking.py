@@ -20,7 +20,7 @@ from capeval.files.annotations import annotation_records_of
 from capeval.files.label_matching import normalised
 from capeval.schema import Annotation
 from capeval.schema.ids import id_text
-from capeval.text import complaints, shown, with_plain_marks
+from capeval.text import complaints, counted, nearest, shown, with_plain_marks
 
 # An element that begins so does not say whom it is about (the paper's appendix A.2.3).
 _PRONOUN = re.compile(r"(he|she|it|they|his|her|its|their|this|these|those)\b", re.IGNORECASE)
@@ -114,10 +114,14 @@ def check_annotations(path: Path | str, seconds_of: SecondsOf = lambda _: None) 
     file, records = annotation_records_of(path, on_fault=faults.append)
     found = SetCheck(file)
     seen: dict[str, str] = {}
+    misspelt: Counter[tuple[str, str]] = Counter()
     for place, value in records:
         one = _validated(place, value, seen, found.problems)
         if one is None:
             continue
+        lacking = [name for name in Annotation.model_fields if name not in value]
+        unread = (key for key in value if key not in Annotation.model_fields)
+        misspelt.update((key, near) for key in unread if (near := nearest(key, lacking)))
         found.warnings += _doubts(place, one)
         seconds = None
         try:
@@ -131,6 +135,9 @@ def check_annotations(path: Path | str, seconds_of: SecondsOf = lambda _: None) 
         if one.domain is not None:
             found.domains[one.domain] += size
         found.weights.update((part.type, part.weight) for part in one.elements.values())
+    for (key, near), count in misspelt.items():
+        of = counted(count, "video")
+        found.warnings.append(Finding(f"the field {shown(key)} of {of} is not read{near}"))
     found.problems += [Finding(str(fault)) for fault in faults]
     if not seen and not found.problems:
         found.problems.append(Finding("has no records"))

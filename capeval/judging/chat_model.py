@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from capeval.errors import UsageError
-from capeval.judging.default_judge import default_judge
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import JUDGES
-from capeval.judging.selection import captions_at_once, open_chat_model
+from capeval.judging.selection import captions_at_once, default_judge, open_chat_model
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.meter import Meter
 from capeval.llm.options import ChatOptions

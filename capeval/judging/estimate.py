@@ -10,10 +10,9 @@ from types import MappingProxyType
 from typing import cast
 
 from capeval.errors import CacheMiss, CapevalError
-from capeval.judging.contracts import EventToClassify
+from capeval.judging.contracts import EventToClassify, contract_of
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import Tally
-from capeval.judging.published_contract import contract_of
 from capeval.judging.segments import size
 from capeval.judging.selection import OpenJudge
 from capeval.schema import Annotation, Caption, Usage

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import EventToClassify, Labels, Reasons
+from capeval.judging.contracts import EventToClassify, Labels, Reasons, contract_of
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.published_contract import contract_of
 from capeval.judging.segments import segments
 from capeval.llm.asker import Asker
 from capeval.llm.replies import FormError, read_reply

@@ -26,7 +26,6 @@ from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, left_of, select
 from capeval.runs.sources import Source
-from capeval.runs.verdicts import changed_since, in_force, scored_by, votes_of
 from capeval.schema import (
     Annotation,
     Caption,
@@ -39,6 +38,7 @@ from capeval.schema import (
 )
 from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.stored_scores import fingerprint, write_scores
+from capeval.scoring.verdicts import changed_since, in_force, scored_by, votes_of
 
 
 def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) -> Inputs:

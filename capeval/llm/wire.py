@@ -29,7 +29,6 @@ OPTIONAL = (
     "max_tokens",
     "max_completion_tokens",
     "response_format",
-    "media_io_kwargs",
 )
 
 
@@ -55,7 +54,6 @@ class RequestPlan:
             "max_tokens": "max_completion_tokens" in self.refused,
             "json_schema": self.refused.count("response_format") == 1,
             "response_format": self.refused.count("response_format") > 1,
-            "media_io_kwargs": "media_io_kwargs" in self.refused,
         }
         return tuple(name for name, is_omitted in omitted.items() if is_omitted)
 
@@ -82,7 +80,7 @@ def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif request.schema is not None and formats == 1:
         body["response_format"] = {"type": "json_object"}
-    if request.media is not None and "media_io_kwargs" not in plan.refused:
+    if request.media is not None:
         body["media_io_kwargs"] = request.media
     return body
 
@@ -242,13 +240,18 @@ _CERTAIN = ("root", "digest")
 def weights_of(payload: Mapping[str, Any], model: str) -> Weights:
     """Return what a list of models says of the weights of a model; an only model has any name.
 
+    Entries of one name that differ, as a router of several servers lists them, say nothing.
+
     >>> weights_of({"data": [{"id": "judge", "root": "/ckpt/1", "created": 7}]}, "judge")
     Weights(text='root 1@cfaa58', is_certain=True)
     """
     records = _records(payload)
-    record = next((one for one in records if one.get("id") == model), None)
-    if record is None:
-        record = records[0] if len(records) == 1 else {}
+    named = [one for one in records if one.get("id") == model]
+    found = {_weights(one) for one in named or (records if len(records) == 1 else [])}
+    return found.pop() if len(found) == 1 else Weights()
+
+
+def _weights(record: Mapping[str, Any]) -> Weights:
     meta = record.get("meta")
     details = {**(meta if isinstance(meta, dict) else {}), **record}
     found = {

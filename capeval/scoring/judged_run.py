@@ -19,7 +19,9 @@ from capeval.runs.sources import (
     annotations_of,
 )
 from capeval.runs.tested_model import tested_model_warnings
-from capeval.runs.verdicts import (
+from capeval.schema import Annotation, Caption, Judgment, Scored
+from capeval.scoring import Scores
+from capeval.scoring.verdicts import (
     JudgeIdentity,
     addresses_of,
     judged_by,
@@ -28,8 +30,6 @@ from capeval.runs.verdicts import (
     stored_judgments,
     summarise,
 )
-from capeval.schema import Annotation, Caption, Judgment, Scored
-from capeval.scoring import Scores
 from capeval.text import counted
 
 

@@ -111,8 +111,9 @@ def _empty(table: Table, room: int, *, head: bool) -> RichTable:
         # rich would cut numbers to make a table as narrow as the terminal.
         width=_total(widths, gap),
     )
+    two = any(column.under for column in table.columns)
     for column, width in zip(table.columns, widths, strict=True):
-        heading = Text("\n".join(filter(None, (column.heading, column.under))))
+        heading = Text(f"{column.heading}\n{column.under}" if two else column.heading)
         justify: JustifyMethod = "left" if column.words else "right"
         made.add_column(heading, justify=justify, overflow="fold", width=width)
     return made

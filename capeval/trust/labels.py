@@ -15,10 +15,10 @@ from capeval.files.ratings import LabelTable, RatingTable, load_human
 from capeval.rating.human_scores import relations_of
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_metric
-from capeval.runs.verdicts import JudgeIdentity
 from capeval.schema import LabelScale, Relations
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.result import ResultModel
+from capeval.scoring.verdicts import JudgeIdentity
 from capeval.text import listed, shown
 
 LabelOrigin = Literal["human"] | JudgeIdentity

@@ -121,11 +121,18 @@ async def test_other_weights_under_the_same_name_judge_anew(
 
 
 @pytest.mark.parametrize(
-    "silent", [{}, {"root": "judge-model"}, {"meta": {"size": 7, "n_ctx": 9}, "root": None}]
+    "silent",
+    [
+        [{}],
+        [{"root": "judge-model"}],
+        [{"meta": {"size": 7, "n_ctx": 9}, "root": None}],
+        [{"root": "/ckpt/1"}, {"root": "/ckpt/2"}],
+    ],
 )
 async def test_a_server_that_says_nothing_of_its_weights_is_reported(silent: Any) -> None:
     notices: list[str] = []
-    async with LoopbackServer(answer, models=served(1, **silent)) as server:
+    models = [one for fields in silent for one in served(1, **fields)]
+    async with LoopbackServer(answer, models=models) as server:
         for run in ("one", "two"):
             assert not notices
             await capeval.judge_async(

@@ -103,11 +103,15 @@ def test_a_folder_needs_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda e: e.name)
-def test_servers_give_frames_the_authors_size(entry: ModelEntry) -> None:
+def test_servers_take_frames_as_they_are_sent_and_give_them_the_authors_size(
+    entry: ModelEntry,
+) -> None:
     if entry.serve is None:
         return
     words = shlex.split(entry.serve)
     assert words[:3] == ["vllm", "serve", entry.hub]
+    # Without it vLLM refuses the frames' times.
+    assert ("--trust-request-mm-kwargs" in words) is (entry.images == "video")
     at = words.index("--mm-processor-kwargs") if "--mm-processor-kwargs" in words else None
     given = {} if at is None else json.loads(words[at + 1])
     if entry.name.startswith("internvl2-"):

@@ -13,6 +13,8 @@ import pytest
 
 from capeval.captioners.catalogue import read_catalogue
 from capeval.files.packaged import sample_folder
+from tests.captioners.test_endpoint import DISTRUST, VLLM
+from tests.cli.test_serve import QUESTION
 from tests.cli_runs import environment, process
 from tests.judge_responder import is_preflight
 from tests.server import LoopbackServer, completion, failure
@@ -240,6 +242,27 @@ async def test_what_is_too_long_is_not_advised_to_be_tried_again(tmp_path: Path)
     for said in ("take fewer frames", "--max-new-tokens", "--max-model-len", too_long):
         assert said in made.out
     assert "same command again" not in made.out + made.err
+
+
+@pytest.mark.parametrize("trusts", [True, False])
+@pytest.mark.parametrize("command", [("generate",), ("mcq", "answer", "--questions", "q.jsonl")])
+async def test_a_server_that_distrusts_the_settings_of_videos_is_refused_before_the_run(
+    command: tuple[str, ...], trusts: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps(QUESTION), encoding="utf-8")
+    videos = str(sample_folder() / "videos")
+    async with LoopbackServer(VLLM(trusts=trusts), models=["qwen2-vl-7b"]) as server:
+        options = ("--model", "qwen2-vl-7b", "--base-url", server.url, "--videos", videos)
+        made = await here(tmp_path, *command, *options, "--limit", "1")
+    assert (made.code, server.calls, (tmp_path / "runs").exists()) == (
+        (0, 2, True) if trusts else (2, 1, False)
+    )
+    if not trusts:
+        assert made.lines[-1].startswith(
+            f"capeval: {server.url} refuses frames as a video; start vLLM (0.31 or later) with "
+            '--trust-request-mm-kwargs, or set images = "jpeg" for the model in capeval.toml: '
+            f"400: {DISTRUST[:60]}"
+        )
 
 
 async def test_a_dry_run_needs_neither_a_server_nor_a_key(tmp_path: Path) -> None:

@@ -32,6 +32,14 @@ WRONG = {
         '{"caption": "A dog."}',
         "has no captions in a known layout: no column of the index (index, video_id, id, video)",
     ),
+    "caption misspelt": (
+        '{"index": "v", "captoin": "A dog."}',
+        (
+            "has no captions in a known layout: no column of the caption (caption, prediction, "
+            'response, text, output, pred); it has "index", "captoin"; name it with --columns '
+            'caption=NAME; did you mean "captoin"?'
+        ),
+    ),
     "index blank": (
         '{"index": "", "caption": "x"}',
         'line 1: index "": index: String should match pattern',

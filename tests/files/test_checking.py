@@ -103,6 +103,17 @@ def test_equal_weights_and_unreadable_videos_are_named(tmp_path: Path) -> None:
     assert found.total.means()["seconds"] == 6.0
 
 
+def test_a_misspelt_field_is_named_once(tmp_path: Path) -> None:
+    named = video("c", [element("A hen.", weight=1)], note="Other fields are the user's own.")
+    misspelt = [video(name, [element()], visual_charateristic="High-Dynamic") for name in "ab"]
+    found = check_annotations(written(tmp_path, *misspelt, named))
+    (warning,) = found.warnings
+    assert str(warning) == (
+        'the field "visual_charateristic" of 2 videos is not read; did you mean '
+        '"visual_characteristic"?'
+    )
+
+
 def test_a_word_with_combining_marks_is_one_token(tmp_path: Path) -> None:
     events = [{"event": "एक आदमी चलता है।", "visual_elements": [element()]}]
     found = check_annotations(written(tmp_path, record("a", events=events)))

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from capeval.errors import InputError, ReplyError
-from capeval.judging.contracts import EventToClassify
+from capeval.judging.contracts import EventToClassify, PublishedContract
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
-from capeval.judging.published_contract import PublishedContract
 from capeval.judging.run import judge_caption
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.replies import read_reply

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from capeval.api.judging import judge_async, open_judging, targets_named
 from capeval.errors import UsageError
-from capeval.judging.default_judge import DEFAULT_MODEL, default_judge, ending, entry_for
+from capeval.judging.judge import judge_async, open_judging, targets_named
 from capeval.judging.options import JudgeOptions
-from capeval.judging.selection import open_judge
+from capeval.judging.selection import DEFAULT_MODEL, default_judge, ending, entry_for, open_judge
 from capeval.llm.client import DEFAULT_URL
 from capeval.llm.fake import ScriptedClient
 from capeval.schema import Caption

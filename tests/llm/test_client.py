@@ -449,9 +449,9 @@ async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait(
     async with OpenAIChatClient("http://127.0.0.1:9/v1", attempts=1) as client:
         made: list[str] = []
 
-        async def counted(model: str, reasoning: str | None = None) -> ChatReply:
+        async def counted(model: str, *more: Any) -> ChatReply:
             made.append(model)
-            return await client.preflight(model, reasoning)
+            return await client.preflight(model, *more)
 
         asker = Asker(client, None, base_url="http://judge/v1", meter=Meter(), preflight=counted)
         asks = (asker.ask(ask_for(str(n)), lambda reply: reply.text) for n in range(64))

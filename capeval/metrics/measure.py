@@ -1,11 +1,11 @@
-"""`capeval.measure`: captions and references in, values of caption metrics out."""
+"""`capeval metrics`: captions and references in, values of caption metrics out."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,21 @@ from capeval.judging.chat_model import OpenChat, open_chat
 from capeval.llm.meter import Meter
 from capeval.metrics.inputs import Target, of_candidates, of_source
 from capeval.metrics.options import MetricsOptions
-from capeval.metrics.protocol import Context, Metric
+from capeval.metrics.protocol import Context, Metric, Output, Summary
 from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, make_metric
 from capeval.metrics.run import MetricResult, MetricWork
-from capeval.options import takes
+from capeval.options import command, takes
 from capeval.runs.engine import Progress, execute
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.resolve import attempt
 from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Targets
 from capeval.schema import Usage
-from capeval.text import Loss, counted, listed
+from capeval.show import output as screen
+from capeval.show.numbers import NOTHING, share, tenths
+from capeval.show.result import Result
+from capeval.show.table import PERCENT, SHARE, Column, Kind, Page, Row, Table
+from capeval.text import Loss, counted, listed, one_line
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,140 @@ class Measured:
             "file": str(self.file) if self.file else None,
             "metrics": [one.as_json() for one in self.results],
         }
+
+
+# Metrics whose values are in the headline; the table has them all.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class MeasuredAll(Result):
+    """The results of several runs or systems: a row for each, and a column for each output."""
+
+    of: Sequence[Measured]
+
+    def headline(self) -> str:
+        found = self.of
+        if len(found) == 1:
+            one = found[0]
+            parts = [
+                f"{output.name} {_value(output, result.summaries[output.name])}"
+                f" (scored {share(result.scored, result.captioned)})"
+                for result in one.results
+                for output in result.metric.outputs
+            ]
+            return f"{one_line(one.name, 60)}: {', '.join(parts)}."
+        parts = [
+            f"{output.name} {_extremes(found, output)}"
+            for result in found[0].results
+            for output in result.metric.outputs
+        ]
+        scored = sum(result.scored for one in found for result in one.results)
+        captioned = sum(result.captioned for one in found for result in one.results)
+        captions = sum(max(result.captioned for result in one.results) for one in found)
+        how = (
+            f"all {counted(captions, 'caption')} scored"
+            if scored == captioned
+            else f"scored {share(scored, captioned)} values of {counted(captions, 'caption')}"
+        )
+        more = [f"and {len(parts) - _NAMED} more"] if len(parts) > _NAMED else []
+        return f"{', '.join([*parts[:_NAMED], *more])}; {how}."
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        found = self.of
+        results = [result for one in found for result in one.results]
+        outputs = {output.name: output for result in results for output in result.metric.outputs}
+        columns = [_SYSTEM, *map(_column, outputs.values()), Column("scored", kind=SHARE)]
+        table = Table("Metrics", columns)
+        notes = []
+        if controls := [output.name for output in outputs.values() if output.control]:
+            notes.append(f"Controls, which a metric must exceed: {', '.join(controls)}.")
+        for one in found:
+            values = {
+                name: summary.value
+                for result in one.results
+                for name, summary in result.summaries.items()
+            }
+            # Where metrics differ, a note has all of them.
+            worst = min(one.results, key=lambda result: (result.scored, -result.captioned))
+            scored = (worst.scored, worst.captioned)
+            table.rows.append([one.name, *(values.get(name) for name in outputs), scored])
+            notes += _notes(one)
+        tables = [table, *_tables_of_groups(found[0].results if len(found) == 1 else ())]
+        if len(found) > 1 and any(
+            one.groups for each in results for one in each.summaries.values()
+        ):
+            notes.append("Values of each group: --json, or measure one system.")
+        signatures = [*dict.fromkeys(result.metric.signature for result in results)]
+        return [Page(tables, notes=notes, signatures=signatures)]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [one.as_json() for one in self.of]
+
+
+def _value(output: Output, summary: Summary) -> str:
+    """Return a value as it is shown: fractions as percentages."""
+    return _column(output).shown(summary.value).text
+
+
+def _extremes(found: Sequence[Measured], output: Output) -> str:
+    """Return the lowest and the highest value of several systems, with their names."""
+    values = {
+        one_line(one.name, 60): summary
+        for one in found
+        for result in one.results
+        if (summary := result.summaries.get(output.name)) and summary.value is not None
+    }
+    if not values:
+        return NOTHING
+    ordered = sorted(values, key=lambda name: values[name].value or 0.0)
+    ends = [f"{_value(output, values[name])} ({name})" for name in (ordered[0], ordered[-1])]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _column(output: Output) -> Column:
+    if output.unit == "fraction":
+        return Column(output.name, under="%", kind=PERCENT)
+    unit = "" if output.unit == "number" else one_line(output.unit, 20)
+    return Column(output.name, under=unit, kind=Kind(tenths))
+
+
+_NAME = Kind(lambda name: one_line(name, 60))
+_SYSTEM = Column("System", words=True, kind=_NAME)
+
+
+def _notes(one: Measured) -> Iterator[str]:
+    """Yield what is scored by each metric, if they differ, and what is undefined."""
+    if len({(result.scored, result.captioned) for result in one.results}) > 1:
+        counts = ", ".join(
+            f"{result.metric.name} {share(result.scored, result.captioned)}"
+            for result in one.results
+        )
+        yield f"{one_line(one.name, 60)}: scored by {counts}."
+    for result in one.results:
+        for name, summary in result.summaries.items():
+            if summary.undefined:
+                yield (
+                    f"{one_line(one.name, 60)}: {name} is undefined for {summary.undefined:,} "
+                    "of the scored captions, which are left out."
+                )
+
+
+def _tables_of_groups(results: Sequence[MetricResult]) -> list[Table]:
+    """Return a table for each metric that averages over groups of one system's captions."""
+    tables = []
+    for result in results:
+        outputs = [one for one in result.metric.outputs if result.summaries[one.name].groups]
+        by_output = [result.summaries[one.name].groups for one in outputs]
+        columns = [Column("group", words=True, kind=_NAME)]
+        columns += [replace(_column(one), under="") for one in outputs]
+        rows: list[Row] = [
+            [name, *(groups.get(name) for groups in by_output)]
+            for name in dict.fromkeys(name for groups in by_output for name in groups)
+        ]
+        if rows:
+            tables.append(Table(f"{result.metric.name} by group", columns, rows))
+    return tables
 
 
 @takes(MetricsOptions)
@@ -139,6 +277,9 @@ class MeasuringSession(LongWork[Measured]):
     def _work(self, target: Target, metric: Metric) -> MetricWork:
         o = self.options
         return MetricWork(target, metric, self.meter, only=o.only, limit=o.limit)
+
+    def result(self, results: list[Measured]) -> MeasuredAll | None:
+        return MeasuredAll(results) if results else None
 
     def left(self, result: Measured) -> list[Left]:
         """Return the captions without values, metric by metric."""
@@ -239,3 +380,14 @@ def _targets(o: MetricsOptions, compares: Sequence[str]) -> list[Target]:
             raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")
         check_output(out, o.captions)
     return [of_source(source, out) for source in sources]
+
+
+@command("metrics", "max_failed", "yes", "dry_run", "as_json", "form", options=MetricsOptions)
+def metrics_command(
+    o: MetricsOptions, output: screen.Output
+) -> AbstractAsyncContextManager[MeasuringSession]:
+    """Compute caption metrics, and write each caption's values to metrics.jsonl.
+
+    `capeval correlate` compares them with human ratings. Run the same command again to resume.
+    """
+    return open_measuring(o, offline=output.dry_run)

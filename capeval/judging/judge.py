@@ -1,31 +1,34 @@
-"""`capeval.judge`: captions in, scores out. `capeval judge` runs the same session."""
+"""`capeval judge`: captions in, scores out."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from capeval.errors import BudgetReached, EndpointDown, InputError, UsageError
+from capeval.files.jsonl import dumps
 from capeval.files.reading import reading
 from capeval.judging.estimate import JudgingEstimate
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
 from capeval.judging.run import JudgingPlan, JudgingWork
 from capeval.judging.selection import OpenJudge, open_judge
-from capeval.options import Notices, ignore, takes
+from capeval.options import FilePath, Notices, command, declares, ignore, option, python_only, takes
 from capeval.runs.engine import Progress, execute
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.resolve import why_left_out
 from capeval.runs.sources import Source, from_memory
 from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Target, Targets
-from capeval.runs.verdicts import snapshots_notice
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.result import VideoScore
+from capeval.scoring.scores import RunScores
 from capeval.scoring.stored_scores import load_scores
+from capeval.scoring.verdicts import snapshots_notice
+from capeval.show.output import Output
 from capeval.text import Loss, counted, listed
 
 
@@ -78,6 +81,28 @@ async def judge_async(options: JudgeOptions) -> Scores:
 
 
 judge = blocking(judge_async)
+
+
+class JudgedRuns(RunScores):
+    """What judging some runs has found."""
+
+    def __init__(self, results: Sequence[Judged], *, called: bool) -> None:
+        super().__init__({result.name: result.scores for result in results})
+        self._results, self._called = results, called
+
+    def as_json(self) -> str:
+        """Return the text: from the files just written, as all scores may not fit in memory."""
+        files = ((one.name, one.file) for one in self._results if one.file)
+        texts = (
+            f"{dumps(name)}: {file.read_text(encoding='utf-8').rstrip()}" for name, file in files
+        )
+        return "{\n" + ",\n".join(texts) + "\n}"
+
+    def notices(self) -> Sequence[str]:
+        is_scored = any(scores.counts.scored for scores in self.of.values())
+        if is_scored or not self._called or not any(one.stopped for one in self._results):
+            return ()
+        return ["No caption has a verdict yet. The replies so far are cached."]
 
 
 class JudgingSession(LongWork[Judged]):
@@ -171,6 +196,9 @@ class JudgingSession(LongWork[Judged]):
             if finished.stopped:
                 return
 
+    def result(self, results: list[Judged]) -> JudgedRuns | None:
+        return JudgedRuns(results, called=self.meter.calls > 0) if results else None
+
     def left(self, result: Judged) -> list[Left]:
         """Return the captions without verdicts."""
         captioned = result.scores.counts.captioned
@@ -252,7 +280,7 @@ def targets_of(options: JudgeOptions) -> Targets:
 
 
 def targets_named(
-    names: Sequence[str], options: JudgeOptions, *, on_notice: Notices = ignore
+    names: Sequence[FilePath], options: JudgeOptions, *, on_notice: Notices = ignore
 ) -> list[Target]:
     """Return what `capeval judge NAME ...` judges; without a name every run, or the sample."""
     return targets_of(options).named(names, "judging", on_notice)
@@ -279,3 +307,31 @@ def _target(options: JudgeOptions) -> Target:
         ignore_unknown=options.ignore_unknown,
     )
     return Target(options.run or "captions", load)
+
+
+@declares
+class JudgeCommandOptions(JudgeOptions):
+    """The options of `capeval judge`, whose captions are the targets, each loaded in its turn."""
+
+    captions: str = python_only("", "Not used.")
+    targets: Sequence[FilePath] = option(
+        (),
+        "Runs, or captions files. By default every run, or the sample.",
+        positional=True,
+        metavar="RUN",
+    )
+
+
+@command("judge", "max_failed", "yes", "dry_run", "as_json", "full", options=JudgeCommandOptions)
+def judge_command(
+    o: JudgeCommandOptions, output: Output
+) -> AbstractAsyncContextManager[JudgingSession]:
+    """Judge captions event by event and score them: precision, recall and F1.
+
+    A judge splits each caption into events, matches them in order to the annotated events, and
+    decides for every annotated visual element whether the caption entails, lacks or contradicts it.
+
+    Run the same command again to resume: nothing is paid for twice.
+    """
+    targets = targets_named(o.targets, o, on_notice=o.on_notice)
+    return open_judging(o, targets, offline=output.dry_run, on_notice=o.on_notice)
