@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields, replace
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
@@ -147,6 +148,57 @@ def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
         parse=column_names,
         **details,
     )
+
+
+_DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", re.ASCII)
+# More than any data set has: larger numbers are typing errors.
+_MOST_ITEMS = 10**9
+
+
+def decimal_of(text: str) -> Decimal | None:
+    """Return a number as it is typed; None for other text that `Decimal` accepts, such as nan."""
+    return Decimal(text.strip()) if _DECIMAL.fullmatch(text) else None
+
+
+@dataclass(frozen=True)
+class CountOrShare:
+    """How many of some items: a number, or a percentage of all."""
+
+    number: Decimal
+    is_share: bool
+
+    @classmethod
+    def read(cls, value: str | float, option: str) -> "CountOrShare":
+        """Read `5` or `0.5%`, as given to `option`; of numbers, an int or a fraction.
+
+        >>> CountOrShare.read("99.5%", "--min-coverage")
+        CountOrShare(number=Decimal('99.5'), is_share=True)
+        >>> CountOrShare.read(0.5, "--min-coverage") == CountOrShare.read("50%", "--min-coverage")
+        True
+        """
+        if isinstance(value, float):
+            # The digits of a float are those that were typed.
+            share = True
+            number: Decimal | None = 100 * Decimal(repr(value))
+        else:
+            text = str(value).strip()
+            share = text.endswith("%")
+            number = decimal_of(text.removesuffix("%"))
+        if (
+            number is None
+            or not 0 <= number <= (100 if share else _MOST_ITEMS)
+            or (not share and number != int(number))
+        ):
+            fraction = ", or a fraction from 0 to 1" if isinstance(value, float) else ""
+            raise UsageError(
+                f"{option}: {value!r} must be a share from 0% to 100%, such as 1%, or a whole "
+                f"number of 0 or more, such as 5{fraction}"
+            )
+        return cls(number, share)
+
+    def of(self, total: int) -> Decimal:
+        """Return how many of so many items this is."""
+        return self.number * total / 100 if self.is_share else self.number
 
 
 FilePath = str | Path

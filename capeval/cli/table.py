@@ -59,6 +59,11 @@ PLACES = {
     "mcq construct check": "capeval.construct.mcq_construct:check_command",
     "mcq construct filter": "capeval.construct.mcq_construct:filter_command",
     "mcq construct review": "capeval.construct.mcq_construct:construct_review",
+    "report": "capeval.reporting.report:report_command",
+    "inspect": "capeval.reporting.inspect:inspect_command",
+    "plot": "capeval.reporting.plot:plot_command",
+    "compare": "capeval.comparing.compare:compare",
+    "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",
     "metrics": "capeval.metrics.measure:metrics_command",
     "check": "capeval.evaluating.check:check_command",
     "runs": "capeval.evaluating.stored:runs_command",
@@ -71,12 +76,10 @@ PLACES = {
 """Where each command is."""
 
 OLD_MODULES = {
-    "compare": ("compare", "leaderboard"),
     "generate": ("generate",),
     "judge": ("probe",),
     "mcq": ("mcq",),
     "rate": ("correlate", "rate"),
-    "report": ("inspect", "plot", "report"),
     "resources": ("frames", "models"),
     "score": ("calibrate",),
 }

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from capeval.api.generating import open_generating, run_folder, wanted_videos
-from capeval.api.reports import report
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.selection import choose_model
@@ -35,6 +34,7 @@ from capeval.options import (
     required,
     takes,
 )
+from capeval.reporting.report import report
 from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder

@@ -15,7 +15,7 @@ from capeval.correlation.from_files import (
 )
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings
-from capeval.reporting.human_figures import scatters_of
+from capeval.reporting.plot import scatters_of
 from tests.scoring.making import annotation, scored
 
 VIDEOS = (annotation("a", "c3 s1"), annotation("b", "t2 a2"), annotation("c", "s1 s3"))

@@ -11,8 +11,8 @@ import matplotlib
 import pytest
 from matplotlib.container import BarContainer
 
+from capeval.reporting.drawing import FORMATS, drawn, figure_file
 from capeval.reporting.figures import Figure, Forest, ForestRow, Grid, Scatter
-from capeval.reporting.plots import FORMATS, drawn, rendered
 from capeval.scoring import Estimate, TypeScores
 
 TYPES = ("camera", "scene", "action", "attribute")
@@ -153,9 +153,9 @@ def test_the_legend_has_names_as_they_are_and_keeps_them_apart() -> None:
 def test_files_are_the_same_with_any_settings_and_refer_to_nothing(form: Any) -> None:
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "none", "pdf.fonttype": 3}):
         before = dict(matplotlib.rcParams)
-        data = rendered(FOREST, form)
+        data = figure_file(FOREST, form)
         assert dict(matplotlib.rcParams) == before
-    assert data == rendered(FOREST, form)
+    assert data == figure_file(FOREST, form)
     assert b"/Type3" not in data
     if form == "svg":
         tags = {element.tag.split("}")[1] for element in ET.fromstring(data).iter()}
