@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from capeval.api.plotting import plot as plot
     from capeval.api.probing import probe as probe
     from capeval.api.probing import probe_async as probe_async
-    from capeval.api.rating_files import rate_merge as rate_merge
-    from capeval.api.rating_files import rate_sheet as rate_sheet
     from capeval.api.reports import inspect as inspect
     from capeval.api.reports import report as report
     from capeval.api.resources import cache_info as cache_info
@@ -60,6 +58,8 @@ if TYPE_CHECKING:
     from capeval.correlation.result import Correlations as Correlations
     from capeval.judging.options import JudgeOptions as JudgeOptions
     from capeval.mcq.temporal import mcq_temporal as mcq_temporal
+    from capeval.rating.rate_merge import rate_merge as rate_merge
+    from capeval.rating.rate_sheet import rate_sheet as rate_sheet
     from capeval.schema import Annotation as Annotation
     from capeval.schema import Caption as Caption
     from capeval.schema import Judgment as Judgment
@@ -88,7 +88,8 @@ _HOMES = {
     "capeval.api.measuring": "measure measure_async",
     "capeval.api.plotting": "plot",
     "capeval.api.probing": "probe probe_async",
-    "capeval.api.rating_files": "rate_merge rate_sheet",
+    "capeval.rating.rate_merge": "rate_merge",
+    "capeval.rating.rate_sheet": "rate_sheet",
     "capeval.api.reports": "inspect report",
     "capeval.api.resources": "cache_info models sample_frames",
     "capeval.scoring.score": "score",

@@ -254,58 +254,6 @@ class CorrelateOptions:
 
 
 @declares
-class SheetOptions:
-    """The arguments of `capeval.rate_sheet`.
-
-    Parameters
-    ----------
-    sampled_runs : Runs to sample captions from. By default all under runs/, or the sample if
-        there are none.
-    count : The number of videos. By default 40, or all if there are fewer.
-    per_video : Captions of each video. By default one of every run.
-    seed : The seed of the sample.
-    videos : The folder of the videos that the page plays.
-    out : The folder to write to.
-    """
-
-    sampled_runs: Sequence[FilePath] = option((), positional=True, metavar="RUN")
-    _: KW_ONLY
-    count: int | None = option(None, metavar="N", min=1)
-    per_video: int | None = option(None, metavar="N", min=1)
-    seed: int = option(0, metavar="N", min=0)
-    annotations: FilePath | None = annotations_option()
-    videos: FilePath | None = option(None, metavar="DIR")
-    out: FilePath = option("rating", metavar="DIR", panel=OUTPUT)
-    runs: FilePath = runs_option()
-    on_notice: Notices = on_notice_option()
-
-
-@declares
-class MergeOptions:
-    """The arguments of `capeval.rate_merge`.
-
-    Parameters
-    ----------
-    files : The raters' files, one each.
-    key : The sheet's key.csv.
-    out : The file to write.
-    annotations : Check the key against these annotations, and show agreement by type of
-        element; 'sample' for the bundled ones.
-    partial : Accept files in which labels are missing.
-    force : Replace an --out file that has other contents.
-    """
-
-    files: Sequence[FilePath] = required(positional=True, metavar="FILE")
-    key: FilePath = required(metavar="FILE")
-    _: KW_ONLY
-    out: FilePath = option("human.csv", metavar="FILE", panel=OUTPUT)
-    annotations: FilePath | None = option(None, metavar="FILE")
-    partial: bool = False
-    force: bool = False
-    on_notice: Notices = on_notice_option()
-
-
-@declares
 class FramesOptions:
     """The arguments of `capeval.sample_frames`.
 

@@ -61,6 +61,8 @@ _GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 _PLACES = {
+    "rate merge": "capeval.rating.rate_merge:rate_merge",
+    "rate sheet": "capeval.rating.rate_sheet:rate_sheet",
     "score": "capeval.scoring.score:score_command",
     "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
 }
@@ -74,7 +76,7 @@ _OLD_MODULES = {
     "judge": ("judge", "probe"),
     "mcq": ("mcq",),
     "metrics": ("metrics",),
-    "rate": ("correlate", "rate"),
+    "rate": ("correlate",),
     "report": ("inspect", "plot", "report"),
     "resources": ("cache", "check", "frames", "models", "runs"),
     "score": ("calibrate",),

@@ -13,7 +13,6 @@ from capeval.construct.drafts import Draft
 from capeval.construct.question_checks import PHRASES, QuestionChecks, Shortcut
 from capeval.construct.question_filter import CONDITIONS, FRAMES, Filtered
 from capeval.construct.video_filter import VideoRow
-from capeval.correlation.result import Coefficient
 from capeval.schema import Question
 from capeval.show.numbers import bounded, interval, percent, tenths, thousands
 from capeval.show.table import (
@@ -28,7 +27,7 @@ from capeval.show.table import (
     columns,
 )
 from capeval.show.terminal import one_screen, print_pages
-from capeval.stats.agreement import Estimate
+from capeval.stats.values import Coefficient
 from capeval.text import counted, listed
 
 # ---- Annotations ---------------------------------------------------------------------------------
@@ -90,7 +89,7 @@ def agreement_headline(found: Sequence[AnnotatorAgreement]) -> str:
     """Return how far all annotators agree, in a sentence."""
     of = found[0]
     return (
-        f"Event F1 {interval(_shown(of.events))}, element F1 {interval(_shown(of.elements))} over "
+        f"Event F1 {interval(of.events)}, element F1 {interval(of.elements)} over "
         f"{counted(of.videos, 'video')} of {listed(of.annotators)}; Krippendorff's alpha of type "
         f"{_alpha(of.type)}, of weight {_alpha(of.weight)} over "
         f"{counted(of.matched, 'matched element')}"
@@ -107,9 +106,8 @@ def agreement_page(found: Sequence[AnnotatorAgreement]) -> Page:
     table = Table("Agreement of annotators", _COLUMNS, note=note)
     named = [(" – ".join(one.annotators), one) for one in pairs]
     for name, one in [*named, ("all pairs", together)] if len(pairs) > 1 else named:
-        values = map(_shown, (one.events, one.elements, one.type, one.weight))
-        events, elements, of_type, weight = values
-        table.rows.append([name, one.videos, events, elements, one.matched, of_type, weight])
+        values = (one.events, one.elements, one.matched, one.type, one.weight)
+        table.rows.append([name, one.videos, *values])
     warnings = []
     if together.drafted:
         warnings.append(
@@ -122,13 +120,8 @@ def agreement_page(found: Sequence[AnnotatorAgreement]) -> Page:
     return Page([table], warnings=warnings)
 
 
-def _shown(found: Estimate) -> Coefficient:
-    return Coefficient.of(found.value, found.interval)
-
-
-def _alpha(found: Estimate) -> str:
-    one = _shown(found)
-    return bounded(one) if one.value is not None else f"{bounded(one)} ({one.reason})"
+def _alpha(found: Coefficient) -> str:
+    return bounded(found) + ("" if found.value is not None else f" ({found.reason})")
 
 
 # ---- Questions -----------------------------------------------------------------------------------

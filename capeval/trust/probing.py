@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic, write_jsonl
-from capeval.rating.sheet import csv_text
+from capeval.files.tables import csv_of_rows
 from capeval.runs.folder import RunFolder
 from capeval.runs.sources import Source, run_name
 from capeval.schema import Annotation, Caption, Scored
@@ -52,7 +52,7 @@ class ProbeSource(Source):
             for probe in self.probes
             for (event, place), label in sorted(probe.labels.items())
         )
-        text = csv_text(("video_id", "system", "element_id", "label", "probe"), rows)
+        text = csv_of_rows(("video_id", "system", "element_id", "label", "probe"), rows)
         write_atomic(path.with_name("labels.csv"), text)
         super().store()
 
