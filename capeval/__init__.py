@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from capeval.api.constructing import construct_filter as construct_filter
     from capeval.api.constructing import construct_filter_async as construct_filter_async
     from capeval.api.constructing import construct_review as construct_review
-    from capeval.api.correlating import correlate as correlate
     from capeval.api.evaluating import evaluate as evaluate
     from capeval.api.evaluating import evaluate_async as evaluate_async
     from capeval.api.generating import generate as generate
@@ -55,7 +54,8 @@ if TYPE_CHECKING:
     from capeval.api.stored_runs import list_runs as list_runs
     from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.run import Generation as Generation
-    from capeval.correlation.result import Correlations as Correlations
+    from capeval.correlation.correlate import correlate as correlate
+    from capeval.correlation.correlations import Correlations as Correlations
     from capeval.judging.options import JudgeOptions as JudgeOptions
     from capeval.mcq.temporal import mcq_temporal as mcq_temporal
     from capeval.rating.rate_merge import rate_merge as rate_merge
@@ -75,7 +75,7 @@ _HOMES = {
     "capeval.api.comparing": "compare",
     "capeval.api.constructing": "construct_check construct_check_async construct_draft "
     "construct_draft_async construct_filter construct_filter_async construct_review",
-    "capeval.api.correlating": "correlate",
+    "capeval.correlation.correlate": "correlate",
     "capeval.api.evaluating": "evaluate evaluate_async",
     "capeval.api.generating": "generate generate_async",
     "capeval.api.judging": "judge judge_async",
@@ -95,7 +95,7 @@ _HOMES = {
     "capeval.scoring.score": "score",
     "capeval.api.stored_runs": "list_runs",
     "capeval.captioners.run": "Generation",
-    "capeval.correlation.result": "Correlations",
+    "capeval.correlation.correlations": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",
     "capeval.scoring": "Scores",
     "capeval.trust.probing": "Probing",

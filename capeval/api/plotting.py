@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from capeval.api.run_options import PlotOptions, check_has_human
-from capeval.correlation.from_files import CorrelateRequest, read_inputs
+from capeval.correlation.correlate import CorrelateOptions, read_inputs
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
 from capeval.files.outputs import check_output
@@ -136,13 +136,16 @@ def _scatters(judged: Mapping[str, JudgedRun], human: Path, o: PlotOptions) -> l
     for name, run in judged.items():
         if not run.scored and scored[0].scored:
             o.on_notice(Loss(f"{name}: left out of scatter, no caption is scored"))
+    files: dict[str, list[Path]] = {}
+    for run in scored:
+        files.setdefault(run.file.parent.name, []).append(run.file)
     sides = read_inputs(
-        CorrelateRequest(
+        CorrelateOptions(
             human=human,
-            auto=tuple((run.file.parent.name, run.file) for run in scored),
-            annotations=None if o.annotations is None else str(o.annotations),
+            metric=files,
+            annotations=o.annotations,
             missing="drop",
-            columns=o.columns or {},
+            columns=o.columns,
             on_notice=o.on_notice,
         )
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from capeval.errors import UsageError
 from capeval.options import (
@@ -193,64 +193,6 @@ class PlotOptions:
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
-
-
-def _metrics(texts: Sequence[str] | None) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for text in texts or ():
-        name, mark, path = text.partition("=")
-        if not mark or not name.strip() or not path.strip():
-            raise UsageError(f"--metric: {text!r} must be NAME=PATH")
-        if not name.isprintable():
-            raise UsageError(f"--metric: the name {name!r} has control characters; choose another")
-        found.setdefault(name.strip(), []).append(path.strip())
-    return found
-
-
-@declares
-class CorrelateOptions:
-    """The arguments of `capeval.correlate`.
-
-    Parameters
-    ----------
-    human : Human ratings or labels.
-    metric : A judged run, a judgments.jsonl, a metrics.jsonl, one metric of it (PATH:METRIC), or a
-        table (CSV, XLSX) of video_id, system?, and score or a column NAME; of the human file, its
-        column NAME. One NAME may have several files.
-    missing : If a rating or a score is missing: stop (error) or drop the caption.
-    raters : Aggregate raters by mean or median, or report each.
-    protocol : Only the statistics of a published protocol: tuna.
-    statistic : Only these of kendall_b, spearman, pearson.
-    grouping : Only these of pooled, item, within_system, system.
-    published : Add the TUNA paper's table 3.
-    progress : Shows the progress, with a method `update(status)`.
-    """
-
-    human: FilePath = required(metavar="FILE")
-    metric: Mapping[str, FilePath | Sequence[FilePath]] | None = option(
-        None,
-        note="In Python a dict of the files by name.",
-        kind=list[str] | None,
-        metavar="NAME=PATH",
-        parse=_metrics,
-    )
-    _: KW_ONLY
-    judge: str | None = judge_option()
-    columns: Mapping[str, str] | None = human_columns()
-    annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]] | None" = (
-        annotations_option(note="Or `Annotation`s, or dicts.")
-    )
-    missing: Literal["error", "drop"] = option("error", metavar="ACTION")
-    raters: Literal["mean", "median", "each"] = option("mean", metavar="MODE")
-    seed: int = seed_option()
-    protocol: str | None = option(None, metavar="NAME")
-    statistic: Sequence[str] = option((), metavar="NAME", commas=True)
-    grouping: Sequence[str] = option((), metavar="NAME", commas=True)
-    published: bool = False
-    out: FilePath | None = out_option()
-    runs: FilePath = runs_option()
-    on_notice: Notices = on_notice_option()
-    progress: "Progress | None" = python_only(None, method="update", shown=False)
 
 
 @declares

@@ -61,6 +61,7 @@ _GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 _PLACES = {
+    "correlate": "capeval.correlation.correlate:correlate",
     "rate merge": "capeval.rating.rate_merge:rate_merge",
     "rate sheet": "capeval.rating.rate_sheet:rate_sheet",
     "score": "capeval.scoring.score:score_command",
@@ -76,7 +77,6 @@ _OLD_MODULES = {
     "judge": ("judge", "probe"),
     "mcq": ("mcq",),
     "metrics": ("metrics",),
-    "rate": ("correlate",),
     "report": ("inspect", "plot", "report"),
     "resources": ("cache", "check", "frames", "models", "runs"),
     "score": ("calibrate",),

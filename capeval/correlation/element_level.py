@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
+from capeval.correlation.fields import ClassResult, ElementTable, Notice
 from capeval.correlation.joining import unmatched
-from capeval.correlation.notices import Notice
-from capeval.correlation.result import ClassResult, Coefficient, ElementTable, number_of
 from capeval.errors import InputError
 from capeval.files.ratings import IfMissing, Key, Keys, LabelTable
 from capeval.schema import (
@@ -21,6 +20,7 @@ from capeval.schema import (
     element_ids,
 )
 from capeval.stats.agreement import class_scores, cohen_kappa, confusion_by_video
+from capeval.stats.values import number_of
 
 Place = tuple[Key, str]
 Labels = dict[Place, str]
@@ -147,7 +147,7 @@ def _table(
         n=len(rows),
         videos=len(matrices),
         confusion=tuple(tuple(map(float, row)) for row in whole),
-        kappa=Coefficient.of(*cohen_kappa(matrices)),
+        kappa=cohen_kappa(matrices),
         classes={
             label: ClassResult(
                 precision=number_of(precision),

@@ -7,14 +7,22 @@ from statistics import fmean
 
 import numpy as np
 
+from capeval.correlation.fields import CeilingResult, Raters
 from capeval.correlation.joining import Joined
-from capeval.correlation.result import CeilingResult, Coefficient, Raters, number_of
 from capeval.correlation.video_level import Settings
 from capeval.files.ratings import LabelTable, RatingTable
 from capeval.stats.agreement import krippendorff_alpha
 from capeval.stats.correlation import STATISTICS, Correlated, correlated, why_missing
 from capeval.stats.raters import combine_others
-from capeval.stats.values import Floats, GroupingName, Ints, Missing, Value
+from capeval.stats.values import (
+    Coefficient,
+    Floats,
+    GroupingName,
+    Ints,
+    Missing,
+    Value,
+    number_of,
+)
 
 
 def agreement_of(
@@ -25,14 +33,13 @@ def agreement_of(
     Alpha is interval for ratings and nominal for labels. A ceiling is computed for every human
     score, statistic and grouping that metrics are evaluated by, on the same captions.
     """
-    alpha = Coefficient(value=None, reason="there is one rater")
     rated = isinstance(table, RatingTable)
-    if len(table.raters) > 1:
-        if isinstance(table, RatingTable):
-            found = krippendorff_alpha(table.ratings, table.keys.video, "interval")
-        else:
-            found = krippendorff_alpha(*_of_labels(table), "nominal")
-        alpha = Coefficient.of(*found)
+    if len(table.raters) < 2:
+        alpha = Coefficient(None, reason="there is one rater")
+    elif isinstance(table, RatingTable):
+        alpha = krippendorff_alpha(table.ratings, table.keys.video, "interval")
+    else:
+        alpha = krippendorff_alpha(*_of_labels(table), "nominal")
     return Raters(
         names=table.raters,
         combined=settings.raters,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from capeval.correlation.notices import Notice
+from capeval.correlation.fields import Notice
 from capeval.errors import InputError
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores

@@ -68,6 +68,19 @@ class Sources:
 
 
 @dataclass(frozen=True)
+class NamedMetric:
+    """A metric that the user names: a file or folder, and which metric of a metrics.jsonl.
+
+    `is_column` is whether it is the column of its name in the human file.
+    """
+
+    name: str
+    path: Path
+    own: str | None = None
+    is_column: bool = False
+
+
+@dataclass(frozen=True)
 class Judged:
     """A measured run: its judges, the names that it may have in a human file, its annotations.
 
@@ -174,20 +187,17 @@ def _system_of(names: Sequence[str], systems: Collection[str | None]) -> str:
 
 
 def gather(
-    named: Sequence[tuple[str, Path]],
+    named: Sequence[NamedMetric],
     runs: Sequence[Judged],
     annotations: Sequence[Annotation] | None,
     systems: Collection[str | None],
     on_notice: Callable[[str], None],
-    *,
-    columns: Mapping[str, str] | None = None,
-    only: Mapping[tuple[str, Path], str] | None = None,
+    columns: Mapping[str, str],
 ) -> Sources:
-    """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
+    """Read all metrics: those named, and every judge of some runs.
 
     Verdicts of these runs that cannot be read, or of which none is scored, are left out with a
-    notice. `columns` are those of files of scores by capeval's names, and `only` the one metric
-    that is meant of a metrics.jsonl that is named.
+    notice. `columns` are those of files of scores by capeval's names.
 
     Raises
     ------
@@ -195,36 +205,29 @@ def gather(
         A source is invalid, or judgments lack annotations.
     """
     sources = Sources()
-    judges = [judge for one in runs for judge in one.judges]
-    for judge, judgments in attempt(
-        lambda judge: (judge, _scored(judge, annotations)), judges, on_notice
-    ):
-        _judged(
-            sources,
-            judge.path.name,
-            judge.judgments,
-            judgments,
-            annotations or (),
-            systems,
-            found=True,
-        )
+    folders = [judge for one in runs for judge in one.judges]
+    read = attempt(lambda judge: (judge, _scored(judge, annotations)), folders, on_notice)
+    for judge, judgments in read:
+        name, path = judge.path.name, judge.judgments
+        _judged(sources, name, path, judgments, annotations or (), systems, found=True)
         if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
     for metric in [metric for run in runs for metric in _measured(run, systems)]:
         sources.add(metric)
-    for name, path in named:
+    for one in named:
+        path = one.path
         if path.is_dir() or path.name == JUDGMENTS:
             judgments = _judgments(path, annotations)
-            _judged(sources, name, path, judgments, annotations or (), systems)
-        else:
-            read = load_metrics(path, name, columns)
-            if any(one.captions for one in read.metrics) and (run := run_around(path)):
-                for one in read.metrics:
-                    one.leave_out_changed(_captions_of(run))
-            sources.headers[path] = read.header
-            sources.read.setdefault(path.resolve(), set()).update(read.read)
-            for metric in _chosen(read, path, name, (only or {}).get((name, path))):
-                sources.add(metric)
+            _judged(sources, one.name, path, judgments, annotations or (), systems)
+            continue
+        file = load_metrics(path, one.name, columns)
+        if any(metric.captions for metric in file.metrics) and (run := run_around(path)):
+            for metric in file.metrics:
+                metric.leave_out_changed(_captions_of(run))
+        sources.headers[path] = file.header
+        sources.read.setdefault(path.resolve(), set()).update(file.read)
+        for metric in _chosen(file, one):
+            sources.add(metric)
     return sources
 
 
@@ -243,16 +246,16 @@ def _measured(run: Judged, systems: Collection[str | None]) -> list[MetricScores
     return found
 
 
-def _chosen(read: MetricFile, path: Path, name: str, only: str | None) -> Sequence[MetricScores]:
-    """Return the metrics that are meant of a file that is named; raises `InputError`."""
-    if only is None:
-        return read.metrics
-    found = [metric for metric in read.metrics if metric.own == only]
+def _chosen(file: MetricFile, named: NamedMetric) -> Sequence[MetricScores]:
+    """Return the metrics that are meant of a file that is named."""
+    if named.own is None:
+        return file.metrics
+    found = [metric for metric in file.metrics if metric.own == named.own]
     if not found:
-        own = [metric.own for metric in read.metrics if metric.own is not None]
+        own = [metric.own for metric in file.metrics if metric.own is not None]
         has = f"it has {listed(own)}" if own else "it has one metric without a name; omit the name"
-        raise InputError(f"has no metric {cut(only)}; {has}", file=path)
-    found[0].name = name
+        raise InputError(f"has no metric {cut(named.own)}; {has}", file=named.path)
+    found[0].name = named.name
     return found
 
 
@@ -283,34 +286,33 @@ def _judged(
     *,
     found: bool = False,
 ) -> None:
+    """Add the three measures of a judge, and its verdicts on elements."""
     reference = AnnotationArrays(annotations)
     run = run_around(path)
     system = _system_of(_names(run), systems) if run and None not in systems else None
     if run is None and None not in systems and len(systems) == 1:
         system = next(iter(systems))
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    rows = [reference.rows[judgment.index] for judgment in scored]
+    values = measures(reference.counts(rows, [judgment.relations for judgment in scored]))[:, 0]
+    keys = [(judgment.index, system) for judgment in scored]
+    missing = {
+        (one.index, system): f"unscored: {one.reason}"
+        for one in judgments
+        if not isinstance(one, Scored)
+    }
     signature = signature_of(annotations, judgments)
-    verdicts = sources.judges.setdefault(name, {})
-    metrics = {
-        measure: MetricScores(
+    for measure, column in zip(MEASURES, values.T.tolist(), strict=True):
+        metric = MetricScores(
             f"{name}:{measure}",
+            scores=dict(zip(keys, column, strict=True)),
+            missing=dict(missing),
             sources=[str(path)],
             signatures=[signature],
             measure=measure,
             found=found,
         )
-        for measure in MEASURES
-    }
-    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    rows = [reference.rows[judgment.index] for judgment in scored]
-    values = measures(reference.counts(rows, [judgment.relations for judgment in scored]))[:, 0]
-    for judgment in judgments:
-        if not isinstance(judgment, Scored):
-            for metric in metrics.values():
-                metric.missing[judgment.index, system] = f"unscored: {judgment.reason}"
-    for judgment, of_video in zip(scored, values.tolist(), strict=True):
-        key = (judgment.index, system)
-        for metric, value in zip(metrics.values(), of_video, strict=True):
-            metric.scores[key] = value
-        verdicts |= verdicts_on(key, judgment.relations)
-    for metric in metrics.values():
         sources.add(metric)
+    verdicts = sources.judges.setdefault(name, {})
+    for key, judgment in zip(keys, scored, strict=True):
+        verdicts |= verdicts_on(key, judgment.relations)

@@ -8,10 +8,9 @@ from itertools import combinations
 
 import numpy as np
 
+from capeval.correlation.fields import ComparisonResult, Correlation, Groups, Notice, Ties
 from capeval.correlation.joining import Joined, in_order
-from capeval.correlation.notices import Notice
 from capeval.correlation.protocols import Protocol
-from capeval.correlation.result import ComparisonResult, Correlation, Groups, Ties, number_of
 from capeval.schema import RaterMode
 from capeval.stats.correlation import (
     LARGEST,
@@ -26,7 +25,7 @@ from capeval.stats.jackknife import FEWEST, Inference, difference, jackknife
 from capeval.stats.multiple_testing import holm, rank_clusters
 from capeval.stats.raters import combine
 from capeval.stats.system_means import Values, drawn_values, interval_of, permutation_p
-from capeval.stats.values import Floats, GroupingName, Mask, Missing, Value, steady
+from capeval.stats.values import Floats, GroupingName, Mask, Missing, Value, number_of, steady
 
 # Below 30 captions, intervals are so wide that users should be warned.
 FEW = 30

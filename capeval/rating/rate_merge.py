@@ -360,10 +360,10 @@ class MergedRatings(Result):
             whole_name = "all" if self.by_type else both
             for name, of in [(whole_name, self.agreement), *self.by_type.items()]:
                 pairs.rows.append([name, of.pairs[at].n, of.pairs[at].kappa])
-        file = shlex.quote(str(self.file))
+        human = shlex.quote(str(self.file))
         following = (
-            f"Next, for a judged run: capeval calibrate RUN --labels {file}",
-            f"or, for several: capeval correlate --human {file}",
+            f"Next, for a judged run: capeval calibrate RUN --labels {human}",
+            f"or, for several: capeval correlate --human {human}",
         )
         return [Page([given, pairs] if pairs.rows else [given], notes=following)]
 

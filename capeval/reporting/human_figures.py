@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from capeval.correlation.from_files import CorrelationInputs
+from capeval.correlation.correlate import CorrelationInputs
+from capeval.correlation.fields import notice_lines
 from capeval.correlation.joining import join
-from capeval.correlation.notices import notice_lines
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings, analyse
 from capeval.files.metrics import MetricScores

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import capeval
-from capeval.correlation import from_files
+from capeval.correlation import correlate as module
 from capeval.runs.engine import Status
 
 
@@ -31,7 +31,7 @@ def human_file(folder: Path) -> Path:
 def test_long_work_shows_each_metric_by_each_grouping(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(from_files, "_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_SECONDS", 0.0)
     shown = Shown()
     human = human_file(tmp_path)
     found = capeval.correlate(human, {"a": human, "b": human}, progress=shown)
