@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from capeval.api.annotating import annotate_filter as annotate_filter
     from capeval.api.annotating import annotate_merge as annotate_merge
     from capeval.api.annotating import annotate_review as annotate_review
-    from capeval.api.calibrating import calibrate as calibrate
     from capeval.api.checking import check as check
     from capeval.api.comparing import compare as compare
     from capeval.api.constructing import construct_check as construct_check
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
     from capeval.api.measuring import measure as measure
     from capeval.api.measuring import measure_async as measure_async
     from capeval.api.plotting import plot as plot
-    from capeval.api.probing import probe as probe
-    from capeval.api.probing import probe_async as probe_async
     from capeval.api.reports import inspect as inspect
     from capeval.api.reports import report as report
     from capeval.api.resources import cache_info as cache_info
@@ -65,12 +62,15 @@ if TYPE_CHECKING:
     from capeval.schema import Judgment as Judgment
     from capeval.scoring import Scores as Scores
     from capeval.scoring.score import score as score
-    from capeval.trust.probing import Probing as Probing
+    from capeval.trust.calibrate import calibrate as calibrate
+    from capeval.trust.probe import Probing as Probing
+    from capeval.trust.probe import probe as probe
+    from capeval.trust.probe import probe_async as probe_async
 
 _HOMES = {
     "capeval.api.annotating": "annotate_agree annotate_draft annotate_draft_async annotate_filter "
     "annotate_merge annotate_review",
-    "capeval.api.calibrating": "calibrate",
+    "capeval.trust.calibrate": "calibrate",
     "capeval.api.checking": "check",
     "capeval.api.comparing": "compare",
     "capeval.api.constructing": "construct_check construct_check_async construct_draft "
@@ -87,7 +87,6 @@ _HOMES = {
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
     "capeval.api.measuring": "measure measure_async",
     "capeval.api.plotting": "plot",
-    "capeval.api.probing": "probe probe_async",
     "capeval.rating.rate_merge": "rate_merge",
     "capeval.rating.rate_sheet": "rate_sheet",
     "capeval.api.reports": "inspect report",
@@ -98,7 +97,7 @@ _HOMES = {
     "capeval.correlation.correlations": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",
     "capeval.scoring": "Scores",
-    "capeval.trust.probing": "Probing",
+    "capeval.trust.probe": "Probing probe probe_async",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

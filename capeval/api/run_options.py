@@ -35,7 +35,6 @@ from capeval.options import (
 
 if TYPE_CHECKING:
     from capeval.runs.engine import Progress
-    from capeval.schema import Annotation
 
 T = TypeVar("T")
 
@@ -44,31 +43,6 @@ def check_has_human(columns: object, human: object) -> None:
     """Refuse names of columns without the human file that has them."""
     if columns and human is None:
         raise UsageError("--columns names columns of a human file; name the file with --human")
-
-
-@declares
-class CalibrateOptions:
-    """The arguments of `capeval.calibrate`.
-
-    Parameters
-    ----------
-    run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
-    labels : Labels of some captions: a file of human labels, or another judge's verdicts (a judged
-        run, a judge's folder or a judgments.jsonl).
-    out : Write the result to this file. By default calibrated.json beside the run's scores.json.
-    """
-
-    run: FilePath = required(positional=True, metavar="RUN")
-    _: KW_ONLY
-    labels: FilePath = required(metavar="FILE")
-    columns: Mapping[str, str] | None = human_columns()
-    judge: str | None = judge_option()
-    annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]] | None" = (
-        annotations_option(note="Or `Annotation`s, or dicts.")
-    )
-    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
-    runs: FilePath = runs_option()
-    on_notice: Notices = on_notice_option()
 
 
 @declares

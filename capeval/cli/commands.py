@@ -61,7 +61,9 @@ _GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 _PLACES = {
+    "calibrate": "capeval.trust.calibrate:calibrate",
     "correlate": "capeval.correlation.correlate:correlate",
+    "probe": "capeval.trust.probe:probe_command",
     "rate merge": "capeval.rating.rate_merge:rate_merge",
     "rate sheet": "capeval.rating.rate_sheet:rate_sheet",
     "score": "capeval.scoring.score:score_command",
@@ -74,12 +76,11 @@ _OLD_MODULES = {
     "compare": ("compare", "leaderboard"),
     "eval": ("eval",),
     "generate": ("generate",),
-    "judge": ("judge", "probe"),
+    "judge": ("judge",),
     "mcq": ("mcq",),
     "metrics": ("metrics",),
     "report": ("inspect", "plot", "report"),
     "resources": ("cache", "check", "frames", "models", "runs"),
-    "score": ("calibrate",),
 }
 _OLD = {command: name for name, commands in _OLD_MODULES.items() for command in commands}
 
