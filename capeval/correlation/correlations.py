@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 from capeval.correlation.fields import (
     HUMAN_WORDS,
-    CeilingResult,
     ComparisonResult,
     Correlation,
     Elements,
@@ -24,7 +23,7 @@ from capeval.correlation.fields import (
 )
 from capeval.correlation.protocols import PUBLISHED_NOTE, Published
 from capeval.scoring.result import ResultModel
-from capeval.show.numbers import bounded, p_value, thousands, whole_percent
+from capeval.show.numbers import bounded, thousands, whole_percent
 from capeval.show.result import Result
 from capeval.show.table import (
     BOUNDED,
@@ -44,16 +43,11 @@ from capeval.show.table import (
 )
 from capeval.stats.correlation import STATISTICS
 from capeval.stats.design import GROUPINGS
-from capeval.stats.system_means import least_p
 from capeval.stats.values import Coefficient
 from capeval.text import counted, one_line
 
-_ALPHA = 0.05
-"""The level of significance of the paper whose protocol this is."""
 _SEVERAL = 5
 """The fewest systems on the screen: over four, p of tau-b is at least 2/4! = .083."""
-_MOST_NAMED = 6
-"""So many raters have a column each beside the mean of their ceilings."""
 
 _GROUPED = ("item", "within_system")
 _STATISTICS, _GROUPINGS = list(STATISTICS), list(GROUPINGS)
@@ -70,9 +64,9 @@ _CEILING_NOTE = (
     "ceiling: mean over raters. It is not an upper bound: a metric is compared with the aggregated "
     "score of all raters, a rater only with that of the others."
 )
-_OTHER_SYSTEMS = (
-    "By system, the interval covers the choice of videos, and p that of systems: the interval can "
-    "exclude 0 although p is above 0.05."
+_BY_SYSTEM = (
+    "By system, p is about other systems: of tau-b over S systems it cannot be below 2/S!. The "
+    "interval is about other videos, so it can exclude 0 although p is above 0.05."
 )
 
 
@@ -321,7 +315,8 @@ def _listed(title: str, results: Sequence[Correlation], without: str) -> Table:
     ordered = sorted(results, key=lambda r: (_GROUPINGS.index(r.grouping), _order(r)))
     chosen = [(column, value) for column, value in _VALUES if column.heading != without]
     cells = [(column, [value(r) for r in ordered]) for column, value in chosen]
-    return table_of(title, cells, _about_systems(results)).known()
+    note = _BY_SYSTEM if any(r.grouping == "system" for r in results) else ""
+    return table_of(title, cells, note).known()
 
 
 def _crossed(results: Sequence[Correlation], by: str) -> Table:
@@ -359,24 +354,6 @@ def _size(r: Correlation) -> str:
     return f"{r.grouping}: {counted(r.n, GROUPINGS[r.grouping].unit.removesuffix('s'))}{of}"
 
 
-def _about_systems(results: Iterable[Correlation]) -> str:
-    """Return what keeps p of systems from being smaller, and how it can disagree with intervals."""
-    results = [r for r in results if r.p is not None and r.grouping == "system"]
-    least = {r.statistic: least_p(r.n, STATISTICS[r.statistic]) for r in results}
-    highest = max(least.values(), default=0.0)
-    notes = []
-    if highest > _ALPHA:
-        others = [
-            f"{STATISTICS[name].words} {p_value(p)}" for name, p in least.items() if p < highest
-        ]
-        but = f" ({', '.join(others)})" if others else ""
-        notes.append(f"With {results[0].n} systems, p cannot be below {p_value(highest)}{but}.")
-    bounded = [r for r in results if r.low is not None and r.high is not None]
-    if any((r.p or 0) >= _ALPHA and not (r.low or 0) <= 0 <= (r.high or 0) for r in bounded):
-        notes.append(_OTHER_SYSTEMS)
-    return " ".join(notes)
-
-
 # ---- Published rows, comparisons and ceilings --------------------------------------------------
 
 
@@ -395,29 +372,24 @@ def _published(rows: Sequence[Published]) -> list[Table]:
 
 
 def _compared(found: Iterable[ComparisonResult]) -> list[Table]:
-    """Return a table for each human score: every two metrics, the better one first."""
-    whose: dict[tuple[str, str | None], list[ComparisonResult]] = {}
+    """Return every two metrics that were compared, the better one first."""
+    ways: dict[str, list[ComparisonResult]] = {}
     for c in found:
         if c.difference is not None:
-            whose.setdefault(_who(c), []).append(c)
-    tables = []
-    for who, those in whose.items():
-        table = Table(
-            f"Metrics compared, {_of_human(*who)}",
-            columns(
-                *("Statistic", ("Metrics", LINE)),
-                *(("Difference [95%]", SIGNED_BOUNDED), ("p", P_VALUE)),
-                words=2,
-            ),
-            note="p: by Holm within a statistic and grouping.",
-        )
-        for grouping, about in GROUPINGS.items():
-            here = [c for c in those if c.grouping == grouping]
-            here.sort(key=lambda c: (_STATISTICS.index(c.statistic), -abs(c.difference or 0.0)))
-            table.rows += [[f"{grouping} ({about.words})"]] if here else []
-            table.rows += map(_difference, here)
-        tables.append(table)
-    return tables
+            ways.setdefault(f"{_of_human(*_who(c))}, {c.grouping}", []).append(c)
+    table = Table(
+        "Metrics compared",
+        columns(
+            *("Statistic", ("Metrics", LINE)),
+            *(("Difference [95%]", SIGNED_BOUNDED), ("p", P_VALUE)),
+            words=2,
+        ),
+        note="p: by Holm within a statistic and grouping.",
+    )
+    for way, those in ways.items():
+        those.sort(key=lambda c: (_STATISTICS.index(c.statistic), -abs(c.difference or 0.0)))
+        table.rows += [[way], *map(_difference, those)]
+    return [table] if ways else []
 
 
 def _difference(c: ComparisonResult) -> list[object]:
@@ -430,36 +402,21 @@ def _difference(c: ComparisonResult) -> list[object]:
 
 
 def _ceilings(raters: Raters) -> tuple[list[Table], list[str]]:
-    """Return a table of ceilings for each human score, and notes on how raters agree."""
+    """Return the ceilings of human scores, and notes on how raters agree."""
     count = len(raters.names)
     if count < 2:
         return [], []
-    # Of two raters, one number says how they agree.
-    named = raters.names if 2 < count <= _MOST_NAMED else ()
-    how = "mean" if raters.combined == "each" else raters.combined
-    whose = f"each of {thousands(count)} raters compared with the {how} of the others"
-    whose = "2 raters compared with each other" if count == 2 else whose
-    tables = []
-    for human in dict.fromkeys(c.human for c in raters.ceiling if c.value is not None):
-        heads = ((one_line(one), COEFFICIENT) for one in ("ceiling", *named))
-        table = Table(
-            f"Ceiling, {_of_human(human, None)}: {whose}",
-            columns("Statistic", *heads),
-            note=_CEILING_NOTE,
-        )
-        for grouping in GROUPINGS:
-            there = [c for c in raters.ceiling if (c.human, c.grouping) == (human, grouping)]
-            rows = [_ceiling(c, named) for c in there if c.value is not None]
-            table.rows += [[grouping], *rows] if rows else []
-        tables.append(table)
+    table = Table(
+        "Ceilings: each rater compared with the others",
+        columns("Human score", "Statistic", ("ceiling", COEFFICIENT), words=2),
+        note=_CEILING_NOTE,
+    )
+    named = [(c, f"{_of_human(c.human, None)}, {c.grouping}") for c in raters.ceiling]
+    for c, name in named:
+        if c.value is not None:
+            table.rows.append([name, STATISTICS[c.statistic].words, c.value])
     reason = f" ({raters.alpha.reason})" if raters.alpha.value is None else ""
     alpha = f"Krippendorff's alpha ({raters.level}) of {count} raters: {bounded(raters.alpha)}"
-    reasons = [
-        (c.reason, f"{STATISTICS[c.statistic].words}, {c.grouping}, {_of_human(c.human, None)}")
-        for c in raters.ceiling
-    ]
-    return tables, [alpha + reason, *_causes("ceiling", reasons, "value")]
-
-
-def _ceiling(c: CeilingResult, named: Sequence[str]) -> list[object]:
-    return [STATISTICS[c.statistic].words, c.value, *(c.each.get(name) for name in named)]
+    reasons = [(c.reason, f"{name}, {STATISTICS[c.statistic].words}") for c, name in named]
+    causes = _causes("ceiling", reasons, "value")
+    return [table] if table.rows else [], [alpha + reason, *causes]
