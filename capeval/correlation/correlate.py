@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -17,14 +16,14 @@ from capeval.correlation.human_ceiling import agreement_of
 from capeval.correlation.joining import Joined, join, without_incomplete
 from capeval.correlation.metric_sources import (
     METRICS,
-    Judged,
+    MeasuredRun,
     NamedMetric,
     Sources,
     gather,
     judged_runs,
 )
 from capeval.correlation.protocols import PUBLISHED, TUNA, protocol
-from capeval.correlation.video_level import Settings, analyse, steps_of
+from capeval.correlation.video_level import Analysis, analyse
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.id_hints import hint_of, look_alike
@@ -43,14 +42,12 @@ from capeval.options import (
     on_notice_option,
     option,
     out_option,
-    python_only,
     required,
     runs_option,
     seed_option,
     takes,
 )
 from capeval.rating.human_scores import annotated, check_rated, from_labels, is_comparable
-from capeval.runs.engine import Labels, Status
 from capeval.runs.resolve import find_metric
 from capeval.runs.sources import (
     SAMPLE,
@@ -66,11 +63,7 @@ from capeval.text import shown
 from capeval.version import __version__
 
 if TYPE_CHECKING:
-    from capeval.runs.engine import Progress
     from capeval.schema import Annotation
-
-# Work that takes no longer shows no progress.
-_SECONDS = 3.0
 
 
 def _metrics(texts: Sequence[str] | None) -> dict[str, list[str]]:
@@ -101,7 +94,6 @@ class CorrelateOptions:
     statistic : Only these of kendall_b, spearman, pearson.
     grouping : Only these of pooled, item, within_system, system.
     published : Add the TUNA paper's table 3.
-    progress : Shows the progress, with a method `update(status)`.
     """
 
     human: FilePath = required(metavar="FILE")
@@ -128,7 +120,6 @@ class CorrelateOptions:
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
-    progress: Progress | None = python_only(None, method="update", shown=False)
 
 
 @command("correlate", "as_json", "form", "full")
@@ -153,7 +144,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
     The contents of `correlations.json`. A metric that is constant, missing or failed has the value
     None and a reason.
     """
-    settings = Settings(protocol(o.protocol, o.statistic, o.grouping), o.seed, o.raters)
+    settings = Analysis(protocol(o.protocol, o.statistic, o.grouping), o.seed, o.raters)
     named = _named(o)
     if o.out is not None:
         known = o.annotations if isinstance(o.annotations, str | Path) else None
@@ -222,7 +213,7 @@ def _read(
     named = [one for one in named if not one.is_column]
     table = load_human(human, in_human, columns=given, missing=o.missing, others=bool(named))
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
-    runs: list[Judged] = []
+    runs: list[MeasuredRun] = []
     if not named and not in_human:
         own = o.annotations is None
         runs = judged_runs(Path(o.runs), systems, o.on_notice, annotated=own, judge=o.judge)
@@ -270,7 +261,7 @@ def _read(
 
 
 def _annotations(
-    o: CorrelateOptions, runs: Sequence[Judged], named: Sequence[NamedMetric]
+    o: CorrelateOptions, runs: Sequence[MeasuredRun], named: Sequence[NamedMetric]
 ) -> Sequence[Annotation] | None:
     """Return the annotations that were chosen, else those that the runs name."""
     if isinstance(o.annotations, str | Path):
@@ -291,7 +282,7 @@ def _annotations(
 # ---- The result --------------------------------------------------------------------------------
 
 
-def _correlated(o: CorrelateOptions, read: CorrelationInputs, settings: Settings) -> Correlations:
+def _correlated(o: CorrelateOptions, read: CorrelationInputs, settings: Analysis) -> Correlations:
     table, sources, scores = read.table, read.sources, read.scores
     warnings = list(read.warnings)
     known = without_incomplete([*sources.metrics.values()], scores, o.on_notice, o.missing)
@@ -309,8 +300,7 @@ def _correlated(o: CorrelateOptions, read: CorrelationInputs, settings: Settings
         if design.repeats or design.systems > 1:
             sizes = {n: getattr(design, n) for n in ("rows", "videos", "systems")}
             warnings.append(Notice(kind="not_tunas_design", values=sizes))
-    steps = _Steps(sum(steps_of(both, settings) for both in joined), o.progress)
-    found = [analyse(both, settings, steps) for both in joined]
+    found = [analyse(both, settings) for both in joined]
     inputs = _inputs(o, read, joined, settings)
     human, captions = inputs["human"]["sha256"], inputs["human"]["captions"]
     signature = {
@@ -336,7 +326,10 @@ def _correlated(o: CorrelateOptions, read: CorrelationInputs, settings: Settings
 
 
 def _inputs(
-    o: CorrelateOptions, read: CorrelationInputs, joined: Sequence[Joined], settings: Settings
+    o: CorrelateOptions,
+    read: CorrelationInputs,
+    joined: Sequence[Joined],
+    settings: Analysis,
 ) -> dict[str, Any]:
     renamed = {role: name for role, name in read.table.columns.items() if role != name}
     of = read.annotations
@@ -383,24 +376,3 @@ def _elements(
         unjudged=sum(lost.values()),
         tables=tuple(element_tables(human, tied, judges, elements, table.scale)),
     ), warnings
-
-
-class _Steps:
-    """Counts steps, and shows them once the work has taken three seconds."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self._total, self._progress = total, progress
-        self._began, self._done, self._shown = time.monotonic(), 0, False
-
-    def __call__(self) -> None:
-        self._done += 1
-        seconds = time.monotonic() - self._began
-        if self._progress is not None and seconds >= _SECONDS:
-            if not self._shown:
-                self._progress.update(self._status(0, 0.0))
-            self._shown = True
-            self._progress.update(self._status(self._done, seconds))
-
-    def _status(self, done: int, seconds: float) -> Status:
-        labels = Labels(doing="computing", item="statistic", done="computed", failed="missing")
-        return Status("correlate", labels, 0, self._total, done=done, seconds=seconds)

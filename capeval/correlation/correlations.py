@@ -273,13 +273,13 @@ def _causes(what: str, found: Sequence[tuple[str | None, str]], lacks: str) -> l
 # ---- Values ------------------------------------------------------------------------------------
 
 
-def _title(results: Sequence[Correlation], *more: str) -> str:
+def _title(results: Sequence[Correlation]) -> str:
     """Return whose score the results are about, and how captions are grouped."""
     one = results[0]
     ties = next((r.ties.human for r in results if r.ties.human is not None), None)
-    ties_text = () if ties is None else (f"human ties {whole_percent(ties)}",)
-    about = "; ".join((GROUPINGS[one.grouping].words, *more, *ties_text))
     human = _of_human(*_who(one))
+    of_humans = "" if ties is None else f"; human ties {whole_percent(ties)}"
+    about = GROUPINGS[one.grouping].words + of_humans
     return f"{human[:1].upper()}{human[1:]}, {one.grouping} ({about})"
 
 
@@ -322,23 +322,20 @@ def _listed(title: str, results: Sequence[Correlation], without: str) -> Table:
 def _crossed(results: Sequence[Correlation], by: str) -> Table:
     """Return a row for each metric, and a column for each grouping or statistic."""
     ordered = sorted(results, key=lambda r: (_GROUPINGS.index(r.grouping), _order(r)))
-    first = max(results, key=attrgetter("n"))
+    first = ordered[0]
     ways = dict.fromkeys(getattr(r, by) for r in ordered)
-    if by == "statistic":
-        headings = [STATISTICS[way].words for way in ways]
-        title, note = _title([first], f"n {thousands(first.n)}"), ""
-    else:
-        headings = list(ways)
-        human = _of_human(*_who(first))
-        title = f"{STATISTICS[first.statistic].words} by grouping, {human}"
-        sizes = {r.grouping: r for r in ordered if r.value is not None}
-        note = f"{'; '.join(map(_size, sizes.values()))}. #1: rank 1; {_LOWER}"
-    table = Table(title, columns("Metric", *((f"{one} [95%]", BOUNDED) for one in headings)))
+    names = [STATISTICS[way].words if by == "statistic" else way for way in ways]
+    fixed = first.grouping if by == "statistic" else STATISTICS[first.statistic].words
+    sizes = {r.grouping: _size(r) for r in ordered if r.value is not None}
+    table = Table(
+        f"{fixed[:1].upper()}{fixed[1:]}, {_of_human(*_who(first))}",
+        columns("Metric", *((f"{name} [95%]", BOUNDED) for name in names)),
+        note="; ".join(sizes.values()) + (f". #1: rank 1; {_LOWER}" if by == "grouping" else ""),
+    )
     values = {(r.metric, getattr(r, by)): r for r in results}
     for metric in dict.fromkeys(r.metric for r in ordered):
         of_metric = [values.get((metric, way)) for way in ways]
         table.rows.append([one_line(metric), *(_ranked(r, by) for r in of_metric)])
-    table.note = note
     return table
 
 

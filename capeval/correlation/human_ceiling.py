@@ -9,7 +9,7 @@ import numpy as np
 
 from capeval.correlation.fields import CeilingResult, Raters
 from capeval.correlation.joining import Joined
-from capeval.correlation.video_level import Settings
+from capeval.correlation.video_level import Analysis
 from capeval.files.ratings import LabelTable, RatingTable
 from capeval.stats.agreement import krippendorff_alpha
 from capeval.stats.correlation import STATISTICS, Correlated, correlated, why_missing
@@ -26,7 +26,7 @@ from capeval.stats.values import (
 
 
 def agreement_of(
-    table: RatingTable | LabelTable, joined: Sequence[Joined], settings: Settings
+    table: RatingTable | LabelTable, joined: Sequence[Joined], settings: Analysis
 ) -> Raters:
     """Return Krippendorff's alpha, and each rater's agreement with the others.
 
@@ -49,7 +49,7 @@ def agreement_of(
     )
 
 
-def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
+def _ceilings(joined: Joined, settings: Analysis) -> list[CeilingResult]:
     """Return how each rater agrees with the aggregated score of the others, and the mean.
 
     A metric is compared with the aggregated score of all raters, which is steadier than that of all
@@ -68,16 +68,21 @@ def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
         of = {g: correlated(own[there], rest[there], design, g) for g in groupings}
         for statistic, grouping in ways:
             found[statistic, grouping][name] = _value(of.get(grouping), statistic)
-    return [
-        CeilingResult(
-            human=joined.human,
-            statistic=statistic,
-            grouping=grouping,
-            each={name: number_of(value) for name, value in each.items()},
-            **_mean(list(each.values())),
+    results = []
+    for (statistic, grouping), each in found.items():
+        numbers = [value for value in each.values() if not isinstance(value, Missing)]
+        reasons = dict.fromkeys(v.reason for v in each.values() if isinstance(v, Missing))
+        results.append(
+            CeilingResult(
+                human=joined.human,
+                statistic=statistic,
+                grouping=grouping,
+                each={name: number_of(value) for name, value in each.items()},
+                value=fmean(numbers) if numbers else None,
+                reason=None if numbers else "; ".join(reasons),
+            )
         )
-        for (statistic, grouping), each in found.items()
-    ]
+    return results
 
 
 def _value(found: Correlated | None, name: str) -> Value:
@@ -86,14 +91,6 @@ def _value(found: Correlated | None, name: str) -> Value:
     values = found.values(STATISTICS[name])
     values = values[~np.isnan(values)]
     return float(values.mean()) if len(values) else why_missing(found.sums, STATISTICS[name])
-
-
-def _mean(values: Sequence[Value]) -> dict[str, float | str | None]:
-    numbers = [value for value in values if not isinstance(value, Missing)]
-    reasons = dict.fromkeys(value.reason for value in values if isinstance(value, Missing))
-    if numbers:
-        return {"value": fmean(numbers), "reason": None}
-    return {"value": None, "reason": "; ".join(reasons)}
 
 
 def _of_labels(table: LabelTable) -> tuple[Floats, Ints]:

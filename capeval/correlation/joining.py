@@ -13,8 +13,8 @@ from capeval.errors import InputError
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import IfMissing, Key, Keys, RatingTable, caption_name
-from capeval.stats.design import Design, first_rows
-from capeval.stats.values import Floats, Ints
+from capeval.stats.design import Design
+from capeval.stats.values import Floats
 from capeval.text import counted, listed, one_line, shown
 
 # Captions that are named in one message.
@@ -215,24 +215,15 @@ def _alike(lacking: Sequence[Key], metric: MetricScores) -> tuple[str, str] | No
 
 def in_order(joined: Joined) -> Joined:
     """Return the captions sorted and numbered by the names of video and system."""
-    design, keys = joined.design, joined.keys
-    videos = [keys.videos[row] for row in first_rows(design.video)]
-    video = _by_name(videos)[design.video]
-    named = [keys[row][1] or "" for row in first_rows(design.system)]
-    system = _by_name(named)[design.system]
-    cells = video * design.systems + system
-    if (cells[1:] > cells[:-1]).all():
-        return replace(joined, design=Design(video, system))
-    order = np.argsort(cells)
+    video, system = (
+        np.unique(np.array(names, dtype=object), return_inverse=True)[1]
+        for names in ([v for v, _ in joined.keys], [s or "" for _, s in joined.keys])
+    )
+    order = np.lexsort((system, video))
     return replace(
         joined,
-        keys=keys.take(order.tolist()),
+        keys=joined.keys.take(order.tolist()),
         ratings=joined.ratings[:, order],
         metrics={name: values[order] for name, values in joined.metrics.items()},
         design=Design(video[order], system[order]),
     )
-
-
-def _by_name(names: list[str]) -> Ints:
-    """Return the rank of each name in alphabetical order."""
-    return np.argsort(np.argsort(np.array(names, dtype=object)))

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from capeval.correlation.element_level import Labels, verdicts_on
+from capeval.correlation.element_level import ElementLabels, verdicts_on
 from capeval.errors import InputError, UsageError
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.judgments import caption_hash
@@ -41,7 +41,7 @@ class Sources:
     metrics: dict[str, MetricScores] = field(default_factory=dict)
     headers: dict[Path, tuple[str, ...]] = field(default_factory=dict)
     read: dict[Path, set[str]] = field(default_factory=dict)
-    judges: dict[str, Labels] = field(default_factory=dict)
+    judges: dict[str, ElementLabels] = field(default_factory=dict)
 
     def add(self, metric: MetricScores) -> None:
         """Add a metric, or more captions of it.
@@ -81,7 +81,7 @@ class NamedMetric:
 
 
 @dataclass(frozen=True)
-class Judged:
+class MeasuredRun:
     """A measured run: its judges, the names that it may have in a human file, its annotations.
 
     `metrics` is the file that `capeval metrics` has written in it.
@@ -117,7 +117,7 @@ def judged_runs(
     *,
     annotated: bool = True,
     judge: str | None = None,
-) -> list[Judged]:
+) -> list[MeasuredRun]:
     """Return the judged or measured runs of the rated systems; if none is yours, the sample's.
 
     If the human file names no systems, return all runs of the user's own. A run that cannot be
@@ -129,7 +129,7 @@ def judged_runs(
     InputError
         No run is judged (by `judge`), or none is of these systems.
     """
-    read = partial(Judged.read, annotated=annotated, judge=judge)
+    read = partial(MeasuredRun.read, annotated=annotated, judge=judge)
     every = attempt(read, RunFolder.all(runs), on_notice)
     if judge is not None and not any(one.judges for one in every):
         raise InputError(f"contains no run that was judged by {cut(judge)}", file=runs)
@@ -188,7 +188,7 @@ def _system_of(names: Sequence[str], systems: Collection[str | None]) -> str:
 
 def gather(
     named: Sequence[NamedMetric],
-    runs: Sequence[Judged],
+    runs: Sequence[MeasuredRun],
     annotations: Sequence[Annotation] | None,
     systems: Collection[str | None],
     on_notice: Callable[[str], None],
@@ -231,7 +231,7 @@ def gather(
     return sources
 
 
-def _measured(run: Judged, systems: Collection[str | None]) -> list[MetricScores]:
+def _measured(run: MeasuredRun, systems: Collection[str | None]) -> list[MetricScores]:
     """Return the metrics that `capeval metrics` has computed for a run, by their own names."""
     if run.metrics is None:
         return []

@@ -16,7 +16,7 @@ from capeval.text import nearest
 
 
 @dataclass(frozen=True)
-class Protocol:
+class StudyProtocol:
     """Which statistics to compute by which groupings, and the source of this choice.
 
     `binary` reduces three-way labels to covered or not.
@@ -28,9 +28,9 @@ class Protocol:
     binary: bool = False
 
 
-EVERYTHING = Protocol("all", "", tuple((s, g) for g in GROUPINGS for s in STATISTICS))
+EVERYTHING = StudyProtocol("all", "", tuple((s, g) for g in GROUPINGS for s in STATISTICS))
 
-TUNA = Protocol(
+TUNA = StudyProtocol(
     "tuna",
     "TUNA (ACL 2025), section 4.2 and B.2.4: one caption each of 40 videos; the human score is the "
     "weighted share of elements that raters find covered; Kendall, Spearman and Pearson over all "
@@ -42,7 +42,7 @@ TUNA = Protocol(
 
 def protocol(
     name: str | None, statistics: Sequence[str] = (), groupings: Sequence[str] = ()
-) -> Protocol:
+) -> StudyProtocol:
     """Return a protocol by name, else all statistics; limited to some statistics and groupings.
 
     >>> protocol("tuna", ["spearman"]).pairs

@@ -84,7 +84,7 @@ class KeyedItem:
     elements: tuple[int, ...]
 
 
-Place = tuple[str, str]
+LabelPlace = tuple[str, str]
 """The id of an item and of an element."""
 
 
@@ -94,8 +94,8 @@ class RatedFile:
 
     rater: str
     path: Path
-    labels: Mapping[Place, Relation]
-    missing: tuple[Place, ...]
+    labels: Mapping[LabelPlace, Relation]
+    missing: tuple[LabelPlace, ...]
 
     @property
     def missing_labels(self) -> str:
@@ -156,8 +156,8 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
         table.names(chosen[name]) for name in ("item_id", "element_id", "rater")
     )
     known = {item: set(element_ids(keyed.elements)) for item, keyed in key.items()}
-    places: list[Place] = []
-    labels: dict[Place, Relation] = {}
+    places: list[LabelPlace] = []
+    labels: dict[LabelPlace, Relation] = {}
     for row, (item, element) in enumerate(zip(items, elements, strict=True)):
         if raters[row] != raters[0]:
             raise table.error(
@@ -312,7 +312,7 @@ def _pair(one: RatedFile, two: RatedFile, key: Mapping[str, KeyedItem]) -> PairA
     return PairAgreement(one.rater, two.rater, len(both), cohen_kappa(matrices))
 
 
-def _videos(places: Sequence[Place], key: Mapping[str, KeyedItem]) -> Ints:
+def _videos(places: Sequence[LabelPlace], key: Mapping[str, KeyedItem]) -> Ints:
     return Keys([key[item].video_id for item, _ in places], None).video
 
 

@@ -22,7 +22,7 @@ from capeval.files.judgments import short_hash
 from capeval.files.outputs import check_output
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import read_text
-from capeval.files.tables import CONTROL, csv_of_rows, escape
+from capeval.files.tables import csv_of_rows, escape
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.options import (
     OUTPUT,
@@ -50,7 +50,7 @@ from capeval.runs.sources import (
 from capeval.schema import RELATIONS, Annotation
 from capeval.show.result import Result
 from capeval.show.table import Page
-from capeval.text import counted, shown
+from capeval.text import counted
 
 
 @declares
@@ -87,7 +87,7 @@ KEY_COLUMNS = ("item_id", "video_id", "system", "elements")
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class SheetItem:
     """One caption to rate, with the id that raters see."""
 
     item_id: str
@@ -104,7 +104,7 @@ class RatingSheet:
     """
 
     name: str
-    items: tuple[Item, ...]
+    items: tuple[SheetItem, ...]
 
     @property
     def labels(self) -> int:
@@ -127,13 +127,6 @@ def sample_sheet(
     `captions` are by system and index.
     """
     systems = sorted(captions)
-    for what, names in (("run", systems), ("video", [a.index for a in annotations])):
-        for name in names:
-            if CONTROL.search(name):
-                raise UsageError(
-                    f"the {what} {shown(name)} has a control character in its name, which the "
-                    "key cannot contain; rename it"
-                )
     each = len(systems) if per_video is None else per_video
     if not 1 <= each <= len(systems):
         raise UsageError(f"{each} captions of each video, but there are {len(systems)} runs")
@@ -171,7 +164,7 @@ def sample_sheet(
     seen = [[a.index, a.model_dump(exclude=whole)["events"], text] for a, _, text in rows]
     name = short_hash(seen)[:8]
     # The letter keeps spreadsheets from reading an id as a number or a date.
-    items = (Item(f"s{name}-{n:03}", *row) for n, row in enumerate(rows, start=1))
+    items = (SheetItem(f"s{name}-{n:03}", *row) for n, row in enumerate(rows, start=1))
     return RatingSheet(name, tuple(items))
 
 
@@ -238,7 +231,7 @@ def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> 
     )
 
 
-def _item_json(item: Item, source: str | None) -> dict[str, Any]:
+def _item_json(item: SheetItem, source: str | None) -> dict[str, Any]:
     return {
         "id": item.item_id,
         "video": item.annotation.index,

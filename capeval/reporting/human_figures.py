@@ -9,7 +9,7 @@ from capeval.correlation.correlate import CorrelationInputs
 from capeval.correlation.fields import notice_lines
 from capeval.correlation.joining import join
 from capeval.correlation.protocols import protocol
-from capeval.correlation.video_level import Settings, analyse
+from capeval.correlation.video_level import Analysis, analyse
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import RatingTable
 from capeval.rating.human_scores import is_comparable
@@ -72,7 +72,7 @@ def _scatter(
             f"{human.file}: {others:,} of {len(human.keys):,} rated captions are of other systems "
             "and left out"
         )
-    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]))
+    settings = Analysis(protocol=protocol(None, ["kendall_b"], ["pooled"]))
     (result, *_), _, _ = analyse(joined, settings)
     scale = 1 if human.name == "score" else 100
     rated = combine(joined.ratings, "mean")

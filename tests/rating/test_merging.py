@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from capeval.errors import InputError, UsageError
+from capeval.errors import InputError
 from capeval.files.ratings import LabelTable, load_human
 from capeval.rating.rate_merge import (
     KeyedItem,
@@ -119,14 +119,6 @@ def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> No
     for text in (key_csv(sheet), human.read_text(encoding="utf-8")):
         for row in csv.reader(io.StringIO(text, newline="")):
             assert not any(cell.lstrip()[:1] in tuple("=+-@|%") for cell in row if cell.strip())
-
-
-@pytest.mark.parametrize("name", ["a\rb", "\x1b[2J"])
-def test_no_study_is_made_of_names_that_end_a_line(name: str) -> None:
-    with pytest.raises(UsageError, match=r"the video .* has a control character in its name"):
-        sample_sheet([annotation(name)], {"s": {name: "x"}})
-    with pytest.raises(UsageError, match=r"the run .* has a control character in its name"):
-        sample_sheet([annotation("v")], {name: {"v": "x"}})
 
 
 def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
