@@ -82,12 +82,7 @@ def _renamed(human: RatingTable, metric: MetricScores) -> MetricScores:
             "name the system of every caption",
             file=human.file,
         )
-    system = next(iter(ours))
-    return replace(
-        metric,
-        scores={(video, system): score for (video, _), score in metric.scores.items()},
-        missing={(video, system): reason for (video, _), reason in metric.missing.items()},
-    )
+    return metric.of_system(next(iter(ours)))
 
 
 def without_incomplete(
@@ -99,8 +94,7 @@ def without_incomplete(
     """Return metrics without those that nobody named and that lack what others have.
 
     That is captions; or if captions without a score are dropped (`missing`), systems: a judge that
-    has not judged one of two runs would cost every metric this run's captions. One notice names all
-    that lack the same number of captions.
+    has not judged one of two runs would cost every metric this run's captions.
     """
     lacking = {metric.name: _lacking(metric, human) for metric in metrics}
     costs = {
@@ -110,20 +104,14 @@ def without_incomplete(
     fewest = min(costs.values(), default=0)
     gone = [metric for metric in metrics if metric.found and costs[metric.name] > fewest]
     total = max((len(table.keys) for table in human), default=0)
-    by_count: dict[int, list[MetricScores]] = {}
-    for metric in gone:
-        by_count.setdefault(len(lacking[metric.name]), []).append(metric)
-    for count, those in by_count.items():
-        names = dict.fromkeys(metric.source_name for metric in those)
-        reason = next((one_line(why) for metric in those for why in metric.missing.values()), "")
-        advice = "complete it with `capeval judge` or `capeval metrics`"
-        if missing == "error":
-            advice += ", or compare only the captions that have every value with --missing drop"
-        on_notice(
-            f"left out: {', '.join(names)}: {total - count:,} of "
-            f"{counted(total, 'rated caption')} have a value{f' ({reason})' if reason else ''}; "
-            f"{advice}"
-        )
+    advice = "complete it with `capeval judge` or `capeval metrics`"
+    if missing == "error":
+        advice += ", or compare only the captions that have every value with --missing drop"
+    for name, metric in {metric.source_name: metric for metric in gone}.items():
+        reason = "".join(f" ({one_line(why)})" for why in [*metric.missing.values()][:1])
+        scored = total - len(lacking[metric.name])
+        all_rated = counted(total, "rated caption")
+        on_notice(f"left out: {name}: {scored:,} of {all_rated} have a value{reason}; {advice}")
     left_out = {metric.name for metric in gone}
     return [metric for metric in metrics if metric.name not in left_out]
 

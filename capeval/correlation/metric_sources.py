@@ -27,8 +27,6 @@ METRICS = "metrics.jsonl"
 JUDGMENTS = "judgments.jsonl"
 """The file of a judge's folder that has its verdicts; any other file has scores."""
 
-_SAMPLE = "sample-"
-
 
 @dataclass
 class Sources:
@@ -140,10 +138,8 @@ def judged_runs(
             "bundled sample), or name metrics with --metric",
             file=runs,
         )
-    own = [one for one in judged if not one.run.name.startswith(_SAMPLE)]
-    sample = [one for one in judged if one.run.name.startswith(_SAMPLE)]
     if None in systems:
-        meant = own or sample
+        meant = _own(judged)
         if len(meant) > 1:
             raise InputError(
                 f"contains {counted(len(meant), 'judged run')} "
@@ -152,13 +148,11 @@ def judged_runs(
                 file=runs,
             )
         return meant
-    for several in (own, sample):
-        found = [one for one in several if _system_of(one.names, systems) in systems]
-        aside = [one.run.name for one in judged if one not in found]
-        if found and several is own and sample and aside:
+    found = _own([one for one in judged if _system_of(one.names, systems) in systems])
+    if found:
+        if aside := [one.run.name for one in judged if one not in found]:
             on_notice(f"runs whose captions nobody rated are left out: {listed(aside)}")
-        if found:
-            return found
+        return found
     names = [name for one in judged for name in one.names]
     rated = sorted(str(name) for name in systems)
     raise InputError(
@@ -167,6 +161,11 @@ def judged_runs(
         "be the name of a run or the model of its captions",
         file=runs,
     )
+
+
+def _own(runs: list[MeasuredRun]) -> list[MeasuredRun]:
+    """Return the user's own runs; if there are none, those of the sample."""
+    return [one for one in runs if not one.run.name.startswith("sample-")] or runs
 
 
 def _names(run: RunFolder) -> list[str]:
@@ -241,9 +240,7 @@ def _measured(run: MeasuredRun, systems: Collection[str | None]) -> list[MetricS
         metric.leave_out_changed(_captions_of(run.run))
         metric.name = metric.own or metric.name
         metric.found = True
-        metric.scores = {(video, system): v for (video, _), v in metric.scores.items()}
-        metric.missing = {(video, system): v for (video, _), v in metric.missing.items()}
-    return found
+    return [metric.of_system(system) for metric in found]
 
 
 def _chosen(file: MetricFile, named: NamedMetric) -> Sequence[MetricScores]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -267,21 +267,31 @@ class RaterAgreement:
     pairs: tuple[PairAgreement, ...]
 
 
-def agreement(files: Sequence[RatedFile], key: Mapping[str, KeyedItem]) -> RaterAgreement:
-    """Return the agreement of raters on the elements that they labelled."""
-    given = Counter(place for file in files for place in file.labels)
+def agreement(
+    files: Sequence[RatedFile],
+    key: Mapping[str, KeyedItem],
+    only: Collection[LabelPlace] | None = None,
+) -> RaterAgreement:
+    """Return the agreement of raters on the elements that they labelled, or `only` on some."""
+    labels = [
+        {place: label for place, label in file.labels.items() if only is None or place in only}
+        for file in files
+    ]
+    given = Counter(place for of_rater in labels for place in of_rater)
     shared = sorted(place for place, n in given.items() if n > 1)
-    codes = {label: float(n) for n, label in enumerate(RELATIONS)}
-    table = np.full((len(files), len(shared)), np.nan)
-    for row, file in enumerate(files):
+    codes = np.full((len(files), len(shared)), np.nan)
+    for row, of_rater in enumerate(labels):
         for column, place in enumerate(shared):
-            if place in file.labels:
-                table[row, column] = codes[file.labels[place]]
-    return RaterAgreement(
-        krippendorff_alpha(table, _videos(shared, key)),
-        len(shared),
-        tuple(_pair(one, two, key) for one, two in combinations(files, 2)),
-    )
+            if place in of_rater:
+                codes[row, column] = RELATIONS.index(of_rater[place])
+    pairs = []
+    for (one, first), (two, second) in combinations(zip(files, labels, strict=True), 2):
+        both = [place for place in first if place in second]
+        a, b = ([of_rater[place] for place in both] for of_rater in (first, second))
+        matrices = confusion_by_video(a, b, RELATIONS, _videos(both, key))
+        pairs.append(PairAgreement(one.rater, two.rater, len(both), cohen_kappa(matrices)))
+    alpha = krippendorff_alpha(codes, _videos(shared, key))
+    return RaterAgreement(alpha, len(shared), tuple(pairs))
 
 
 def agreement_by_type(
@@ -289,27 +299,12 @@ def agreement_by_type(
 ) -> dict[ElementType, RaterAgreement]:
     """Return the agreement of raters on elements of each type that has labels."""
     elements = {annotation.index: annotation.elements for annotation in annotations}
-    types = {
-        (item, element_id): element.type
-        for item, keyed in key.items()
-        for element_id, element in elements[keyed.video_id].items()
-    }
-    found: dict[ElementType, RaterAgreement] = {}
-    for of in ELEMENT_TYPES:
-        parts = [
-            replace(file, labels={p: label for p, label in file.labels.items() if types[p] == of})
-            for file in files
-        ]
-        if any(part.labels for part in parts):
-            found[of] = agreement(parts, key)
-    return found
-
-
-def _pair(one: RatedFile, two: RatedFile, key: Mapping[str, KeyedItem]) -> PairAgreement:
-    both = [place for place in one.labels if place in two.labels]
-    first, second = ([file.labels[place] for place in both] for file in (one, two))
-    matrices = confusion_by_video(first, second, RELATIONS, _videos(both, key))
-    return PairAgreement(one.rater, two.rater, len(both), cohen_kappa(matrices))
+    places: dict[ElementType, set[LabelPlace]] = {of: set() for of in ELEMENT_TYPES}
+    for item, keyed in key.items():
+        for element_id, element in elements[keyed.video_id].items():
+            places[element.type].add((item, element_id))
+    labelled = {place for file in files for place in file.labels}
+    return {of: agreement(files, key, only) for of, only in places.items() if only & labelled}
 
 
 def _videos(places: Sequence[LabelPlace], key: Mapping[str, KeyedItem]) -> Ints:

@@ -63,9 +63,11 @@ class Coefficient:
     @classmethod
     def of(cls, value: Value, interval: Bounds | Missing | None = None) -> Coefficient:
         """Return a value and, if there is one, its interval."""
-        missing = next((one for one in (value, interval) if isinstance(one, Missing)), None)
-        if missing or interval is None or isinstance(interval, Missing):
-            return cls(number_of(value), reason=missing and missing.reason)
+        for one in (value, interval):
+            if isinstance(one, Missing):
+                return cls(number_of(value), reason=one.reason)
+        if interval is None or isinstance(interval, Missing):
+            return cls(number_of(value))
         return cls(number_of(value), interval.low, interval.high)
 
 
