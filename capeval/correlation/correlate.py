@@ -152,7 +152,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
         read = files_read(files, known, None if named else Path(o.runs))
         check_output(Path(o.out), [o.human, *read])
         check_json(Path(o.out))
-    found = _correlated(o, _read(o, named, binary=settings.protocol.binary), settings)
+    found = _correlated(o, read_inputs(o, named, binary=settings.protocol.binary), settings)
     if o.out is not None:
         write(found, o.out)
     return found
@@ -199,15 +199,11 @@ class CorrelationInputs:
     warnings: Sequence[Notice]
 
 
-def read_inputs(o: CorrelateOptions) -> CorrelationInputs:
-    """Read the human file and every metric."""
-    return _read(o, _named(o))
-
-
-def _read(
-    o: CorrelateOptions, named: Sequence[NamedMetric], *, binary: bool = False
+def read_inputs(
+    o: CorrelateOptions, named: Sequence[NamedMetric] | None = None, *, binary: bool = False
 ) -> CorrelationInputs:
     """Read the human file and every metric; `binary` reduces labels to covered or not."""
+    named = _named(o) if named is None else named
     human, given = Path(o.human), o.columns or {}
     in_human = [one.name for one in named if one.is_column]
     named = [one for one in named if not one.is_column]
