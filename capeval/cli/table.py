@@ -50,6 +50,11 @@ GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 PLACES = {
+    "calibrate": "capeval.trust.calibrate:calibrate",
+    "correlate": "capeval.correlation.correlate:correlate",
+    "probe": "capeval.trust.probe:probe_command",
+    "rate merge": "capeval.rating.rate_merge:rate_merge",
+    "rate sheet": "capeval.rating.rate_sheet:rate_sheet",
     "annotate filter": "capeval.construct.annotate:filter_command",
     "annotate draft": "capeval.construct.annotate:draft_command",
     "annotate review": "capeval.construct.annotate:annotate_review",
@@ -77,11 +82,8 @@ PLACES = {
 
 OLD_MODULES = {
     "generate": ("generate",),
-    "judge": ("probe",),
     "mcq": ("mcq",),
-    "rate": ("correlate", "rate"),
     "resources": ("frames", "models"),
-    "score": ("calibrate",),
 }
 OLD = {command: name for name, commands in OLD_MODULES.items() for command in commands}
 

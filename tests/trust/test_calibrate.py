@@ -24,7 +24,7 @@ from capeval.schema import (
 )
 from capeval.scoring import AnnotationArrays, measures
 from capeval.stats.calibration import calibrate
-from capeval.trust.calibrated import Calibrated
+from capeval.trust.calibrate import Calibrated
 from tests.judged_runs import BY
 from tests.scoring.making import annotation, scored
 from tests.typed import here as typed
@@ -186,7 +186,7 @@ def test_verdicts_outside_a_run_leave_a_file_only_where_asked() -> None:
     of_run = calibrated("asked").overall
     command = ("calibrate", "elsewhere.jsonl", "--labels", "human.csv", "--annotations", "a.json")
     assert typed(*command).err == ""
-    assert typed(*command, "--out", "c.json").err == "c.json: written\n"
+    assert typed(*command, "--out", "c.json").out.endswith("Written: c.json\n")
     assert json.loads(Path("c.json").read_text())["overall"] == of_run.model_dump(mode="json")
 
 

@@ -43,7 +43,7 @@ def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
     assert "[bo] – ann" in merged.out
     assert "Krippendorff's alpha (nominal)" in merged.out
     assert "By type: camera " in merged.out
-    assert merged.out.endswith(" --human human.csv\n")
+    assert merged.out.endswith(" --human human.csv\nWritten: human.csv\n")
     human = rows(tmp_path / "human.csv")
     assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label"]
     assert len(human) == 2 * 162 - 3

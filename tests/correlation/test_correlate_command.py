@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import capeval
-from capeval.correlation.notices import Notice, notice_lines
+from capeval.correlation.fields import Notice, notice_lines
 from capeval.files.judgments import write_judgments
 from capeval.files.packaged import sample_folder
 from capeval.schema import Unscored
@@ -161,7 +161,6 @@ def test_missing_values_are_counted_by_cause_and_the_default_fits_a_screen(tmp_p
     assert sum(int(line.split(" of ")[0]) for line in causes) == len(missing)
     assert len(done.out.splitlines()) <= 60
     assert "m0, m2, m4 and 3 more: constant, so no correlation" in done.err
-    assert "m8, m10: constant" in correlate(tmp_path, *typed, "--full").err
 
 
 def test_the_headline_is_of_a_human_score_that_has_a_value(tmp_path: Path) -> None:
@@ -375,8 +374,9 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     assert (ceiling["human"], ceiling["grouping"]) == ("score", "pooled")
     assert ceiling["value"] == pytest.approx(np.mean(list(ceiling["each"].values())))
     # What differs by rater alone is said once.
-    few = "human score of x: only 20 captions (fewer than 30): intervals will be wide"
-    assert result["warnings"] == [f"{few} (also for 2 other raters)"]
+    names = "human score of x, human score of y, human score of z"
+    few = f"{names}: only 20 captions (fewer than 30): intervals will be wide"
+    assert result["warnings"] == [few]
     for how in ("mean", "median"):
         assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}
 
@@ -501,15 +501,13 @@ def test_four_videos_have_no_interval_and_the_reason_is_printed_once(tmp_path: P
     typed = ("--human", "human.csv", "--metric", "m=metric.csv")
     done = correlate(tmp_path, *typed)
     assert done.err == "warning: human score: 4 videos: no intervals (needs 5)\n"
-    summary, overview = done.out.split("\n\n", 1)
-    assert summary.count("no interval") == 4
     reason = " have no interval: 4 videos are too few for an interval: at least 5"
-    assert overview.count(reason) == 1
+    assert " ".join(done.out.split()).count(reason) == 1
     assert correlate(tmp_path, *typed, "--format", "markdown").out.count(reason) == 1
 
 
-def test_tables_say_that_p_of_few_systems_can_be_no_smaller(tmp_path: Path) -> None:
+def test_tables_by_system_say_what_p_is_about(tmp_path: Path) -> None:
     ratings(tmp_path, count=10, systems=3)
     typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--format", "markdown")
     text = " ".join(correlate(tmp_path, *typed).out.split())
-    assert "With 3 systems, p cannot be below 0.333 (Pearson r 0.167)." in text
+    assert "By system, p is about other systems" in text

@@ -45,8 +45,8 @@ def test_workbooks_and_mapped_columns_give_the_values_of_plain_csv(tmp_path: Pat
     same = correlate(tmp_path, "--human", "plain.csv", "--metric", "bleu=m.csv", *FAST, "--json")
     assert values(done) == values(same)
     assert [line for line in done.lines if "ignores" in line] == [
-        'warning: human.xlsx: ignores the column "note"',
-        'warning: bleu.csv: ignores the column "cider"',
+        'human.xlsx: ignores the column "note"',
+        'bleu.csv: ignores the column "cider"',
     ]
     assert done.json["inputs"]["human"]["columns"] == {
         "video_id": "clip",

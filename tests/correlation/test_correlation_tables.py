@@ -1,6 +1,6 @@
 """The tables of `capeval correlate`, held against golden files.
 
-`CAPEVAL_GOLDEN=1 pytest tests/reporting` writes them anew; look at the difference.
+`CAPEVAL_GOLDEN=1 pytest tests/correlation` writes them anew; look at the difference.
 """
 
 from __future__ import annotations
@@ -14,25 +14,22 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from capeval.correlation.result import (
-    PUBLISHED,
+from capeval.correlation.correlations import Correlations
+from capeval.correlation.fields import (
     CeilingResult,
     ClassResult,
-    Coefficient,
     ComparisonResult,
     Correlation,
-    Correlations,
     Elements,
     ElementTable,
     Groups,
     Raters,
     Ties,
 )
-from capeval.reporting.correlations.tables import correlations_page, print_correlations
-from capeval.show.formats import Format
-from capeval.stats.values import GroupingName
+from capeval.correlation.protocols import PUBLISHED
+from capeval.stats.values import Coefficient, GroupingName
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parent / "golden"
 ONE = Groups(used=1, dropped=0)
 STATISTICS: tuple[str, ...] = ("kendall_b", "pearson")
 BOTH: tuple[GroupingName, ...] = ("pooled", "item")
@@ -156,23 +153,25 @@ def _compared(
     )
 
 
-def shown(found: Correlations, form: Format, width: int = 80, *, full: bool = True) -> str:
+def shown(found: Correlations, width: int = 80, *, full: bool = True) -> str:
     out = io.StringIO()
-    console = Console(file=out, width=width, color_system=None)
-    print_correlations(found, console, form=form, full=full)
+    found.show(Console(file=out, width=width, color_system=None), full=full)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def golden(name: str, text: str) -> None:
+    file = GOLDEN / f"{name}.txt"
+    if os.environ.get("CAPEVAL_GOLDEN"):
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
 
 
 TWO = {name: SIX[name] for name in ("clair", "meteor")}
 
 
-@pytest.mark.parametrize("metrics", [SIX, TWO], ids=["six", "two"])
-def test_tables_are_the_golden_ones(metrics: dict[str, tuple[float | None, int | None]]) -> None:
-    golden = GOLDEN / f"{'two' if metrics is TWO else 'six'}-correlations.txt"
-    text = shown(correlations(metrics), "table")
-    if os.environ.get("CAPEVAL_GOLDEN"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+def test_tables_are_the_golden_ones() -> None:
+    golden("six-correlations", shown(correlations(SIX)))
+    golden("default-correlations-of-six", shown(correlations(SIX), 100, full=False))
 
 
 def one_judge(systems: int) -> Correlations:
@@ -202,91 +201,36 @@ def one_judge(systems: int) -> Correlations:
 
 @pytest.mark.parametrize("systems", [4, 5])
 def test_the_default_of_one_judge_is_the_golden_one(systems: int) -> None:
-    golden = GOLDEN / f"default-correlations-of-{systems}-systems.txt"
-    text = shown(one_judge(systems), "table", full=False)
-    if os.environ.get("CAPEVAL_GOLDEN"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    text = shown(one_judge(systems), full=False)
+    golden(f"default-correlations-of-{systems}-systems", text)
     rows = [line.split()[0] for line in text.splitlines() if line]
     assert ("system" in rows) == (systems == 5)
-    assert len(text.splitlines()) <= 60
-
-
-def test_the_rest_is_behind_full_and_in_other_formats() -> None:
-    found = one_judge(4)
-    default = shown(found, "table", full=False)
-    for words in ("Pearson r", "Human recall", "(means of systems"):
-        assert words not in default
-        assert words in shown(found, "table")
-    assert shown(found, "csv", full=False) == shown(found, "csv")
+    for words in ("Pearson r", "Human recall", "means of systems"):
+        assert words not in text
+        assert words in shown(one_judge(systems))
 
 
 def test_many_metrics_are_cut_to_sixty_lines() -> None:
     many = correlations({f"m{n}": (n / 100, n) for n in range(70)})
-    lines = shown(many, "table", 100, full=False).splitlines()
+    lines = shown(many, 100, full=False).splitlines()
     assert len(lines) <= 60
     assert any("more rows: --full" in line for line in lines)
 
 
-def test_default_of_several_metrics_has_the_main_statistic_of_each() -> None:
-    lines = shown(correlations(SIX), "table", 100, full=False).splitlines()
-    assert lines[0] == (
-        "clair has the highest Kendall tau-b of 7 metrics with the human score: 0.731 [0.631, "
-        "0.831] over 40 captions (pooled), equal to 1 other."
-    )
-    assert len(lines) <= 60
-    start = next(n for n, line in enumerate(lines) if line.startswith("Kendall tau-b by grouping"))
-    assert lines[start + 1].split() == ["Metric", "pooled", "[95%]", "item", "[95%]"]
-    assert [line.split()[0] for line in lines[start + 3 : start + 5]] == [
-        "clair",
-        "gpt-4o-2024-08-06:f1",
-    ]
-
-
-def summary(found: Correlations) -> list[str]:
-    return shown(found, "table").split("\n\n")[0].splitlines()
-
-
-def test_what_comes_first_says_where_the_interval_lies() -> None:
-    for value, where in ((0.05, "interval includes 0"), (-0.4, "interval below 0")):
-        assert summary(correlations({"m": (value, None)}))[-1].endswith(where)
-
-
-def test_what_comes_first_does_without_metrics_elements_and_tau() -> None:
+def test_the_headline_does_without_metrics_elements_and_tau() -> None:
     whole = correlations({"[b]m": (0.7, None)})
     bare = whole.model_copy(update={"results": (), "comparisons": ()})
-    assert summary(bare) == [
-        ("lexical-2 compared with human labels: kappa 0.500 [0.250, 0.750] over 414 elements."),
-        "    52 elements with evenly divided raters are left out, which favours it",
-    ]
+    assert bare.headline() == (
+        "lexical-2 compared with human labels: kappa 0.500 [0.250, 0.750] over 414 elements."
+    )
+    assert "52 of 466 elements are left out because" in " ".join(shown(bare).split())
     neither = bare.model_copy(update={"elements": Elements()})
-    assert shown(neither, "table").lstrip().startswith("Published")
+    assert neither.headline() == "No metric has a correlation with a human score."
     only = [r for r in whole.results if r.statistic == "pearson" and r.grouping == "item"]
     narrow = whole.model_copy(update={"results": tuple(only), "elements": Elements()})
-    assert summary(narrow) == [
-        "[b]m has Pearson r 0.700 [0.600, 0.800] with the human score over 40 captions (item).",
-        "  captions of one video: Pearson r 0.700 [0.600, 0.800]; interval above 0",
-    ]
-
-
-def of_systems(*, statistic: str = "kendall_b", p: float = 0.333) -> Correlations:
-    """Return one metric's values of three systems, with an interval above 0."""
-    found = one_judge(3)
-    systems = [
-        r.model_copy(update={"statistic": statistic, "p": p})
-        for r in found.results
-        if (r.grouping, r.human, r.statistic) == ("system", "f1", "kendall_b")
-    ]
-    return found.model_copy(update={"results": tuple(systems), "elements": Elements()})
-
-
-def test_an_interval_and_p_of_systems_that_differ_are_explained() -> None:
-    assert summary(of_systems())[-1].endswith(
-        "; interval above 0 (over videos); p 0.333 (over systems, n 3)"
+    assert narrow.headline() == (
+        "[b]m has Pearson r 0.700 [0.600, 0.800] with the human score over 40 captions (item)."
     )
-    note = "interval can exclude 0 although p is above 0.05"
-    assert note in " ".join(shown(of_systems(), "table").split())
-    assert note not in " ".join(shown(of_systems(p=0.02), "table").split())
 
 
 def test_a_protocol_of_one_grouping_has_a_row_for_each_of_many_metrics() -> None:
@@ -295,27 +239,17 @@ def test_a_protocol_of_one_grouping_has_a_row_for_each_of_many_metrics() -> None
     }
     names["constant"] = (None, None)
     found = correlations(names)
-    results = [
-        r.model_copy(update={"p": 0.2 if r.metric == "judge-11:f1" else r.p})
-        for r in found.results
-        if r.grouping == "pooled"
-    ]
+    results = [r for r in found.results if r.grouping == "pooled"]
     named = {"inputs": {"settings": {"protocol": "tuna"}}, "results": tuple(results)}
-    text = shown(found.model_copy(update=named), "table", full=False)
+    text = shown(found.model_copy(update=named), full=False)
     lines = text.splitlines()
     (heading,) = [at for at, line in enumerate(lines) if line.startswith("Metric ")]
     assert lines[heading].split("  ")[-1].strip() == "Pearson r [95%]"
     rows = lines[heading + 2 : heading + 15]
     assert [row.split()[0] for row in rows] == [*names]
     assert rows[0].split("  ", 1)[1].split() == ["0.900", "[0.800,", "1.000]"] * 2
-    assert "p is above 0.05 by at least one statistic: judge-11:f1." in text
-    assert text.index("Published in TUNA") > text.index("judge-11:f1.")
+    assert text.index("Published in TUNA") > text.index("judge-11:f1")
     assert "more row" not in text
-    assert "p; ranks; metrics compared with each other; agreement on elements; " in " ".join(
-        text.split()
-    )
-    full = shown(found.model_copy(update=named), "table")
-    assert "rank" in full
 
 
 def test_the_default_of_several_metrics_has_n_and_groups() -> None:
@@ -325,24 +259,23 @@ def test_the_default_of_several_metrics_has_n_and_groups() -> None:
         r.model_copy(update={"groups": groups, "n": 723}) if r.grouping == "item" else r
         for r in found.results
     ]
-    text = shown(found.model_copy(update={"results": tuple(results)}), "table", full=False)
+    text = shown(found.model_copy(update={"results": tuple(results)}), full=False)
     note = " ".join(text.split())
-    assert "pooled: 40 captions; item: 723 captions of 305/1,043 videos. A group with" in note
-    assert "is left out for all metrics. #1: rank 1;" in note
+    assert "pooled: 40 captions; item: 723 captions of 305/1,043 videos. #1: rank 1;" in note
 
 
 def test_differences_have_their_intervals_and_why_there_is_no_p() -> None:
     two = correlations(TWO)
     none = {"low": None, "high": None, "p": None, "reason": "4 videos are too few"}
     bare = [c.model_copy(update=none) for c in two.comparisons]
-    text = " ".join(shown(two.model_copy(update={"comparisons": tuple(bare)}), "table").split())
+    text = " ".join(shown(two.model_copy(update={"comparisons": tuple(bare)})).split())
     assert (
         "4 of 4 comparisons have no p: 4 videos are too few (such as clair − meteor, Kendall tau-b"
     ) in text
     compared = next(
         table
-        for table in correlations_page(correlations(SIX)).tables
-        if table.title == "Metrics compared, human score"
+        for table in correlations(SIX).pages(full=True)[0].tables
+        if table.title == "Metrics compared"
     )
     rows = [[*map(str, compared.shown(row))] for row in compared.rows[1:16]]
     assert {statistic for statistic, *_ in rows} == {"Kendall tau-b"}
@@ -355,5 +288,5 @@ def test_differences_have_their_intervals_and_why_there_is_no_p() -> None:
 
 def test_each_table_of_values_has_its_legend_in_latex() -> None:
     found = correlations(SIX)
-    assert shown(found, "latex").count("the share of the compared pairs") == 2
-    assert shown(found, "markdown").count("the share of the compared pairs") == 1
+    assert found.rendered("latex").count("the share of the compared pairs") == 2
+    assert found.rendered("markdown").count("the share of the compared pairs") == 1
