@@ -33,13 +33,7 @@ if TYPE_CHECKING:
     from capeval.api.correlating import correlate as correlate
     from capeval.api.evaluating import evaluate as evaluate
     from capeval.api.evaluating import evaluate_async as evaluate_async
-    from capeval.api.generating import generate as generate
-    from capeval.api.generating import generate_async as generate_async
     from capeval.api.leaderboards import leaderboard as leaderboard
-    from capeval.api.mcq_answering import mcq_answer as mcq_answer
-    from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
-    from capeval.api.mcq_grading import mcq_grade as mcq_grade
-    from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
     from capeval.api.measuring import measure as measure
     from capeval.api.measuring import measure_async as measure_async
     from capeval.api.plotting import plot as plot
@@ -50,15 +44,21 @@ if TYPE_CHECKING:
     from capeval.api.reports import inspect as inspect
     from capeval.api.reports import report as report
     from capeval.api.resources import cache_info as cache_info
-    from capeval.api.resources import models as models
-    from capeval.api.resources import sample_frames as sample_frames
     from capeval.api.stored_runs import list_runs as list_runs
-    from capeval.captioners.options import GenerateOptions as GenerateOptions
-    from capeval.captioners.run import Generation as Generation
+    from capeval.captioners.catalogue import models as models
+    from capeval.captioners.generate import GenerateOptions as GenerateOptions
+    from capeval.captioners.generate import Generation as Generation
+    from capeval.captioners.generate import generate as generate
+    from capeval.captioners.generate import generate_async as generate_async
+    from capeval.captioners.sample_frames import sample_frames as sample_frames
     from capeval.correlation.result import Correlations as Correlations
     from capeval.judging.judge import judge as judge
     from capeval.judging.judge import judge_async as judge_async
     from capeval.judging.options import JudgeOptions as JudgeOptions
+    from capeval.mcq.answer import mcq_answer as mcq_answer
+    from capeval.mcq.answer import mcq_answer_async as mcq_answer_async
+    from capeval.mcq.grade import mcq_grade as mcq_grade
+    from capeval.mcq.grade import mcq_grade_async as mcq_grade_async
     from capeval.mcq.temporal import mcq_temporal as mcq_temporal
     from capeval.schema import Annotation as Annotation
     from capeval.schema import Caption as Caption
@@ -77,23 +77,23 @@ _HOMES = {
     "construct_draft_async construct_filter construct_filter_async construct_review",
     "capeval.api.correlating": "correlate",
     "capeval.api.evaluating": "evaluate evaluate_async",
-    "capeval.api.generating": "generate generate_async",
+    "capeval.captioners.generate": "GenerateOptions Generation generate generate_async",
     "capeval.judging.judge": "judge judge_async",
     "capeval.api.leaderboards": "leaderboard",
-    "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
-    "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
+    "capeval.mcq.answer": "mcq_answer mcq_answer_async",
     "capeval.mcq.temporal": "mcq_temporal",
-    "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
+    "capeval.mcq.grade": "mcq_grade mcq_grade_async",
     "capeval.api.measuring": "measure measure_async",
     "capeval.api.plotting": "plot",
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_sheet",
     "capeval.api.reports": "inspect report",
-    "capeval.api.resources": "cache_info models sample_frames",
+    "capeval.api.resources": "cache_info",
+    "capeval.captioners.catalogue": "models",
+    "capeval.captioners.sample_frames": "sample_frames",
     "capeval.scoring.score": "score",
     "capeval.api.stored_runs": "list_runs",
-    "capeval.captioners.run": "Generation",
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",
     "capeval.scoring": "Scores",

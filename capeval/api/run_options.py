@@ -306,40 +306,6 @@ class MergeOptions:
 
 
 @declares
-class FramesOptions:
-    """The arguments of `capeval.sample_frames`.
-
-    Parameters
-    ----------
-    video : A video file.
-    frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1),
-        auto@64 (at most 64), 1 (the middle one), 0,5,9 (indices from 0).
-    decoder : The decoder: pyav, or decord to compare with.
-    sheet : Write a contact sheet to this PNG file.
-    out : Write every frame at full size into this folder, named by its index.
-    """
-
-    video: FilePath = required(positional=True, metavar="VIDEO")
-    frames: str | int = option("32", metavar="POLICY")
-    _: KW_ONLY
-    decoder: str = option("pyav", metavar="NAME")
-    sheet: FilePath | None = option(None, metavar="FILE", panel=OUTPUT)
-    out: FilePath | None = option(None, metavar="DIR", panel=OUTPUT)
-
-
-@declares
-class ModelsOptions:
-    """The arguments of `capeval.models`.
-
-    Parameters
-    ----------
-    name : Show every field of one model: its name or its hub id.
-    """
-
-    name: str | None = option(None, positional=True, metavar="NAME")
-
-
-@declares
 class EvaluateOptions:
     """The arguments of `capeval.evaluate`.
 

@@ -61,9 +61,14 @@ _GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 _PLACES = {
+    "generate": "capeval.captioners.generate:generate_command",
     "judge": "capeval.judging.judge:judge_command",
     "score": "capeval.scoring.score:score_command",
+    "mcq answer": "capeval.mcq.answer:answer_command",
+    "mcq grade": "capeval.mcq.grade:grade_command",
     "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
+    "models": "capeval.captioners.catalogue:models_command",
+    "frames": "capeval.captioners.sample_frames:frames_command",
 }
 """Where each command is."""
 
@@ -71,13 +76,12 @@ _OLD_MODULES = {
     "annotate": ("annotate",),
     "compare": ("compare", "leaderboard"),
     "eval": ("eval",),
-    "generate": ("generate",),
     "judge": ("probe",),
     "mcq": ("mcq",),
     "metrics": ("metrics",),
     "rate": ("correlate", "rate"),
     "report": ("inspect", "plot", "report"),
-    "resources": ("cache", "check", "frames", "models", "runs"),
+    "resources": ("cache", "check", "runs"),
     "score": ("calibrate",),
 }
 _OLD = {command: name for name, commands in _OLD_MODULES.items() for command in commands}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from capeval.api.run_options import EvaluateOptions, ReportOptions
-from capeval.captioners.options import GenerateOptions
+from capeval.captioners.generate import GenerateOptions
 from capeval.cli.options import LONG, declared_by, step_defaults
 from capeval.judging.options import JudgeOptions
 from capeval.show.output import Output

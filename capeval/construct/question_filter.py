@@ -19,14 +19,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from capeval.captioners.caption_cleanup import CUT_OFF
-from capeval.captioners.pipeline import READERS
+from capeval.captioners.pipeline import CUT_OFF, READERS
 from capeval.captioners.protocol import Captioner
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.judgments import short_hash
 from capeval.mcq.answering import AnswerWork, Asking, NoReader
-from capeval.mcq.frames import SharedReader, Shown, recent_reads
 from capeval.mcq.strategies import Asked
+from capeval.mcq.view import SharedReader, View, recent_reads
 from capeval.runs.engine import Progress, Stored, execute
 from capeval.runs.folder import RunFolder
 from capeval.schema.question import OPTION_LETTERS, Question, Response
@@ -65,7 +64,7 @@ class FrameAt:
         return f"frame at {self.share:.1%}"
 
 
-def views() -> dict[str, tuple[Shown, FrameReader | None]]:
+def views() -> dict[str, tuple[View, FrameReader | None]]:
     """Return what is shown in each condition, and what reads it."""
     policies: list[str | FrameAt] = [
         FrameAt((n + 0.5) / SINGLE_FRAMES) for n in range(SINGLE_FRAMES)
@@ -73,8 +72,8 @@ def views() -> dict[str, tuple[Shown, FrameReader | None]]:
     policies.append("16")
     # The orders of a question, and the questions about a video, follow one another.
     recent = recent_reads(READERS)
-    shown = [(Shown(frames=str(p)), SharedReader(open_reader(p), recent)) for p in policies]
-    return dict(zip(CONDITIONS, [(Shown(blind=True), None), *shown], strict=True))
+    shown = [(View(frames=str(p)), SharedReader(open_reader(p), recent)) for p in policies]
+    return dict(zip(CONDITIONS, [(View(blind=True), None), *shown], strict=True))
 
 
 def orders(question: Question, seed: int) -> list[tuple[int, ...]]:

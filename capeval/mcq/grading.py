@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.mcq.breakdown import CHANGES, grouped
-from capeval.mcq.grades import Accuracy, Counts, GradedItem, Grades, Group
+from capeval.mcq.grades import Accuracy, GradedItem, Grades, Group, ReplyCounts
 from capeval.mcq.responses import collection_paused
 from capeval.mcq.strategies import Asked, Convention, Decision, Strategy, letter_of
 from capeval.schema.question import Question
@@ -147,7 +147,7 @@ class _Table:
             },
         )
 
-    def counts(self) -> Counts:
+    def counts(self) -> ReplyCounts:
         """Return how many replies there are of each kind."""
         keys = {(one.response.benchmark, one.response.id) for one in self._asked}
         known = self._graded.questions
@@ -157,7 +157,7 @@ class _Table:
             not decision.unscored and one.failure is None and decision.option != one.exact.option
             for one, decision in zip(self._asked, self._decisions, strict=True)
         )
-        return Counts(
+        return ReplyCounts(
             questions=len(keys) + missing,
             responses=len(self._asked),
             missing=missing,

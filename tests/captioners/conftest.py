@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from capeval.captioners.prompting import load_caption_prompts
+from capeval.captioners.generate import Wanted, load_caption_prompts
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.run import Wanted
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.files.annotations import load_annotations
 from tests.generating import annotation

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.mcq.benchmark_files import predictions
-from capeval.mcq.questions import load_questions, select
+from capeval.mcq.question_files import load_questions, select
+from capeval.mcq.responses import predictions
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 TOMATO = DATA / "tomato"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from capeval.errors import UsageError
-from capeval.mcq.questions import select
+from capeval.mcq.question_files import select
 from capeval.schema.question import Question, Tag
 
 

@@ -1,30 +1,39 @@
-"""`capeval.mcq_answer`: questions in, responses out. The command runs the same session."""
+"""`capeval mcq answer`: questions in, responses out."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Any
 
-from capeval.api.mcq_options import AnswerOptions
-from capeval.captioners.asking_session import AskingSession, Phrases, open_session
+from capeval.captioners.asking_session import AskingSession, Phrases, choose_model, open_session
 from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import READERS
-from capeval.captioners.selection import choose_model
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.tuna_benchmark import is_benchmark, videos_of
 from capeval.files.videos import VideoFolder
-from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader
+from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, takes_subtitles
 from capeval.mcq.breakdown import benchmark_name
 from capeval.mcq.find_run import MCQ
-from capeval.mcq.frames import ReaderFor, SharedReader, Shown, recent_reads
 from capeval.mcq.layouts import LAYOUTS
-from capeval.mcq.prompting import takes_subtitles
-from capeval.mcq.questions import load_questions, question_file, select
-from capeval.mcq.subtitles import SubtitleFiles
-from capeval.options import Notices, takes
+from capeval.mcq.question_files import load_questions, question_file, select
+from capeval.mcq.view import ReaderFor, SharedReader, SubtitleFiles, View, recent_reads
+from capeval.options import (
+    FRAMES,
+    INPUTS,
+    MODEL,
+    FilePath,
+    Notices,
+    command,
+    declares,
+    ignore,
+    option,
+    takes,
+)
 from capeval.runs.engine import select as only_some
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import finished
@@ -33,8 +42,49 @@ from capeval.runs.sources import run_name
 from capeval.runs.sync_async import blocking
 from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Question, Response
+from capeval.show.output import Output
 from capeval.text import counted, listed
 from capeval.video import FrameReader, Policy, open_reader
+
+
+@declares
+class AnswerOptions(FramesOptions):
+    """Which questions a model answers, and with which frames: see `capeval.mcq_answer`.
+
+    Parameters
+    ----------
+    model : As for `capeval generate`.
+    base_url : An OpenAI-compatible server.
+    questions : TUNA-MCQ, TOMATO or Video-MME as published, or your own as JSON lines.
+    where : Only those with a tag: task=count.
+    only : Only these questions.
+    limit : Only the first N questions.
+    videos : Their folder. By default videos/ in or next to the questions, else their folder.
+    subtitles : SRT or VTT files, named as the videos.
+    run : The run's name. By default MODEL@SETTINGS.
+    frames : As for generate. By default the benchmark's: 16 for TOMATO, else the catalogue's.
+    shuffle : Show the frames in random order (see --seed).
+    single : Show one frame: first, middle, random (see --seed), an index from 0, or column:NAME,
+        the questions' own.
+    blind : Ask without the video.
+    likelihood : Store each option's likelihood (local models).
+    batch_size : Questions at a time on a GPU.
+    seed : Of random frames and samples.
+    shard : Do part I of N; the last to end merges.
+    """
+
+    questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
+    _: KW_ONLY
+    where: Collection[str] = option((), panel=INPUTS, metavar="TAG=VALUE")
+    only: Collection[str] = option((), panel=INPUTS, metavar="ID", commas=True)
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+    subtitles: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
+    run: str | None = option(None, panel=INPUTS, metavar="NAME")
+    shuffle: bool = option(False, panel=FRAMES)
+    single: str | None = option(None, panel=FRAMES, metavar="WHICH")
+    blind: bool = option(False, panel=FRAMES)
+    likelihood: bool = option(False, panel=MODEL)
+    shard: str | None = option(None, panel=INPUTS, metavar="I/N")
 
 
 @takes(AnswerOptions)
@@ -54,6 +104,19 @@ async def mcq_answer_async(options: AnswerOptions) -> Answers:
 
 mcq_answer = blocking(mcq_answer_async)
 
+
+@command("mcq answer", "max_failed", "yes", "dry_run", "as_json", options=AnswerOptions)
+def answer_command(
+    o: AnswerOptions, output: Output
+) -> AbstractAsyncContextManager[AskingSession[Response, Answers]]:
+    """Let a video-language model answer multiple-choice questions.
+
+    Responses go to runs/mcq/BENCHMARK/MODEL@SETTINGS, ready for `capeval mcq grade`. Audio is never
+    used. Run the same command again to resume; failed calls are then made again.
+    """
+    return open_answering(o, on_notice=output.notice, dry_run=output.dry_run)
+
+
 _PHRASES = Phrases(
     to_do="ask",
     replies=("reply", "replies"),
@@ -68,7 +131,7 @@ _PHRASES = Phrases(
 
 @asynccontextmanager
 async def open_answering(
-    options: AnswerOptions, *, on_notice: Notices = lambda _: None, dry_run: bool = False
+    options: AnswerOptions, *, on_notice: Notices = ignore, dry_run: bool = False
 ) -> AsyncIterator[AskingSession[Response, Answers]]:
     """Check the inputs, then open the model; it or its connections go with the block."""
     entry = choose_model(options)
@@ -123,7 +186,7 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
         raise UsageError("no question is left; check --only and --where")
     own = options.frames
     given = None if own is None or isinstance(own, str | int) else own
-    view = Shown(
+    view = View(
         frames=None if own is None else given.policy if given is not None else str(own),
         default=default,
         order="shuffled" if options.shuffle else "ordered",
@@ -165,7 +228,7 @@ def default_question_videos(path: str) -> Path:
 
 
 def _readers(
-    options: AnswerOptions, view: Shown, chosen: tuple[Question, ...], given: FrameReader | None
+    options: AnswerOptions, view: View, chosen: tuple[Question, ...], given: FrameReader | None
 ) -> ReaderFor:
     # Questions on one video follow each other, but each reader may be at another video.
     recent = recent_reads(READERS)

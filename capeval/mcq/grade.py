@@ -1,21 +1,19 @@
-"""`capeval.mcq_grade`: responses to multiple-choice questions in, accuracy out."""
+"""`capeval mcq grade`: responses to multiple-choice questions in, accuracy out."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from capeval.api.mcq_options import GradeOptions
 from capeval.errors import UsageError
 from capeval.files.outputs import check_output, write_output
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.meter import Meter
-from capeval.mcq.benchmark_files import benchmark_files
 from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
@@ -27,8 +25,14 @@ from capeval.mcq.model_reader import (
     label_of,
     read_replies,
 )
-from capeval.mcq.questions import load_questions, select
-from capeval.mcq.responses import collection_paused, load_responses, models_of, responses_hash
+from capeval.mcq.question_files import load_questions, select
+from capeval.mcq.responses import (
+    benchmark_files,
+    collection_paused,
+    load_responses,
+    models_of,
+    responses_hash,
+)
 from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
@@ -40,18 +44,96 @@ from capeval.mcq.strategies import (
     strategy,
     usable,
 )
-from capeval.options import Notices, takes
-from capeval.reporting.mcq_tables import grades_headline, grades_page
+from capeval.options import (
+    JUDGE,
+    LIMITS,
+    OUTPUT,
+    FilePath,
+    Notices,
+    command,
+    declares,
+    ignore,
+    on_notice_option,
+    option,
+    out_option,
+    python_only,
+    required,
+    runs_option,
+    takes,
+)
 from capeval.runs.engine import Labels, Progress
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.sync_async import blocking
 from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Question, Response
 from capeval.schema.usage import Usage
+from capeval.scoring.score import score
 from capeval.scoring.signature import VERSION, Signature
-from capeval.show.formats import FORM_OF_SUFFIX, Format, form_for, rendered
+from capeval.show.formats import FORM_OF_SUFFIX, Format, form_for
+from capeval.show.output import Output
 from capeval.text import counted, listed, shown
 from capeval.version import __version__
+
+if TYPE_CHECKING:
+    from capeval.llm.types import ChatClient
+
+
+@declares
+class GradeOptions:
+    """The arguments of `capeval.mcq_grade`.
+
+    Parameters
+    ----------
+    responses : A run of `capeval mcq answer`, a responses.jsonl, a filled template of Video-MME,
+        results of TOMATO's code, VLMEvalKit's predictions or lmms-eval's log.
+    questions : What was asked, to count missing responses; needed for lmms-eval's log.
+    where : Only questions with this tag, such as task=count. Then grades.json is not written into
+        the run's folder.
+    model : The model's name. By default as in the responses.
+    cap_run : A judged run of its captions, for F1 beside TUNA-MCQ.
+    select : How replies become answers: exact, exact+random, exact+llm, likelihood-symbol, tomato
+        and others, or all of them. By default exact.
+    convention : Grade as the code of tuna, tomato or video-mme does; --select overrides how.
+    by : Tags to group by. By default the benchmark's.
+    llm : A chat model that reads replies, for exact+llm and tomato.
+    base_url : Its OpenAI-compatible server. By default OPENAI_BASE_URL.
+    max_concurrency : Calls at a time.
+    timeout : Seconds for one call.
+    max_cost : Spend at most this, without asking.
+    api_key : Of the endpoint. By default OPENAI_API_KEY.
+    cache : SQLite file of replies. By default in the user's cache folder.
+    client : Replaces the network, for tests and recordings.
+    progress : Receives the status after every reply that the chat model reads.
+    resamples : Bootstrap resamples of videos.
+    layout : Write --out as a benchmark does: video-mme (its template) or tomato (its folder).
+    """
+
+    responses: FilePath = required(positional=True, metavar="RUN")
+    _: KW_ONLY
+    questions: FilePath | None = option(None, metavar="PATH")
+    where: Collection[str] = option((), metavar="TAG=VALUE")
+    model: str | None = option(None, metavar="NAME")
+    cap_run: FilePath | None = option(None, metavar="RUN")
+    select: str | None = option(None, metavar="NAME")
+    convention: Literal["tuna", "tomato", "video-mme"] | None = option(
+        None, name="--as", metavar="BENCHMARK"
+    )
+    by: Collection[str] = option((), metavar="TAG", commas=True)
+    llm: str | None = option(None, panel=JUDGE, metavar="NAME")
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    max_concurrency: int = python_only(64, min=1, max=4096)
+    timeout: float = python_only(120.0, min=0.1, max=86_400)
+    max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
+    api_key: str | None = python_only(None, shown=False)
+    cache: FilePath | None = python_only(None)
+    client: ChatClient | None = python_only(None, method="complete")
+    progress: Progress | None = python_only(None, method="update", shown=False)
+    resamples: int = python_only(10_000, min=99)
+    layout: Literal["video-mme", "tomato"] | None = option(None, panel=OUTPUT, metavar="NAME")
+    seed: int = python_only(0, "The seed of random choices and resamples.", min=0)
+    runs: FilePath = runs_option()
+    out: FilePath | None = out_option()
+    on_notice: Notices = on_notice_option()
 
 
 @takes(GradeOptions)
@@ -70,6 +152,16 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
 
 
 mcq_grade = blocking(mcq_grade_async)
+
+
+@command("mcq grade", "yes", "dry_run", "as_json", "form", "full", options=GradeOptions)
+def grade_command(o: GradeOptions, output: Output) -> AbstractAsyncContextManager[GradingSession]:
+    """Turn replies into answers by a named strategy, and count them: grades.json.
+
+    A reply that yields no answer is wrong; a failed call is not counted. Tables show how many
+    replies each rule decided, and how many were decided by chance.
+    """
+    return open_grading(o, offline=output.dry_run, on_notice=o.on_notice)
 
 
 _LABELS = Labels("reading", "reply", "read", "unread")
@@ -207,7 +299,10 @@ class GradingSession(LongWork[Grades]):
             settings = {**found.settings, "select": ALL}
             found = found.model_copy(update={"strategies": sides, "settings": settings})
         if self.out is not None:
-            write_output(self.out, _written(found, self._form) + "\n")
+            # pydantic's own JSON: that of thousands of items takes a second otherwise.
+            is_json = self._form == "json"
+            text = found.model_dump_json(indent=1) if is_json else found.rendered(self._form)
+            write_output(self.out, text + "\n")
         for file, text in self._submission.items():
             write_output(file, text)
         yield found
@@ -250,20 +345,21 @@ class GradingSession(LongWork[Grades]):
             captioning=None if by is None else self._captioning,
         )
 
+    def result(self, results: list[Grades]) -> Grades | None:
+        return results[0] if results else None
+
     def left(self, result: Grades) -> list[Left]:
-        """Return the replies that the model failed to read."""
         failed = result.decided_by.get(MODEL_FAILED, 0)
         return [Left("grades", _LABELS, {}, len(self._responses), failed)]
 
     def written(self, result: Grades) -> list[str]:  # noqa: ARG002 - the same for all
-        """Return the grades' file, and that in a benchmark's own layout."""
         files = [self.out, self._o.out if self._o.layout else None]
         return [str(file) for file in files if file is not None]
 
 
 @asynccontextmanager
 async def open_grading(
-    o: GradeOptions, *, offline: bool = False, on_notice: Notices = lambda _: None
+    o: GradeOptions, *, offline: bool = False, on_notice: Notices = ignore
 ) -> AsyncIterator[GradingSession]:
     """Read the files, and open the endpoint of `llm`; an `offline` one needs no key."""
     if o.llm is None:
@@ -306,12 +402,6 @@ def _form_of(out: Path) -> Format:
     if form == "csv":
         raise UsageError(f"--out: {out}: grades are written as .json, .md, .tex or .txt")
     return form
-
-
-def _written(found: Grades, form: Format) -> str:
-    if form == "json":
-        return found.model_dump_json(indent=1)
-    return rendered([grades_page(found)], form, headline=grades_headline(found))
 
 
 def _count_missing(loaded: Sequence[Response], source: Path, on_notice: Notices) -> None:
@@ -398,8 +488,6 @@ def _signature(
 
 
 def _captioning(o: GradeOptions) -> dict[str, Any]:
-    from capeval.scoring.score import score
-
     scores = score(o.cap_run or "", runs=o.runs)
     overall = scores.overall.model_dump(mode="json")
     f1 = {name: values["f1"] for name, values in overall.items()}
