@@ -260,7 +260,6 @@ class Phrases:
     by_path: bool = False
 
     def run(self, run: RunFolder) -> str:
-        """Return a run as the next command takes it."""
         return str(run) if self.by_path else run.name
 
 
@@ -314,7 +313,6 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
         return Estimate(todo if self.model else 0, usage, expected.cost, lines, details)
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[ResultT]:
-        """Ask what is left; the last shard to finish merges all."""
         yield await complete(self.work, progress)
 
     def result(self, results: list[ResultT]) -> Replies | None:

@@ -100,12 +100,10 @@ class ModelEntry(BaseModel):
 
     @property
     def has_own_address(self) -> bool:
-        """Return whether the address is from the user's file and not from the packaged table."""
         return self.base_url != _packaged().get(self.name, {}).get("base_url")
 
     @property
     def is_own(self) -> bool:
-        """Return whether the user's file added or changed it."""
         table = _packaged().get(self.name)
         return table is None or self != _entry(TABLE, self.name, table)
 

@@ -87,7 +87,6 @@ class CaptionPrompts:
         return filled(self.text, {"elements": tag_free_json(elements)})
 
     def settings(self, annotations: tuple[Video, ...]) -> dict[str, str]:
-        """Return what a run's manifest records of the prompt."""
         asked = self.questions and any((a.question or "").strip() for a in annotations)
         if asked and all((a.question or "").strip() for a in annotations):
             return {"source": "question"}
@@ -160,7 +159,6 @@ class Generation(StoredResult):
 
     @property
     def ungenerated(self) -> Mapping[str, str]:
-        """Why videos have no caption."""
         return self.left
 
 

@@ -295,7 +295,6 @@ def _greedy(loaded: Any, tokenizer: Any, overrides: Mapping[str, Any]) -> Genera
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what are JSON values, by name."""
     plain = {}
     for name, value in sorted(values.items()):
         with suppress(TypeError):
@@ -305,7 +304,6 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _context_length(config: Any) -> int | None:
-    """Return how many tokens a language model reads, or None if its config does not say."""
     length = getattr(config, "max_position_embeddings", None)
     rope = getattr(config, "rope_parameters", None) or {}
     factor = rope.get("factor") if rope.get("rope_type", "default") != "default" else None

@@ -56,11 +56,9 @@ class Job:
     kind: ClassVar[Literal["caption", "answer"]] = "caption"
 
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
-        """Return the frames that the model sees; raises `VideoError`."""
         return reader.read(self.path, cancel=cancel)
 
     def request(self, frames: FrameSet) -> CaptionRequest:
-        """Return what the model is given."""
         return CaptionRequest(
             index=self.index,
             prompt=self.prompt,

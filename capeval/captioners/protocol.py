@@ -161,9 +161,7 @@ class Captioner(Protocol):
         """
         ...
 
-    async def aclose(self) -> None:
-        """Release the model or the connections."""
-        ...
+    async def aclose(self) -> None: ...
 
 
 BatchMaker = Callable[[Sequence[CaptionRequest]], Mapping[str, Any]]

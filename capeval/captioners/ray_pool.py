@@ -85,7 +85,6 @@ class _Worker:
             self.fault = _reason(error)
 
     def opened(self) -> _Opened:
-        """Return what is known of the captioner."""
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
@@ -93,7 +92,6 @@ class _Worker:
         return _Opened(one.name, as_stored(one.settings), one.batch_size, peak)
 
     def __call__(self, row: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return the reply about the jobs of a row."""
         from ray import cloudpickle
 
         reply = _Reply([], self.fault)
@@ -123,7 +121,6 @@ def _reason(error: Exception) -> str:
 
 
 def _probe(folder: str, sent: bytes) -> _Opened | str:
-    """Open the captioner once, and return what it is, or why it cannot be opened."""
     worker = _Worker(folder, sent)
     return worker.fault or worker.opened()
 

@@ -59,7 +59,6 @@ class BatchSize:
         self.value = 1 if wanted == "auto" else wanted
 
     def done(self, videos: int) -> None:
-        """Record that a batch of `videos` succeeded."""
         self._successes += 1
         if self._successes % _PATIENCE == 0:
             self._limit = min(2 * self._limit, self._most)
@@ -67,7 +66,6 @@ class BatchSize:
             self.value = min(2 * self.value, self._limit)
 
     def failed(self, videos: int) -> None:
-        """Record that a batch of `videos` ran out of memory."""
         self._successes = 0
         self._limit = self.value = max(1, videos // 2)
 
@@ -110,12 +108,10 @@ class TransformersCaptioner:
 
     @property
     def batch_size(self) -> int:
-        """How many requests fit at present; grows until memory runs out."""
         return self._size.value
 
     @property
     def mixes_frame_counts(self) -> bool:
-        """Whether a batch may have videos with different numbers of frames."""
         return self._loaded.mixes_frame_counts
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
@@ -128,7 +124,6 @@ class TransformersCaptioner:
             raise
 
     async def aclose(self) -> None:
-        """Release the model's memory."""
         device = self._loaded.device
         del self._loaded
         release(device)
@@ -355,7 +350,6 @@ def written_text(tokenizer: Any, prompt: Sequence[int], written: Sequence[int]) 
 
 
 def _runs(tokens: Sequence[int], marks: dict[int, str]) -> list[tuple[bool, list[int]]]:
-    """Return each mark alone, and what is between two marks together."""
     grouped = groupby(enumerate(tokens), lambda pair: pair[0] if pair[1] in marks else None)
     return [(at is not None, [token for _, token in pairs]) for at, pairs in grouped]
 
@@ -458,7 +452,6 @@ class ContinuationScorer:
         return _score([*read.logits, *later.logits], row)
 
     def _write(self, inputs: Mapping[str, Any], row: Sequence[int]) -> Any:
-        """Let the model write a row; its `logits` are those before any token was forced."""
         import torch
 
         config = copy.deepcopy(self._loaded.generation)

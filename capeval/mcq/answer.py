@@ -161,7 +161,6 @@ async def open_answering(
 
 
 def _seen(options: AnswerOptions, settings: Mapping[str, Any]) -> str:
-    """Return what the model sees, in words."""
     policies = settings["frames"]
     frames = policies if isinstance(policies, str) else ", ".join(map(str, policies.values()))
     view = "no frames" if options.blind else f"frames {frames}"

@@ -59,7 +59,6 @@ class Prompt:
 
     @property
     def hash(self) -> str:
-        """The SHA-256 (hex) of both."""
         whole = f"{self.system or ''}\0{self.text}"
         return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -163,14 +162,12 @@ class QuestionJob(Job):
     kind: ClassVar[Literal["caption", "answer"]] = "answer"
 
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
-        """Return the frames by the question's own reader, in the order of the prompt."""
         del reader
         if self.reader is None:
             return no_frames()
         return self.shown.reorder(self.reader.read(self.path, cancel=cancel), self.question)
 
     def asked(self, times: Sequence[float]) -> Prompt:
-        """Return the prompt for frames at these times (in seconds)."""
         return question_prompt(
             self.question,
             frames=None if self.shown.blind else len(times),
@@ -228,7 +225,6 @@ class QuestionJob(Job):
         return {**record, ASKED: {"template": prompt.template, "prompt": prompt.hash}}
 
     def likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods:
-        """Return the scores of the request's continuations, in the order of the options."""
         count = len(self.question.options)
         names = [*scored_texts(self.question.options)]
         if len(scores) != count * len(names):
@@ -265,7 +261,6 @@ class Asking:
 
     @property
     def without_subtitles(self) -> int:
-        """The number of videos that have no subtitles, where subtitles are given."""
         if self.subtitles is None:
             return 0
         videos = {question.video for question in self.chosen}
@@ -353,17 +348,14 @@ class Answers(StoredResult):
 
     @property
     def records(self) -> list[Mapping[str, Any]]:
-        """What is stored of the calls."""
         return [response.call for response in self.responses]
 
     @property
     def file(self) -> Path:
-        """The responses of the run."""
         return self.run.path / RESPONSES
 
     @property
     def unanswered(self) -> Mapping[str, str]:
-        """Why wanted replies are missing, by question."""
         return self.left
 
 
@@ -373,7 +365,6 @@ class NoReader:
     policy = decoder = "the question's own"
 
     def read(self, path: Path, *, cancel: object = None) -> FrameSet:
-        """Raise: no job uses it."""
         del cancel
         raise AssertionError(f"{path}: each question has a reader of its own")
 
@@ -390,7 +381,6 @@ class AnswerWork(StoredWork[Response, Answers]):
     questions: Mapping[str, Question] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Set what is asked."""
         asking = self.asking
         self.shard, self.videos = asking.shard, asking.videos
         self.questions = {question.id: question for question in asking.questions}
@@ -408,7 +398,6 @@ class AnswerWork(StoredWork[Response, Answers]):
         self.about = {"questions": questions} | known
 
     def whole(self) -> AnswerWork:
-        """Return the work of all shards."""
         return replace(self, asking=replace(self.asking, shard=None))
 
     def read(self, value: Any, expected: str) -> Stored[Response]:
@@ -447,7 +436,6 @@ class AnswerWork(StoredWork[Response, Answers]):
             )
 
     def fits(self, stored: Stored[Response], video: Mapping[str, Any] | None) -> bool:
-        """Return whether the question and its prompt, frames and video are the same."""
         question = self.questions[stored.index]
         job = self.asking.job(question, video or {})
         return _is_same(stored.value, question) and (
@@ -455,7 +443,6 @@ class AnswerWork(StoredWork[Response, Answers]):
         )
 
     def job(self, index: str, path: Path, video: Mapping[str, Any]) -> QuestionJob:
-        """Return how a question is asked."""
         question, reader_for = self.questions[index], self.asking.reader_for
         return replace(
             self.asking.job(question, video),
@@ -481,20 +468,16 @@ class AnswerWork(StoredWork[Response, Answers]):
         frames: Mapping[str, Any],
         settings: Mapping[str, Any],
     ) -> Stored[Response]:
-        """Return a response."""
         assert isinstance(job, QuestionJob)  # noqa: S101 - the plan has no others
         return _stored(_response(job, outcome, frames, settings))
 
     def failed(self, index: str, reason: str) -> Stored[Response]:
-        """Return a response without a reply."""
         return _stored(Response.to(self.questions[index], None, reason=reason))
 
     def json(self, value: Response) -> dict[str, Any]:
-        """Return the line of a response."""
         return value.model_dump(mode="json")
 
     def result(self, finished: Finished[StoredPlan[Response], Stored[Response]]) -> Answers:
-        """Return the responses."""
         done = finished.done
         return Answers(
             **self.common(finished),

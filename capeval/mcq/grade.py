@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -166,44 +167,43 @@ def grade_command(o: GradeOptions, output: Output) -> AbstractAsyncContextManage
 
 _LABELS = Labels("reading", "reply", "read", "unread")
 
-
-@dataclass
-class _Pass:
-    """Replies and the decisions of one strategy; None is left to a model."""
-
-    strategy: Strategy
-    asked: Sequence[Asked]
-    decisions: list[Decision | None]
+_Decided = tuple[Strategy, list[Decision | None]]
+"""A strategy and its decisions; None is left to a model."""
 
 
 class GradingSession(LongWork[Grades]):
     """Responses that were read from their files, and the replies that are left to a model."""
 
     def __init__(self, o: GradeOptions, asker: Asker | None, on_notice: Notices) -> None:
-        source = find_responses(o.responses, Path(o.runs))
-        self.out = _out(o, source)
-        self._form: Format = "json"
-        if o.out is not None and o.layout is None:
-            self._form = _form_of(Path(o.out))
-        if o.layout is not None and o.out is None:
-            raise UsageError("--layout: name the file or folder to write with --out")
-        if self.out is not None:
-            read = [source, *([] if o.questions is None else [Path(o.questions)])]
-            check_output(self.out, read)
         self._o, self.asker = o, asker
         self.meter = asker.meter if asker else Meter()
         if asker:
             self.title, self.model = f"Reader of replies: {o.llm}", o.llm or ""
+        source = find_responses(o.responses, Path(o.runs))
+        if o.layout is not None and o.out is None:
+            raise UsageError("--layout: name the file or folder to write with --out")
+        named = Path(o.out) if o.out is not None and o.layout is None else None
+        self._form: Format = "json" if named is None else _form_of(named)
+        # Grades of some of a run's questions never replace the run's own.
+        self.out = named or (None if o.where else grades_file(source))
+        if self.out is not None:
+            check_output(self.out, [source, *([] if o.questions is None else [Path(o.questions)])])
         self._questions = None if o.questions is None else load_questions(o.questions, on_notice)
-        loaded = load_responses(source, on_notice, self._questions)
+        self._responses = load_responses(source, on_notice, self._questions)
         if self._questions is None:
-            _count_missing(loaded, source, on_notice)
-        self._responses = _in_set(loaded, self._questions, on_notice)
+            there, all_asked = len(_keys(self._responses)), questions_of_run(source)
+            if all_asked and there < all_asked:
+                on_notice(
+                    f"{there:,} of the run's {all_asked:,} questions have a response; the accuracy "
+                    "is of these, and --questions counts the others"
+                )
+        else:
+            self._responses = _in_set(self._responses, self._questions, on_notice)
         if o.where:
             self._responses = select(self._responses, tuple(o.where))
             if self._questions is not None:
                 self._questions = select(self._questions, tuple(o.where))
-        self._chosen, self._convention = _chosen(o)
+        chosen, self._convention = _chosen(o)
         others = {one.benchmark for one in self._responses} - {o.convention}
         if self._convention is not None and others:
             on_notice(
@@ -211,57 +211,57 @@ class GradingSession(LongWork[Grades]):
                 f"benchmark ({', '.join(sorted(others))})"
             )
         self._captioning = None if o.cap_run is None else _captioning(o)
-        self._model = o.model or _model(self._responses, on_notice)
-        tags, models = (one.tags for one in self._responses), models_of(self._responses)
-        name = source.parent.name
-        for line in tested_model_warnings(name, "questions", tags, (o.model, *models)):
+        models = models_of(self._responses)
+        if len(models) > 1 and not o.model:
+            on_notice(f"the responses are of several models: {listed(models)}")
+        self._model = o.model or "+".join(models) or None
+        tags, tested = (one.tags for one in self._responses), (o.model, *models)
+        for line in tested_model_warnings(source.parent.name, "questions", tags, tested):
             on_notice(line)
         self._submission: dict[Path, str] = {}
         if o.layout is not None and o.out is not None:
             self._submission = benchmark_files(self._responses, o.layout, Path(o.out), self._model)
             for file in self._submission:
                 check_output(file, [source])
-        asked = [Asked(one) for one in self._responses]
         has_likelihoods = any(one.likelihood is not None for one in self._responses)
-        if self._chosen.needs_likelihood and not has_likelihoods:
+        if chosen.needs_likelihood and not has_likelihoods:
             raise UsageError(
-                f"--select {self._chosen.name}: no response has likelihoods; ask again with "
+                f"--select {chosen.name}: no response has likelihoods; ask again with "
                 "`capeval mcq answer --likelihood`"
             )
-        several = usable(self._responses, has_model=asker is not None) if o.select == ALL else []
+        several = []
         if o.select == ALL:
-            _name_left_out(several, has_model=asker is not None, on_notice=on_notice)
-        self._passes = [self._begin(one, asked) for one in (self._chosen, *several)]
-        self._todo = self._undecided(on_notice)
+            several = usable(self._responses, has_model=asker is not None)
+            needs = "`capeval mcq answer --likelihood` stores them"
+            left_out = [] if has_likelihoods else [f"those with likelihoods ({needs})"]
+            left_out += [] if asker else ["exact+llm and tomato (they need --llm)"]
+            if left_out:
+                on_notice(f"--select all leaves out {' and '.join(left_out)}")
+        self._asked = [Asked(one) for one in self._responses]
+        self._todo: list[Undecided] = []
+        with collection_paused():
+            self._decided = [self._decisions(one, on_notice) for one in (chosen, *several)]
 
-    @collection_paused()
-    def _begin(self, chosen: Strategy, asked: Sequence[Asked]) -> _Pass:
-        return _Pass(chosen, asked, [chosen.decide(one, self._o.seed) for one in asked])
-
-    def _undecided(self, on_notice: Notices) -> list[Undecided]:
-        """Return what a model is asked; without one, that is decided by chance."""
-        found: list[Undecided] = []
-        for number, one in enumerate(self._passes):
-            strategy = one.strategy
-            places = [at for at, decision in enumerate(one.decisions) if decision is None]
-            if self.asker is None and places:
-                if number == 0:
-                    on_notice(
-                        f"{counted(len(places), 'reply', 'replies')} that no pattern of "
-                        f"{strategy.name} reads would go to a model; without --llm, they are "
-                        "decided by chance"
-                    )
-                for at in places:
-                    one.decisions[at] = strategy.end(one.asked[at], self._o.seed)
-            elif strategy.asks is not None:
-                found += [
-                    Undecided((number, at), one.asked[at], strategy, self._o.seed, strategy.asks)
-                    for at in places
-                ]
-        return found
+    def _decisions(self, chosen: Strategy, on_notice: Notices) -> _Decided:
+        """Decide by the rules of a strategy; what they leave to a model is added to the work."""
+        seed = self._o.seed
+        found = [chosen.decide(one, seed) for one in self._asked]
+        open_ = [at for at, decision in enumerate(found) if decision is None]
+        if self.asker is not None:
+            self._todo += [
+                Undecided(self._asked[at], chosen, seed, partial(found.__setitem__, at))
+                for at in open_
+            ]
+        elif open_:
+            on_notice(
+                f"{counted(len(open_), 'reply', 'replies')} that no pattern of {chosen.name} "
+                "reads would go to a model; without --llm, they are decided by chance"
+            )
+            for at in open_:
+                found[at] = chosen.end(self._asked[at], seed)
+        return chosen, found
 
     async def estimate(self) -> Estimate:
-        """Return what the model that reads replies is expected to cost; calls nothing."""
         usage = Usage()
         cost: float | None = 0.0
         if self.asker is not None:
@@ -272,27 +272,15 @@ class GradingSession(LongWork[Grades]):
         lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
         return Estimate(usage.calls, usage, cost, lines, {"replies": len(self._todo)})
 
-    async def _read(self, progress: Progress | None) -> None:
-        if self.asker is None or not self._todo:
-            return
-        reader = ModelReader(self.asker, self._o.llm or "")
-
-        def record(one: Undecided, decision: Decision) -> None:
-            number, at = one.place
-            self._passes[number].decisions[at] = decision
-
-        await read_replies(
-            self._todo, reader, record, concurrency=self._o.max_concurrency, progress=progress
-        )
-
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Grades]:
         """Have a model read what the rules do not, count, and write `out`."""
-        o = self._o
-        await self._read(progress)
-        llm = o.llm
-        if llm and self.asker and self._todo and (weights := await self.asker.weights(llm)):
-            llm = f"{llm} ({weights})"
-        main, *others = self._passes
+        o, llm = self._o, self._o.llm
+        if llm and self.asker and self._todo:
+            reader = ModelReader(self.asker, llm)
+            await read_replies(self._todo, reader, concurrency=o.max_concurrency, progress=progress)
+            if weights := await self.asker.weights(llm):
+                llm = f"{llm} ({weights})"
+        main, *others = self._decided
         found = self._count(main, llm, self._convention, by=tuple(o.by))
         if others:
             sides = [self._count(one, llm) for one in others]
@@ -309,17 +297,16 @@ class GradingSession(LongWork[Grades]):
 
     def _count(
         self,
-        of: _Pass,
+        decided: _Decided,
         llm: str | None,
         convention: Convention | None = None,
         by: Sequence[str] | None = None,
     ) -> Grades:
-        """Return the grades by one strategy; `llm` is for the signature, `by` as of `Graded`."""
-        o = self._o
+        o, (chosen, decisions) = self._o, decided
         graded = Graded(
-            asked=of.asked,
-            decisions=[one for one in of.decisions if one is not None],
-            strategy=of.strategy,
+            asked=self._asked,
+            decisions=[one for one in decisions if one is not None],
+            strategy=chosen,
             convention=convention,
             questions=self._questions,
             by=by,
@@ -328,14 +315,14 @@ class GradingSession(LongWork[Grades]):
         )
         made_with = {
             "model": self._model,
-            "select": of.strategy.name,
-            "strategy": of.strategy.name,
-            **({"exact": EXACT} if "exact" in of.strategy.name else {}),
+            "select": chosen.name,
+            "strategy": chosen.name,
+            **({"exact": EXACT} if "exact" in chosen.name else {}),
             "as": convention.name if convention else None,
             "llm": o.llm,
             "seed": o.seed,
-            "resamples": graded.resamples,
-            "published": of.strategy.published,
+            "resamples": o.resamples,
+            "published": chosen.published,
             **({"where": list(o.where)} if o.where else {}),
         }
         return count_grades(
@@ -387,16 +374,6 @@ async def open_grading(
         yield GradingSession(o, asker, on_notice)
 
 
-def _out(o: GradeOptions, source: Path) -> Path | None:
-    """Return where grades are written: `out`, or the folder of the run.
-
-    Those of some of a run's questions never replace the run's own.
-    """
-    if o.out is not None and o.layout is None:
-        return Path(o.out)
-    return None if o.where else grades_file(source)
-
-
 def _form_of(out: Path) -> Format:
     form = form_for(out, "json" if out.suffix.lower() not in FORM_OF_SUFFIX else "table")
     if form == "csv":
@@ -404,35 +381,16 @@ def _form_of(out: Path) -> Format:
     return form
 
 
-def _count_missing(loaded: Sequence[Response], source: Path, on_notice: Notices) -> None:
-    """Show how many questions of an unfinished run have a response."""
-    there, asked = len({(one.benchmark, one.id) for one in loaded}), questions_of_run(source)
-    if asked and there < asked:
-        on_notice(
-            f"{there:,} of the run's {asked:,} questions have a response; the accuracy is "
-            "of these, and --questions counts the others"
-        )
-
-
 def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
-    """Return the strategy of the headline and the convention."""
     convention = CONVENTIONS[o.convention] if o.convention else None
     named = None if o.select == ALL else o.select
     return strategy(named or (convention.select if convention else "exact")), convention
 
 
-def _model(responses: Sequence[Response], on_notice: Notices) -> str | None:
-    found = models_of(responses)
-    if len(found) > 1:
-        on_notice(f"the responses are of several models: {listed(found)}")
-    return "+".join(found) or None
-
-
 def _in_set(
-    responses: Sequence[Response], questions: Sequence[Question] | None, on_notice: Notices
-) -> Sequence[Response]:
-    if questions is None:
-        return responses
+    responses: Sequence[Response], questions: Sequence[Question], on_notice: Notices
+) -> tuple[Response, ...]:
+    """Return the responses to some questions, whose options and answers must be the same."""
     known = {(question.benchmark, question.id): question for question in questions}
     found = []
     for one in responses:
@@ -450,18 +408,11 @@ def _in_set(
     if others := len(responses) - len(found):
         verb = "is" if others == 1 else "are"
         on_notice(f"--questions: {counted(others, 'response')} to other questions {verb} left out")
-    return found
+    return tuple(found)
 
 
-def _name_left_out(several: Sequence[Strategy], *, has_model: bool, on_notice: Notices) -> None:
-    """Show which strategies `--select all` leaves out, and what they need."""
-    parts = []
-    if not any(one.needs_likelihood for one in several):
-        parts.append("those with likelihoods (`capeval mcq answer --likelihood` stores them)")
-    if not has_model:
-        parts.append("exact+llm and tomato (they need --llm)")
-    if parts:
-        on_notice(f"--select all leaves out {' and '.join(parts)}")
+def _keys(responses: Sequence[Response]) -> set[tuple[str, str]]:
+    return {(one.benchmark, one.id) for one in responses}
 
 
 def _signature(
@@ -481,8 +432,7 @@ def _signature(
         parts["prompts"] = label_of(chosen.asks)
     if any(one.by_chance for one in graded.decisions):
         parts["seed"] = str(seed)
-    unique = {(one.benchmark, one.id) for one in responses}
-    parts["data"] = f"{responses_hash(responses)[:6]}@{len(unique)}"
+    parts["data"] = f"{responses_hash(responses)[:6]}@{len(_keys(responses))}"
     parts[VERSION] = __version__
     return Signature.of(parts)
 

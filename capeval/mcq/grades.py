@@ -205,17 +205,14 @@ class GradedRun(Grades):
 
     @property
     def name(self) -> str:
-        """The name of the run's folder, or of the file."""
         return self.path.parent.name if self.path.name == GRADES else self.path.stem
 
     @property
     def model(self) -> str | None:
-        """The model's name, if the grades have it."""
         return self.settings.get("model")
 
     @property
     def warnings(self) -> list[str]:
-        """That the model drafted or filtered the questions, if so."""
         tags = (one.tags for one in self.items)
         return tested_model_warnings(self.name, "questions", tags, [self.model])
 
@@ -227,7 +224,6 @@ class GradedRun(Grades):
 
     @property
     def benchmark(self) -> str:
-        """The benchmark's name; several are joined."""
         return "+".join(dict.fromkeys(one.benchmark for one in self.items))
 
 
@@ -334,7 +330,6 @@ def _first_ways(found: Grades) -> list[str]:
 
 
 def _divides(found: Grades, way: str) -> bool:
-    """Return whether a grouping has other rows than the one of all questions."""
     groups = [*found.by[way].values()]
     return len(groups) > 1 or groups[0].n < found.overall.n
 

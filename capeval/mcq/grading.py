@@ -106,7 +106,6 @@ class _Table:
         self._frequent = np.array([one.answer == self.letter for one in responses], dtype=bool)
 
     def counted_of(self, places: Sequence[int]) -> _Places:
-        """Return those of the responses that count."""
         at: _Places = np.array(places, dtype=np.intp)
         counted: _Places = at[self.counted[at]]
         return counted
@@ -148,7 +147,6 @@ class _Table:
         )
 
     def counts(self) -> ReplyCounts:
-        """Return how many replies there are of each kind."""
         keys = {(one.response.benchmark, one.response.id) for one in self._asked}
         known = self._graded.questions
         missing = 0 if known is None else sum((q.benchmark, q.id) not in keys for q in known)
@@ -172,7 +170,6 @@ class _Table:
         )
 
     def items(self) -> list[GradedItem]:
-        """Return every response with its decision."""
         rows = zip(self._asked, self._decisions, self.counted, self.right, strict=True)
         return [
             GradedItem(
@@ -195,7 +192,6 @@ class _Table:
 
 
 def _changes(groups: Mapping[tuple[str, str], Group], ratios: VideoRatios) -> dict[str, Accuracy]:
-    """Return the relative change of accuracy where a flag is true."""
     found = {}
     columns = [*groups]
     for flag in CHANGES:

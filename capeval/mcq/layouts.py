@@ -130,7 +130,6 @@ class Record:
     fields: Mapping[str, Any]
 
     def error(self, field: str, message: str) -> InputError:
-        """Return an error about a field."""
         return InputError(message, file=self.file, where=self.place, field=field)
 
     def part(self, name: str) -> str:
@@ -156,7 +155,6 @@ class Source:
     records: Sequence[Record] = ()
 
     def columns(self) -> frozenset[str]:
-        """Return the names of the first record's fields."""
         return frozenset(self.records[0].fields) if self.records else frozenset()
 
 
@@ -394,7 +392,6 @@ def _of_tomato(source: Source, on_notice: Notices) -> Iterator[Record]:
 
 
 def _of_harness(source: Source, on_notice: Notices) -> Iterator[Record]:
-    """Yield the questions of the table that evaluation harnesses publish."""
     for record in _as_they_are(source, on_notice):
         path = PurePosixPath(record.part("video_path").replace("\\", "/"))
         key = path.stem if path.suffix.lower() in SUFFIXES else path.name
@@ -424,7 +421,6 @@ def _with_ids(record: Record, reasoning_type: str, number: str, key: str) -> Rec
 
 
 def _of_template(source: Source, on_notice: Notices) -> Iterator[Record]:
-    """Yield one record per question; Video-MME's template has one per video."""
     for record in _as_they_are(source, on_notice):
         questions = record.fields.get("questions", [{}])
         if not isinstance(questions, list) or not questions:

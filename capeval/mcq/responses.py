@@ -89,7 +89,6 @@ def load_responses(
 
 
 def _is_lines(file: Path) -> bool:
-    """Return whether a file, whatever its name, begins with a response or a line of TOMATO's."""
     if is_binary_table(file):
         return False
     text = first_line(file)
@@ -438,7 +437,6 @@ def _tomato_line(one: Response) -> dict[str, Any]:
 
 
 def _template(responses: Sequence[Response]) -> list[dict[str, Any]]:
-    """Return the filled template: one record per video, in the order of the responses."""
     of_video = ("duration", "domain", "sub_category")
     videos: dict[str, dict[str, Any]] = {}
     for one in responses:

@@ -40,22 +40,18 @@ class Asked:
 
     @property
     def reply(self) -> str:
-        """The reply; empty if there is none."""
         return self.response.reply or ""
 
     @property
     def is_empty(self) -> bool:
-        """Whether a completed call returned no text."""
         return not self.reply.strip()
 
     @cached_property
     def exact(self) -> Reading:
-        """What `exact` reads."""
         return read_answer(self.reply, self.options)
 
     @property
     def right(self) -> int:
-        """The number of the right option."""
         return OPTION_LETTERS.index(self.response.answer)
 
 
@@ -159,7 +155,6 @@ class Decision:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the option was chosen at random."""
         return self.rule == CHANCE
 
 

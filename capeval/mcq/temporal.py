@@ -346,7 +346,6 @@ class Temporal(Result, _Part):
         ]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a record for each group of questions and measure."""
         groups = [("overall", "", self.overall)]
         groups += [(self.tag or "", bucket, of) for bucket, of in self.by.items()]
         about = {"benchmark": self.benchmark, "model": self.model}

@@ -74,7 +74,6 @@ class View:
             )
 
     def policy_name(self, question: Question) -> str:
-        """Return the policy of a question as it is recorded."""
         if self.blind:
             return "none"
         if self.single:
@@ -119,7 +118,6 @@ class View:
             return False
 
     def reorder(self, frames: FrameSet, question: Question) -> FrameSet:
-        """Return the frames in the order in which the model sees them."""
         count = len(frames)
         if self.order == "ordered":
             return frames
@@ -137,7 +135,6 @@ class View:
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return what a run records of it, apart from the policy."""
         drawn = self.order == "shuffled" or self.single == "random"
         return {
             "order": self.order,
@@ -154,7 +151,6 @@ class RandomFrame:
     seed: int
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose it; the same seed and number of frames give the same one."""
         return Choice((int(np.random.default_rng(self.seed).integers(timeline.total)),))
 
     def __str__(self) -> str:
@@ -162,7 +158,6 @@ class RandomFrame:
 
 
 def _seeded(seed: int, question: Question) -> int:
-    """Return a seed of a question's own: neighbours are independent, reruns are the same."""
     text = f"{seed}\0{question.benchmark}\0{question.id}\0{question.video}"
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8])
 
@@ -205,7 +200,6 @@ class SharedReader:
         self.policy, self.decoder = reader.policy, reader.decoder
 
     def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
-        """Return the frames of a video; raises `VideoError`."""
         try:
             return self._recent.get((self, path), partial(self._reader.read, path, cancel=cancel))
         except VideoError as error:
@@ -330,7 +324,6 @@ class SubtitleFiles:
         return None
 
     def __repr__(self) -> str:
-        """Return what messages call it."""
         return f"{shown(str(self.path))} ({listed(sorted(self._files), 3)})"
 
 
