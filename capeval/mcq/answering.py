@@ -141,9 +141,6 @@ def scored_texts(options: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
 
 # ---- One question --------------------------------------------------------------------------------
 
-ASKED = "asked"
-"""The key under which `QuestionJob.record` puts what belongs to the call, not to the frames."""
-
 
 @dataclass(frozen=True)
 class QuestionJob(Job):
@@ -168,6 +165,7 @@ class QuestionJob(Job):
         return self.shown.reorder(self.reader.read(self.path, cancel=cancel), self.question)
 
     def asked(self, times: Sequence[float]) -> Prompt:
+        """Return the prompt for frames at these times (in seconds)."""
         return question_prompt(
             self.question,
             frames=None if self.shown.blind else len(times),
@@ -194,37 +192,30 @@ class QuestionJob(Job):
         prompt = self.asked(frames.times)
         folded = f"{prompt.system}\n\n{prompt.text}" if prompt.system else prompt.text
         texts = scored_texts(self.question.options) if self.has_likelihood else {}
-        return CaptionRequest(
-            index=self.index,
+        return replace(
+            super().request(frames),
             prompt=folded if self.folds_system else prompt.text,
-            frames=frames.frames,
             indices=tuple(sorted(frames.indices)),
             times=tuple(sorted(frames.times)),
-            fps=frames.fps,
-            total_frames=frames.total,
-            duration=frames.duration,
             kind="answer",
             system=None if self.folds_system else prompt.system,
             continuations=tuple(text for several in texts.values() for text in several),
-            run=self.run,
         )
 
     def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:
         """Return what a response records of its frames, in the order in which they were shown."""
         del policy
-        shown = self.shown
         record: dict[str, Any] = {"policy": self.policy}
         if self.reader is not None:
-            record = super().record(frames, self.policy)
-            record |= {"order": shown.order}
-        if shown.single:
-            record["single"] = shown.single
+            record = super().record(frames, self.policy) | {"order": self.shown.order}
+        if self.shown.single:
+            record["single"] = self.shown.single
         if self.cues:
             record["subtitles"] = len(subtitles_at(self.cues, frames.times))
-        prompt = self.asked(frames.times)
-        return {**record, ASKED: {"template": prompt.template, "prompt": prompt.hash}}
+        return record
 
     def likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods:
+        """Return the scores of the request's continuations, in the order of the options."""
         count = len(self.question.options)
         names = [*scored_texts(self.question.options)]
         if len(scores) != count * len(names):
@@ -232,6 +223,33 @@ class QuestionJob(Job):
         of = {name: scores[at * count : (at + 1) * count] for at, name in enumerate(names)}
         sums: dict[str, Any] = {name: [total for total, _ in of[name]] for name in names}
         return Likelihoods(**sums, tokens={name: [n for _, n in of[name]] for name in names})
+
+    def response(
+        self, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any], settings: str
+    ) -> Response:
+        """Return the response that an outcome is; `settings` is their id."""
+        likelihood = None
+        if isinstance(outcome, Captioned) and self.has_likelihood:
+            try:
+                likelihood = self.likelihoods(outcome.likelihoods or ())
+            except ValueError as error:
+                outcome = Uncaptioned(self.index, str(error))
+        if isinstance(outcome, Uncaptioned):
+            return Response.to(self.question, None, reason=outcome.reason, frames=frames)
+        prompt = self.asked(frames.get("times", ()))
+        call = {
+            "template": prompt.template,
+            "prompt": prompt.hash,
+            "settings": settings,
+            "video": self.video,
+            "model": outcome.model,
+            "revision": outcome.revision,
+            "details": dict(outcome.details),
+            "usage": outcome.usage.model_dump(),
+            "warnings": list(outcome.warnings),
+        }
+        found = Response.to(self.question, outcome.text, frames=frames, likelihood=likelihood)
+        return found.model_copy(update={"call": call})
 
 
 # ---- The questions of a run ----------------------------------------------------------------------
@@ -469,7 +487,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         settings: Mapping[str, Any],
     ) -> Stored[Response]:
         assert isinstance(job, QuestionJob)  # noqa: S101 - the plan has no others
-        return _stored(_response(job, outcome, frames, settings))
+        return _stored(job.response(outcome, frames, settings_id(settings)))
 
     def failed(self, index: str, reason: str) -> Stored[Response]:
         return _stored(Response.to(self.questions[index], None, reason=reason))
@@ -494,32 +512,3 @@ def _stored(response: Response) -> Stored[Response]:
 def _is_same(stored: Response, question: Question) -> bool:
     same = ("benchmark", "question", "options", "video")
     return all(getattr(stored, name) == getattr(question, name) for name in same)
-
-
-def _response(
-    job: QuestionJob,
-    outcome: Captioned | Uncaptioned,
-    frames: Mapping[str, Any],
-    settings: Mapping[str, Any],
-) -> Response:
-    shown = {name: value for name, value in frames.items() if name != ASKED}
-    likelihood = None
-    if isinstance(outcome, Captioned) and job.has_likelihood:
-        try:
-            likelihood = job.likelihoods(outcome.likelihoods or ())
-        except ValueError as error:
-            outcome = Uncaptioned(job.index, str(error))
-    if isinstance(outcome, Uncaptioned):
-        return Response.to(job.question, None, reason=outcome.reason, frames=shown)
-    call = {
-        **frames[ASKED],
-        "settings": settings_id(settings),
-        "video": job.video,
-        "model": outcome.model,
-        "revision": outcome.revision,
-        "details": dict(outcome.details),
-        "usage": outcome.usage.model_dump(),
-        "warnings": list(outcome.warnings),
-    }
-    response = Response.to(job.question, outcome.text, frames=shown, likelihood=likelihood)
-    return response.model_copy(update={"call": call})

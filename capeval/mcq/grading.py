@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from capeval.mcq.breakdown import CHANGES, grouped
 from capeval.mcq.grades import Accuracy, GradedItem, Grades, Group, ReplyCounts
 from capeval.mcq.responses import collection_paused
-from capeval.mcq.strategies import Asked, Convention, Decision, Strategy, letter_of
-from capeval.schema.question import Question
+from capeval.mcq.strategies import Asked, Convention, Decision, Strategy
+from capeval.schema.question import OPTION_LETTERS, Question
 from capeval.stats.values import Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
 
@@ -177,11 +177,11 @@ class _Table:
                 benchmark=one.response.benchmark,
                 video=one.response.video,
                 answer=one.response.answer,
-                choice=letter_of(decision.option),
+                choice=_letter(decision.option),
                 correct=bool(right) if counted else None,
                 rule=decision.rule,
                 by_chance=decision.by_chance,
-                exact=None if decision.unscored else letter_of(one.exact.option),
+                exact=None if decision.unscored else _letter(one.exact.option),
                 reply=one.response.reply,
                 reason=decision.unscored or None,
                 frames=one.response.frames,
@@ -189,6 +189,10 @@ class _Table:
             )
             for one, decision, counted, right in rows
         ]
+
+
+def _letter(option: int | None) -> str | None:
+    return None if option is None else OPTION_LETTERS[option]
 
 
 def _changes(groups: Mapping[tuple[str, str], Group], ratios: VideoRatios) -> dict[str, Accuracy]:

@@ -30,14 +30,14 @@ from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.layouts import (
     LAYOUTS,
     OWN,
-    Name,
-    Record,
-    Source,
+    NameField,
+    QuestionFile,
+    QuestionRecord,
     harness_id,
     read_source,
     record_of,
 )
-from capeval.options import Notices
+from capeval.options import Notices, ignore
 from capeval.runs.shards import file_of, shards_in
 from capeval.schema.question import OPTION_LETTERS, Question, Response, Text, option_lines
 from capeval.text import complaint, counted, listed, shown
@@ -61,7 +61,7 @@ def collection_paused() -> Iterator[None]:
 @collection_paused()
 def load_responses(
     path: Path,
-    on_notice: Notices = lambda _: None,
+    on_notice: Notices = ignore,
     questions: Sequence[Question] | None = None,
 ) -> tuple[Response, ...]:
     """Return responses in the order of their file; none may be there twice.
@@ -190,7 +190,7 @@ _HARNESSES = "VLMEvalKit's predictions or lmms-eval's log"
 class _TomatoLine(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    id: Name
+    id: NameField
     question: Text
     response: str | None
     all_choices: list[str]
@@ -204,7 +204,7 @@ class _TomatoLine(BaseModel):
 def predictions(
     path: Path,
     questions: Sequence[Question] | None = None,
-    on_notice: Notices = lambda _: None,
+    on_notice: Notices = ignore,
 ) -> list[Response]:
     """Return the responses of a benchmark's own file with replies, in its order.
 
@@ -216,7 +216,7 @@ def predictions(
     logs = source.value.get("logs") if isinstance(source.value, dict) else None
     if isinstance(logs, list):
         places = ((f"entry {n}", one) for n, one in enumerate(logs, start=1))
-        source = Source(path, records=[record_of(path, place, one) for place, one in places])
+        source = QuestionFile(path, records=[record_of(path, place, one) for place, one in places])
     if source.records and is_lmms_line(source.records[0].fields):
         return _of_log(source, questions, on_notice)
     layout = next((one for one in LAYOUTS.values() if one.fits(source)), OWN)
@@ -251,7 +251,7 @@ def is_lmms_line(value: Any) -> bool:
 
 
 _RESPONSES = ("filtered_resps", "resps")
-_QUESTION_IDS: Mapping[str, Callable[[Record], str]] = {
+_QUESTION_IDS: Mapping[str, Callable[[QuestionRecord], str]] = {
     "tomato_score": lambda record: "/".join(harness_id(record, "question_id")),
     "videomme_perception_score": lambda record: record.part("question_id"),
     "videomme_percetion_score": lambda record: record.part("question_id"),  # before version 0.3
@@ -260,7 +260,7 @@ _QUESTION_IDS: Mapping[str, Callable[[Record], str]] = {
 
 
 def _of_log(
-    source: Source, questions: Sequence[Question] | None, on_notice: Notices
+    source: QuestionFile, questions: Sequence[Question] | None, on_notice: Notices
 ) -> list[Response]:
     """Return the responses of a log of lmms-eval's, which has no options."""
     file, first = source.file, source.records[0].fields
@@ -286,7 +286,7 @@ def _of_log(
     return found
 
 
-def _numbered(record: Record, questions: Sequence[Question]) -> Question:
+def _numbered(record: QuestionRecord, questions: Sequence[Question]) -> Question:
     """Return the question of a row number from 0, whose answer must be the target."""
     number, target = record.fields["doc_id"], record.fields.get("target")
     if type(number) is not int or not 0 <= number < len(questions):

@@ -14,50 +14,32 @@ from capeval.mcq.exact import Reading, read_answer
 from capeval.schema.question import OPTION_LETTERS, Response
 from capeval.text import nearest, shown
 
-_FAILURES = ("Failed to obtain answer via API",)
-"""What evaluation harnesses store in place of a reply if a call fails: VLMEvalKit's message."""
-
-_WHOLE_FAILURES = ("$ERROR$",)
-"""The same as whole replies: what code derived from FastChat stores."""
+# What evaluation harnesses store in place of a reply if a call fails: VLMEvalKit in a reply, code
+# derived from FastChat as the whole reply.
+_FAILURE, _WHOLE_FAILURE = "Failed to obtain answer via API", "$ERROR$"
 
 
 class Asked:
     """One response, with what the grading needs of it."""
 
     def __init__(self, response: Response) -> None:
-        self.response = response
-        self.options = response.options
+        self.response, self.options = response, response.options
+        self.reply = response.reply or ""
+        self.is_empty = not self.reply.strip()
+        self.right = OPTION_LETTERS.index(response.answer)
 
     @cached_property
     def failure(self) -> str | None:
         """Why there is no reply: a failed call, by capeval or by another harness."""
-        reply = self.response.reply
-        if reply is None:
+        if self.response.reply is None:
             return self.response.reason or "no reply"
-        found = [one for one in _FAILURES if one in reply]
-        found += [one for one in _WHOLE_FAILURES if one == reply.strip()]
-        return f"the reply is another harness's failure message: {found[0]}" if found else None
-
-    @property
-    def reply(self) -> str:
-        return self.response.reply or ""
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.reply.strip()
+        found = _FAILURE if _FAILURE in self.reply else None
+        found = found or (_WHOLE_FAILURE if self.reply.strip() == _WHOLE_FAILURE else None)
+        return f"the reply is another harness's failure message: {found}" if found else None
 
     @cached_property
     def exact(self) -> Reading:
         return read_answer(self.reply, self.options)
-
-    @property
-    def right(self) -> int:
-        return OPTION_LETTERS.index(self.response.answer)
-
-
-def letter_of(option: int | None) -> str | None:
-    """Return the letter of an option's number, as files have it."""
-    return None if option is None else OPTION_LETTERS[option]
 
 
 # ---- How published code reads replies ------------------------------------------------------------
@@ -129,17 +111,11 @@ def tomato_patterns(reply: str, options: Sequence[str]) -> int | None:
 
 # ---- Decisions -----------------------------------------------------------------------------------
 
-CHANCE = "chance"
-"""The rule that decides by chance."""
+CHANCE, MODEL_FAILED = "chance", "model failed"
+"""The rules of what is decided by chance, and of what is unscored as the reading model failed."""
 
-Scored = Literal["symbol", "symbol_text", "text"]
-"""Whether the symbol, the symbol with the text, or the text alone was scored."""
-
+# Sums that differ by less are ties: rounding errors of floats are smaller than this.
 _TIE = 1e-9
-"""Sums that differ by less are ties: rounding errors of floats are smaller than this."""
-
-MODEL_FAILED = "model failed"
-"""The rule of a reply that stays unscored because the model that reads it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +193,7 @@ def _exact(asked: Asked, _: int) -> Decision | None:
     return None if found.option is None else Decision(found.option, found.rule)
 
 
-def _likely(what: Scored) -> Step:
+def _likely(what: Literal["symbol", "symbol_text", "text"]) -> Step:
     """Choose the option with the smallest negative log-likelihood; none if several have it."""
 
     def step(asked: Asked, _: int) -> Decision:
@@ -236,9 +212,9 @@ def _likely(what: Scored) -> Step:
     return step
 
 
-def _by_likelihood(name: str, what: Scored) -> Strategy:
+def _by_likelihood(name: str, likely: Step) -> Strategy:
     reads = name.startswith("exact+")
-    steps = [_exact, _likely(what)] if reads else [_likely(what)]
+    steps = [_exact, likely] if reads else [likely]
     return Strategy(name, steps, reads_reply=reads, needs_likelihood=True)
 
 
@@ -261,11 +237,11 @@ STRATEGIES: Mapping[str, Strategy] = {
     for one in (
         Strategy("exact", [_exact]),
         Strategy("exact+random", [_exact, at_random]),
-        _by_likelihood("exact+likelihood-symbol", "symbol"),
-        _by_likelihood("exact+likelihood-symbol-text", "symbol_text"),
-        _by_likelihood("likelihood-symbol", "symbol"),
-        _by_likelihood("likelihood-symbol-text", "symbol_text"),
-        _by_likelihood("likelihood-text", "text"),
+        _by_likelihood("exact+likelihood-symbol", _likely("symbol")),
+        _by_likelihood("exact+likelihood-symbol-text", _likely("symbol_text")),
+        _by_likelihood("likelihood-symbol", _likely("symbol")),
+        _by_likelihood("likelihood-symbol-text", _likely("symbol_text")),
+        _by_likelihood("likelihood-text", _likely("text")),
         Strategy("exact+llm", [_exact], "choice"),
         Strategy("first-capital", [_first_capital(None)], published=True),
         *(
