@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from capeval.api.annotating import annotate_merge as annotate_merge
     from capeval.api.annotating import annotate_review as annotate_review
     from capeval.api.calibrating import calibrate as calibrate
-    from capeval.api.checking import check as check
     from capeval.api.comparing import compare as compare
     from capeval.api.constructing import construct_check as construct_check
     from capeval.api.constructing import construct_check_async as construct_check_async
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from capeval.api.constructing import construct_filter_async as construct_filter_async
     from capeval.api.constructing import construct_review as construct_review
     from capeval.api.correlating import correlate as correlate
-    from capeval.api.evaluating import evaluate as evaluate
-    from capeval.api.evaluating import evaluate_async as evaluate_async
     from capeval.api.leaderboards import leaderboard as leaderboard
     from capeval.api.measuring import measure as measure
     from capeval.api.measuring import measure_async as measure_async
@@ -43,8 +40,6 @@ if TYPE_CHECKING:
     from capeval.api.rating_files import rate_sheet as rate_sheet
     from capeval.api.reports import inspect as inspect
     from capeval.api.reports import report as report
-    from capeval.api.resources import cache_info as cache_info
-    from capeval.api.stored_runs import list_runs as list_runs
     from capeval.captioners.catalogue import models as models
     from capeval.captioners.generate import GenerateOptions as GenerateOptions
     from capeval.captioners.generate import Generation as Generation
@@ -52,6 +47,11 @@ if TYPE_CHECKING:
     from capeval.captioners.generate import generate_async as generate_async
     from capeval.captioners.sample_frames import sample_frames as sample_frames
     from capeval.correlation.result import Correlations as Correlations
+    from capeval.evaluating.check import check as check
+    from capeval.evaluating.eval import evaluate as evaluate
+    from capeval.evaluating.eval import evaluate_async as evaluate_async
+    from capeval.evaluating.stored import cache_info as cache_info
+    from capeval.evaluating.stored import list_runs as list_runs
     from capeval.judging.judge import judge as judge
     from capeval.judging.judge import judge_async as judge_async
     from capeval.judging.options import JudgeOptions as JudgeOptions
@@ -71,12 +71,12 @@ _HOMES = {
     "capeval.api.annotating": "annotate_agree annotate_draft annotate_draft_async annotate_filter "
     "annotate_merge annotate_review",
     "capeval.api.calibrating": "calibrate",
-    "capeval.api.checking": "check",
+    "capeval.evaluating.check": "check",
     "capeval.api.comparing": "compare",
     "capeval.api.constructing": "construct_check construct_check_async construct_draft "
     "construct_draft_async construct_filter construct_filter_async construct_review",
     "capeval.api.correlating": "correlate",
-    "capeval.api.evaluating": "evaluate evaluate_async",
+    "capeval.evaluating.eval": "evaluate evaluate_async",
     "capeval.captioners.generate": "GenerateOptions Generation generate generate_async",
     "capeval.judging.judge": "judge judge_async",
     "capeval.api.leaderboards": "leaderboard",
@@ -89,11 +89,10 @@ _HOMES = {
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_sheet",
     "capeval.api.reports": "inspect report",
-    "capeval.api.resources": "cache_info",
     "capeval.captioners.catalogue": "models",
     "capeval.captioners.sample_frames": "sample_frames",
     "capeval.scoring.score": "score",
-    "capeval.api.stored_runs": "list_runs",
+    "capeval.evaluating.stored": "cache_info list_runs",
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",
     "capeval.scoring": "Scores",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields, replace
 from pathlib import Path
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -397,6 +397,7 @@ class Command:
     shared : the options that it shares with other commands, by the names in `capeval.cli.options`
     work : gets the options as arguments if it is a function that `takes` them; otherwise gets an
         object of the options and the `Output`. Returns a `Result`, an opened long work, or nothing
+    steps : the commands that are its steps, by the fields that get what the user's file sets
     """
 
     name: str
@@ -404,10 +405,14 @@ class Command:
     shared: tuple[str, ...]
     work: Callable[..., Any]
     takes_output: bool
+    steps: Mapping[str, str]
 
 
 def command(
-    name: str, *shared: str, options: type | None = None
+    name: str,
+    *shared: str,
+    options: type | None = None,
+    steps: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare that a function is a command; its docstring is the help.
 
@@ -416,7 +421,7 @@ def command(
 
     def attach(work: Callable[P, R]) -> Callable[P, R]:
         found = options or work.options  # type: ignore[attr-defined]
-        work.command = Command(name, found, shared, work, options is not None)  # type: ignore[attr-defined]
+        work.command = Command(name, found, shared, work, options is not None, steps)  # type: ignore[attr-defined]
         return work
 
     return attach

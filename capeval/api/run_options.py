@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from capeval.errors import UsageError
 from capeval.options import (
     FRACTION,
-    INPUTS,
-    JUDGE,
-    LIMITS,
-    MODEL,
     OUTPUT,
     FilePath,
     Notices,
     annotations_option,
-    columns_option,
     declares,
     human_columns,
     human_option,
-    ignore,
     judge_option,
     judged_runs_argument,
     on_notice_option,
@@ -303,69 +297,3 @@ class MergeOptions:
     partial: bool = False
     force: bool = False
     on_notice: Notices = on_notice_option()
-
-
-@declares
-class EvaluateOptions:
-    """The arguments of `capeval.evaluate`.
-
-    Parameters
-    ----------
-    targets : Models as `capeval generate --model` takes them, runs, or captions files.
-    annotations : A file, tuna or sample. By default the run's; of a new run the sample.
-    videos : Their folder. By default videos/ next to the annotations.
-    columns : The columns of captions files: index=clip,caption=text.
-    limit : Only the first N videos.
-    model_url : An OpenAI-compatible server of the models.
-    serve : Start each model's server, then end it.
-    judge : As in `capeval judge`.
-    judge_url : An OpenAI-compatible server of the judge.
-    max_cost : Spend at most this in all, without asking.
-    generating : Further arguments of `capeval.generate`.
-    judging : Further arguments of `capeval.judge`.
-    reporting : Further arguments of `capeval.report`.
-    runs : The folder of the runs.
-    progress : Receives the status after every video.
-    on_notice : Called with one line for each notice.
-    """
-
-    targets: Sequence[FilePath] = required(positional=True, metavar="MODEL")
-    annotations: FilePath | None = option(None, panel=INPUTS, metavar="FILE")
-    _: KW_ONLY
-    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
-    columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
-    limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
-    model_url: str | None = option(None, panel=MODEL, metavar="URL")
-    serve: bool = option(False, panel=MODEL)
-    judge: str | None = option(None, panel=JUDGE, metavar="NAME")
-    judge_url: str | None = option(None, panel=JUDGE, metavar="URL")
-    max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
-    generating: Mapping[str, Any] | None = python_only(None)
-    judging: Mapping[str, Any] | None = python_only(None)
-    reporting: Mapping[str, Any] | None = python_only(None)
-    runs: FilePath = python_only("runs")
-    progress: "Progress | None" = python_only(None, method="update", shown=False)
-    on_notice: Notices = python_only(ignore, shown=False)
-
-
-@declares
-class RunsOptions:
-    """The arguments of `capeval.list_runs`."""
-
-    _: KW_ONLY
-    runs: FilePath = runs_option()
-
-
-@declares
-class CheckSetOptions:
-    """The arguments of `capeval.check`.
-
-    Parameters
-    ----------
-    annotations : Annotations: a file, a folder with TUNA-1K's files, 'tuna' or 'sample'.
-    videos : The folder of the videos: each is opened, and its length is part of the statistics.
-    """
-
-    annotations: str | Path = required(positional=True, metavar="ANNOTATIONS")
-    _: KW_ONLY
-    videos: str | Path | None = option(None, metavar="DIR")

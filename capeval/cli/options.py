@@ -8,7 +8,9 @@ from dataclasses import MISSING
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
+from click import get_current_context
 
+from capeval.cli.table import declared
 from capeval.config import keyless_addresses
 from capeval.errors import UsageError
 from capeval.options import (
@@ -143,8 +145,10 @@ def _places_in_file(context: typer.Context) -> dict[str, str]:
     return places
 
 
-def step_defaults(command: Any, options: type) -> dict[str, Any]:
+def step_defaults(step: str) -> dict[str, Any]:
     """Return what the user's file sets of a command that is a step of another."""
+    root: Any = get_current_context().find_root().command
+    command, options = root.commands[step], declared(step).options
     found = (command.context_settings or {}).get("default_map", {})
     known = options_of(options)
     values = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from capeval.cli.options import declared_by
+from capeval.cli.options import declared_by, step_defaults
 from capeval.cli.progress import ProgressLine
 from capeval.options import Command
 from capeval.show.output import Output
@@ -33,6 +33,8 @@ def _run(command: Command, values: dict[str, Any], output: Output) -> None:
     taken = {one.name for one in fields(command.options)}
     if "on_notice" in taken:
         values["on_notice"] = output.notice
+    for field, name in command.steps.items():
+        values[field] = step_defaults(name)
     if command.takes_output:
         found = command.work(command.options(**values), output)
     elif "progress" in taken:

@@ -1,17 +1,16 @@
-"""`capeval.evaluate`: from models or captions to reports. `capeval eval` runs the same session."""
+"""`capeval eval`: from models or captions to reports."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from capeval.api.reports import report
-from capeval.api.run_options import EvaluateOptions
 from capeval.captioners.asking_session import choose_model
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.generate import GenerateOptions, open_generating, run_folder, wanted_videos
@@ -19,7 +18,22 @@ from capeval.errors import InputError, UsageError
 from capeval.judging.judge import JudgingSession, open_judging, targets_of
 from capeval.judging.options import JudgeOptions
 from capeval.llm.meter import Meter
-from capeval.options import FilePath, Notices, ignore, takes
+from capeval.options import (
+    INPUTS,
+    JUDGE,
+    LIMITS,
+    MODEL,
+    FilePath,
+    Notices,
+    columns_option,
+    command,
+    declares,
+    ignore,
+    option,
+    python_only,
+    required,
+    takes,
+)
 from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
@@ -28,14 +42,60 @@ from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run
 from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Target
 from capeval.schema import Caption, Usage
-from capeval.scoring import Scores
+from capeval.scoring.scores import BASELINE_NOTE, Scores, scores_headline
 from capeval.show.numbers import money
-from capeval.text import counted
+from capeval.show.output import Output
+from capeval.show.result import Result
+from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
+from capeval.text import counted, one_line
 
 T = TypeVar("T")
 
 # About 300 tokens: a dense caption of a short clip, as the estimate of generating assumes.
 _STAND_IN = "A man walks. " * 92
+
+
+@declares
+class EvaluateOptions:
+    """The arguments of `capeval.evaluate`.
+
+    Parameters
+    ----------
+    targets : Models as `capeval generate --model` takes them, runs, or captions files.
+    annotations : A file, tuna or sample. By default the run's; of a new run the sample.
+    videos : Their folder. By default videos/ next to the annotations.
+    columns : The columns of captions files: index=clip,caption=text.
+    limit : Only the first N videos.
+    model_url : An OpenAI-compatible server of the models.
+    serve : Start each model's server, then end it.
+    judge : As in `capeval judge`.
+    judge_url : An OpenAI-compatible server of the judge.
+    max_cost : Spend at most this in all, without asking.
+    generating : Further arguments of `capeval.generate`.
+    judging : Further arguments of `capeval.judge`.
+    reporting : Further arguments of `capeval.report`.
+    runs : The folder of the runs.
+    progress : Receives the status after every video.
+    on_notice : Called with one line for each notice.
+    """
+
+    targets: Sequence[FilePath] = required(positional=True, metavar="MODEL")
+    annotations: FilePath | None = option(None, panel=INPUTS, metavar="FILE")
+    _: KW_ONLY
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+    columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
+    limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
+    model_url: str | None = option(None, panel=MODEL, metavar="URL")
+    serve: bool = option(False, panel=MODEL)
+    judge: str | None = option(None, panel=JUDGE, metavar="NAME")
+    judge_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
+    generating: Mapping[str, Any] | None = python_only(None)
+    judging: Mapping[str, Any] | None = python_only(None)
+    reporting: Mapping[str, Any] | None = python_only(None)
+    runs: FilePath = python_only("runs")
+    progress: Progress | None = python_only(None, method="update", shown=False)
+    on_notice: Notices = python_only(ignore, shown=False)
 
 
 @dataclass(frozen=True)
@@ -50,6 +110,56 @@ class Evaluated:
     scores: Scores | None = None
     file: Path | None = None
     report: Path | None = None
+
+
+class EvaluatedRuns(Result):
+    """What evaluating some runs has found, and what it cost in US dollars."""
+
+    def __init__(self, results: Sequence[Evaluated], cost: float) -> None:
+        self._results, self._cost = results, cost
+        self._known = {one.name: one.scores for one in results if one.scores}
+
+    def headline(self) -> str:
+        return scores_headline(self._known) if self._known else "No video has a caption yet."
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        shares = (("Captioned", SHARE), ("Scored", SHARE))
+        table = Table("F1 of all elements, %", columns("Run", *shares, ("F1 [95%]", INTERVAL)))
+        for one in self._results:
+            row: list[object] = [None, None, None]
+            if of := one.scores:
+                counts, f1 = of.counts, of.overall.all.f1
+                row = [(counts.captioned, counts.annotated), (counts.scored, counts.captioned)]
+                row.append(f1 if counts.scored else None)
+            table.rows.append([one_line(one.name), *row])
+        baseline = any(of.settings.get("baseline") for of in self._known.values())
+        reports = [one for one in self._results if one.report]
+        return [
+            Page(
+                [table],
+                notes=[
+                    f"{one_line(one.name)}: {one_line(str(one.report), 600)}" for one in reports
+                ],
+                warnings=[BASELINE_NOTE] if baseline else [],
+                signatures=[*dict.fromkeys(of.signature for of in self._known.values())],
+            )
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"runs": [_summary(one) for one in self._results], "cost": self._cost}
+
+
+def _summary(one: Evaluated) -> dict[str, Any]:
+    scores = one.scores
+    return {
+        "run": one.name,
+        "counts": scores.counts.model_dump() if scores else None,
+        "f1": scores.overall.all.f1.model_dump() if scores else None,
+        "scores": str(one.file) if one.file else None,
+        "report": str(one.report) if one.report else None,
+        "left": {left.labels.failed: dict(left.reasons) for left in one.missing if left.reasons},
+        "stopped": next((str(left.stopped) for left in one.missing if left.stopped), None),
+    }
 
 
 @takes(EvaluateOptions)
@@ -193,6 +303,9 @@ class EvaluatingSession(LongWork[Evaluated]):
         written = await in_thread(work)
         return Evaluated(step.name, missing, scores, file, written.file)
 
+    def result(self, results: list[Evaluated]) -> EvaluatedRuns | None:
+        return EvaluatedRuns(results, self.meter.spent) if results else None
+
     def left(self, result: Evaluated) -> Sequence[Left]:
         """Return what a run lacks."""
         return result.missing
@@ -300,3 +413,27 @@ def _lines(part: Estimate) -> list[str]:
     elif part.cost:
         first += f", about {money(part.cost)}"
     return [first, *others]
+
+
+@command(
+    *("eval", "max_failed", "yes", "dry_run", "as_json"),
+    options=EvaluateOptions,
+    steps={"generating": "generate", "judging": "judge", "reporting": "report"},
+)
+def eval_command(
+    o: EvaluateOptions, output: Output
+) -> AbstractAsyncContextManager[EvaluatingSession]:
+    """Generate, judge, score and report, in one command.
+
+    A MODEL is what `capeval generate --model` takes, a run, or a captions file. Runs and captions
+    files are not generated. Run the same command again to resume; --dry-run shows each step and
+    the cost of all.
+
+    Other options of the steps are those of `capeval generate`, `judge` and `report` in
+    capeval.toml.
+    """
+    # In a report, columns are those of a human file, and --judge chooses one of several judges.
+    own = {"columns", "judge"}
+    reporting = {name: value for name, value in (o.reporting or {}).items() if name not in own}
+    o = replace(o, reporting=reporting)
+    return open_evaluating(o, on_notice=o.on_notice, dry_run=output.dry_run)

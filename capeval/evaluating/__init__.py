@@ -1,0 +1,1 @@
+"""The working folder as a whole: `eval`, `runs`, `check`, `cache`."""
