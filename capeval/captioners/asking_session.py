@@ -187,10 +187,7 @@ class GenerationEstimate:
 
 
 async def estimate_generation(
-    work: Sequence[Job],
-    reader: FrameReader,
-    opened: OpenCaptioner,
-    written: int | None = None,
+    work: Sequence[Job], reader: FrameReader, opened: OpenCaptioner, written: int | None = None
 ) -> GenerationEstimate:
     """Return the expected cost of captioning `work`; reads up to three of its videos.
 
@@ -267,11 +264,7 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
     """One opened model and its work; `plan` is what the run lacks, `seen` what the model sees."""
 
     def __init__(
-        self,
-        work: StoredWork[ValueT, ResultT],
-        opened: OpenCaptioner,
-        phrases: Phrases,
-        seen: str,
+        self, work: StoredWork[ValueT, ResultT], opened: OpenCaptioner, phrases: Phrases, seen: str
     ) -> None:
         self.work, self.opened, self.phrases, self.meter = work, opened, phrases, opened.meter
         self.plan: StoredPlan[ValueT] = work.plan()

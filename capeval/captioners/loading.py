@@ -67,9 +67,7 @@ class _Parts:
 
 
 def load_model(
-    entry: ModelEntry,
-    options: CaptionerOptions,
-    on_notice: Callable[[str], None] = lambda _: None,
+    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None] = lambda _: None
 ) -> LoadedModel:
     """Load the model of an entry, as it says unless an option does; raises `UsageError`.
 
@@ -493,9 +491,7 @@ PIXEL_BOUNDS: Mapping[str, PixelBounds] = {
     # The TUNA benchmark's configuration of Qwen2-VL: its lower bound is above the utilities' upper
     # one, so that every frame has 1,280 to 1,344 squares. Nothing is made smaller to fit.
     "tuna": PixelBounds(
-        least=1280 * _SQUARE,
-        fits_context=False,
-        generation={"repetition_penalty": 1.0},
+        least=1280 * _SQUARE, fits_context=False, generation={"repetition_penalty": 1.0}
     ),
 }
 

@@ -3,15 +3,7 @@
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Literal
 
-from capeval.options import (
-    FRAMES,
-    LIMITS,
-    MODEL,
-    ModelOptions,
-    declares,
-    option,
-    python_only,
-)
+from capeval.options import FRAMES, LIMITS, MODEL, ModelOptions, declares, option, python_only
 
 if TYPE_CHECKING:
     from capeval.captioners.protocol import Captioner, SimpleCaptioner

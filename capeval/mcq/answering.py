@@ -25,13 +25,7 @@ from capeval.mcq.view import Cue, ReaderFor, SubtitleFiles, View, no_frames, sub
 from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
-from capeval.schema.question import (
-    OPTION_LETTERS,
-    Likelihoods,
-    Question,
-    Response,
-    option_lines,
-)
+from capeval.schema.question import OPTION_LETTERS, Likelihoods, Question, Response, option_lines
 from capeval.text import complaint, counted, shown, storable
 from capeval.video import FrameReader, FrameSet
 
@@ -64,11 +58,7 @@ class Prompt:
 
 
 def question_prompt(
-    question: Question,
-    *,
-    frames: int | None,
-    policy: str = "32",
-    subtitles: Sequence[str] = (),
+    question: Question, *, frames: int | None, policy: str = "32", subtitles: Sequence[str] = ()
 ) -> Prompt:
     """Return the prompt for a question.
 

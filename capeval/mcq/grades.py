@@ -382,10 +382,7 @@ def _groups(found: Grades, *, ways: Sequence[str]) -> Table:
 
 
 def _row(
-    name: str,
-    group: Group,
-    captions: Mapping[str, Mapping[str, float | None]],
-    caption_type: str,
+    name: str, group: Group, captions: Mapping[str, Mapping[str, float | None]], caption_type: str
 ) -> Row:
     baselines = (group.baselines[one] for one in ("chance", "frequent"))
     right = (group.correct, group.n)

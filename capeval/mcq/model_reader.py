@@ -151,9 +151,7 @@ async def estimate_reading(
         except CapevalError:
             continue  # a stored failure, whose next call has no known cost
     usage = Usage(
-        calls=len(sizes),
-        input_tokens=sum(sizes.values()),
-        output_tokens=len(sizes) * _REPLY_TOKENS,
+        calls=len(sizes), input_tokens=sum(sizes.values()), output_tokens=len(sizes) * _REPLY_TOKENS
     )
     price = offline.meter.price(offline.model)
     return usage, 0.0 if not sizes else None if price is None else price.cost(usage)

@@ -60,9 +60,7 @@ def collection_paused() -> Iterator[None]:
 
 @collection_paused()
 def load_responses(
-    path: Path,
-    on_notice: Notices = ignore,
-    questions: Sequence[Question] | None = None,
+    path: Path, on_notice: Notices = ignore, questions: Sequence[Question] | None = None
 ) -> tuple[Response, ...]:
     """Return responses in the order of their file; none may be there twice.
 
@@ -202,9 +200,7 @@ class _TomatoLine(BaseModel):
 
 
 def predictions(
-    path: Path,
-    questions: Sequence[Question] | None = None,
-    on_notice: Notices = ignore,
+    path: Path, questions: Sequence[Question] | None = None, on_notice: Notices = ignore
 ) -> list[Response]:
     """Return the responses of a benchmark's own file with replies, in its order.
 
