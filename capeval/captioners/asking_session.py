@@ -233,59 +233,28 @@ def image_tokens(model: str, width: int, height: int) -> int:
 # ---- The session ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Phrases:
-    """How one of the two commands names what it does.
-
-    Attributes
-    ----------
-    to_do : what is done to an item, such as "caption"
-    replies : one reply, and several
-    outdated : what is done to items whose stored reply no longer holds, and why
-    then : the command that takes the finished run
-    detail : the field of the result that only this command shows in JSON
-    tokens : how many tokens a reply has; None if as many as a caption
-    by_path : whether the next command takes the run's path, and not its name
-    """
-
-    to_do: str
-    replies: tuple[str, str]
-    outdated: str
-    then: str
-    detail: str
-    tokens: int | None = None
-    by_path: bool = False
-
-    def run(self, run: RunFolder) -> str:
-        return str(run) if self.by_path else run.name
-
-
 class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
     """One opened model and its work; `plan` is what the run lacks, `seen` what the model sees."""
 
-    def __init__(
-        self, work: StoredWork[ValueT, ResultT], opened: OpenCaptioner, phrases: Phrases, seen: str
-    ) -> None:
-        self.work, self.opened, self.phrases, self.meter = work, opened, phrases, opened.meter
+    def __init__(self, work: StoredWork[ValueT, ResultT], opened: OpenCaptioner, seen: str) -> None:
+        self.work, self.opened, self.meter = work, opened, opened.meter
         self.plan: StoredPlan[ValueT] = work.plan()
         where = f" at {opened.base_url}" if opened.base_url else ""
         self.title = f"Model: {opened.captioner.name}{where}, {seen}"
         self.model = opened.priced if opened.base_url else ""
         self.notices = [
-            Loss(f"{work.run.name}: {counted(count, work.labels.item)} will be {phrases.outdated}")
+            Loss(f"{work.run.name}: {counted(count, work.labels.item)} will be {work.outdated}")
             for count in (len(self.plan.outdated),)
             if count
         ]
 
     async def estimate(self) -> Estimate:
         """Return what there is to do; reads up to three videos and calls nothing."""
-        plan, phrases, run = self.plan, self.phrases, self.phrases.run(self.work.run)
+        plan, work, run = self.plan, self.work, self.work.shown_run
         todo, missing = len(plan.todo), plan.missing
-        expected = await estimate_generation(
-            plan.todo, self.work.reader, self.opened, phrases.tokens
-        )
+        expected = await estimate_generation(plan.todo, work.reader, self.opened, work.tokens)
         usage = expected.usage
-        lines = [f"{run}: {counted(todo, self.work.labels.item)} to {phrases.to_do}"]
+        lines = [f"{run}: {counted(todo, work.labels.item)} to {work.to_do}"]
         if missing:
             index, reason = next(iter(missing.items()))
             more = f", and {len(missing) - 1:,} more" if len(missing) > 1 else ""
@@ -299,7 +268,7 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
             "run": run,
             "asked": plan.asked,
             "done": plan.asked - todo - len(missing),
-            f"to_{phrases.to_do}": todo,
+            f"to_{work.to_do}": todo,
             "missing": dict(missing),
             "settings": plan.settings,
         }
@@ -324,7 +293,7 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
             return [f"{last}; the same command without --shard does so too"]
         if not result.file.exists():
             return []
-        return [str(result.file), f"{self.phrases.then} {self.phrases.run(result.run)}"]
+        return [str(result.file), f"{self.work.then} {self.work.shown_run}"]
 
 
 class Replies(Result):
@@ -341,7 +310,7 @@ class Replies(Result):
         new = f", {result.new:,} of them now" if result.new < done else ""
         lines = [f"{run}{shard}: {labels.done} {done:,}/{result.asked:,}{new}"]
         for warning, count in list(result.warnings.items())[:5]:
-            replies = counted(count, *session.phrases.replies)
+            replies = counted(count, *session.work.replies)
             lines.append(f"{run}: {replies} with a warning: {warning}")
         if len(result.revisions) > 1:
             lines.append(f"{run}: written by {' and '.join(result.revisions[:5])}")
@@ -355,10 +324,10 @@ class Replies(Result):
 
     def as_json(self) -> Any:
         session, result = self._session, self._found
-        labels, detail = session.work.labels, session.phrases.detail
+        work, labels = session.work, session.work.labels
         return {
-            "run": session.phrases.run(result.run),
-            session.work.names[0]: str(result.file) if result.file.exists() else None,
+            "run": work.shown_run,
+            work.names[0]: str(result.file) if result.file.exists() else None,
             "shard": str(result.shard) if result.shard else None,
             "asked": result.asked,
             labels.done: result.asked - len(result.left),
@@ -369,7 +338,7 @@ class Replies(Result):
             "usage": result.usage.model_dump(),
             "cost": session.meter.spent if session.model else None,
             "stopped": str(result.stopped) if result.stopped else None,
-            detail: getattr(result, detail),
+            work.detail: getattr(result, work.detail),
         }
 
 

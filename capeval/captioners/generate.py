@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.asking_session import AskingSession, Phrases, choose_model, open_session
+from capeval.captioners.asking_session import AskingSession, choose_model, open_session
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import Job, caption_videos, is_empty
@@ -182,6 +182,9 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
     labels = Labels(doing="captioning", item="video", done="captioned", failed="ungenerated")
     names = ("captions", "ungenerated")
     not_reached = "not generated: the run was stopped"
+    to_do, replies, detail = "caption", ("caption", "captions"), "annotated"
+    outdated = "captioned again: the prompt or the video file has changed, or the caption is empty"
+    then = "Judge them: capeval judge"
 
     wanted: Wanted = field(kw_only=True)
 
@@ -322,15 +325,6 @@ def generate_command(
     return open_generating(o, on_notice=output.notice, dry_run=output.dry_run)
 
 
-_PHRASES = Phrases(
-    to_do="caption",
-    replies=("caption", "captions"),
-    outdated="captioned again: the prompt or the video file has changed, or the caption is empty",
-    then="Judge them: capeval judge",
-    detail="annotated",
-)
-
-
 @asynccontextmanager
 async def open_generating(
     options: GenerateOptions,
@@ -361,7 +355,7 @@ async def open_generating(
         )
         prompt = work.settings["prompt"]["source"]
         seen = f"frames {work.settings['frames']} by {work.settings['decoder']}, prompt {prompt}"
-        return AskingSession(work, opened, _PHRASES, seen)
+        return AskingSession(work, opened, seen)
 
     if options.ray is not None:
         if options.serve:

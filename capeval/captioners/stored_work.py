@@ -109,6 +109,12 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     labels : how messages name what is asked
     names : the files, without their endings
     not_reached : why an item has nothing where the run was stopped before it
+    to_do : what is done to an item, such as "caption"
+    replies : one reply, and several
+    outdated : what is done to items whose stored reply no longer holds, and why
+    then : the command that takes the finished run
+    detail : the field of the result that only this work shows in JSON
+    tokens : how many tokens a reply has; None if as many as a caption
     dollars : returns what calls have cost so far
     caption_videos : asks the model about videos
     shard : the part that this process does, if not all
@@ -122,6 +128,12 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     labels: ClassVar[Labels]
     names: ClassVar[tuple[str, ...]]
     not_reached: ClassVar[str]
+    to_do: ClassVar[str]
+    replies: ClassVar[tuple[str, str]]
+    outdated: ClassVar[str]
+    then: ClassVar[str]
+    detail: ClassVar[str]
+    tokens: ClassVar[int | None] = None
 
     run: RunFolder
     captioner: Captioner
@@ -135,6 +147,11 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     selected: Sequence[str] = field(init=False)
     settings: Mapping[str, Any] = field(init=False)
     about: Mapping[str, Any] = field(init=False)
+
+    @property
+    def shown_run(self) -> str:
+        """The run as the next command takes it."""
+        return self.run.name
 
     @abstractmethod
     def whole(self) -> Self:

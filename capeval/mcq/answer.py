@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.asking_session import AskingSession, Phrases, choose_model, open_session
+from capeval.captioners.asking_session import AskingSession, choose_model, open_session
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import READERS
@@ -117,18 +117,6 @@ def answer_command(
     return open_answering(o, on_notice=output.notice, dry_run=output.dry_run)
 
 
-_PHRASES = Phrases(
-    to_do="ask",
-    replies=("reply", "replies"),
-    outdated="asked again: the question or its video, subtitles or frame has changed",
-    then="Grade them: capeval mcq grade",
-    detail="without_subtitles",
-    # Of a letter or a short sentence; models that reason write more.
-    tokens=16,
-    by_path=True,
-)
-
-
 @asynccontextmanager
 async def open_answering(
     options: AnswerOptions, *, on_notice: Notices = ignore, dry_run: bool = False
@@ -152,7 +140,7 @@ async def open_answering(
         for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
             on_notice(line)
         work = AnswerWork(run, captioner, NoReader(), lambda: opened.meter.spent, asking=asking)
-        return AskingSession(work, opened, _PHRASES, _seen(options, work.settings))
+        return AskingSession(work, opened, _seen(options, work.settings))
 
     # Where only the server knows the model, a dry run needs the server.
     run = run_of(entry.name) if entry else None

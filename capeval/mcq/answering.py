@@ -384,6 +384,11 @@ class AnswerWork(StoredWork[Response, Answers]):
     labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
     names = ("responses",)
     not_reached = "not asked: the run was stopped"
+    to_do, replies, detail = "ask", ("reply", "replies"), "without_subtitles"
+    outdated = "asked again: the question or its video, subtitles or frame has changed"
+    then = "Grade them: capeval mcq grade"
+    # Of a letter or a short sentence; models that reason write more.
+    tokens = 16
 
     asking: Asking = field(kw_only=True)
     questions: Mapping[str, Question] = field(init=False)
@@ -404,6 +409,10 @@ class AnswerWork(StoredWork[Response, Answers]):
         places = {"videos": asking.videos, "subtitles": subtitles}
         known = {name: str(path) for name, path in places.items() if path is not None}
         self.about = {"questions": questions} | known
+
+    @property
+    def shown_run(self) -> str:
+        return str(self.run)
 
     def whole(self) -> AnswerWork:
         return replace(self, asking=replace(self.asking, shard=None))
