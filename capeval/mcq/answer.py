@@ -20,8 +20,8 @@ from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, takes_s
 from capeval.mcq.breakdown import benchmark_name
 from capeval.mcq.find_run import MCQ
 from capeval.mcq.layouts import LAYOUTS
-from capeval.mcq.question_files import load_questions, question_file, select
-from capeval.mcq.view import ReaderFor, SharedReader, SubtitleFiles, View, recent_reads
+from capeval.mcq.question_files import load_questions, question_file, with_tags
+from capeval.mcq.view import ReaderFor, SharedReader, SubtitleFiles, VideoView, recent_reads
 from capeval.options import (
     FRAMES,
     INPUTS,
@@ -34,7 +34,7 @@ from capeval.options import (
     option,
     takes,
 )
-from capeval.runs.engine import select as only_some
+from capeval.runs.engine import select
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import finished
 from capeval.runs.shards import Shard
@@ -160,9 +160,9 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
         raise UsageError("name the questions with --questions")
     path = str(options.questions)
     questions = load_questions(path, on_notice)
-    among = select(questions, tuple(options.where)) if options.where else questions
+    among = with_tags(questions, tuple(options.where)) if options.where else questions
     shard = Shard.read(options.shard) if options.shard else None
-    chosen = only_some(
+    chosen = select(
         among,
         lambda question: question.id,
         only=tuple(options.only),
@@ -173,7 +173,7 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
         raise UsageError("no question is left; check --only and --where")
     own = options.frames
     given = None if own is None or isinstance(own, str | int) else own
-    view = View(
+    view = VideoView(
         frames=None if own is None else given.policy if given is not None else str(own),
         default=default,
         order="shuffled" if options.shuffle else "ordered",
@@ -215,7 +215,7 @@ def default_question_videos(path: str) -> Path:
 
 
 def _readers(
-    options: AnswerOptions, view: View, chosen: tuple[Question, ...], given: FrameReader | None
+    options: AnswerOptions, view: VideoView, chosen: tuple[Question, ...], given: FrameReader | None
 ) -> ReaderFor:
     # Questions on one video follow each other, but each reader may be at another video.
     recent = recent_reads(READERS)

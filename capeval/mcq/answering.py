@@ -21,7 +21,7 @@ from capeval.files.jsonl import as_stored
 from capeval.files.packaged import filled, prompts_label, template
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_files import questions_hash
-from capeval.mcq.view import Cue, ReaderFor, SubtitleFiles, View, no_frames, subtitles_at
+from capeval.mcq.view import Cue, ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
@@ -140,7 +140,7 @@ class QuestionJob(Job):
     """
 
     question: Question = field(kw_only=True)
-    shown: View = field(kw_only=True)
+    shown: VideoView = field(kw_only=True)
     reader: FrameReader | None = field(kw_only=True)
     policy: str = field(kw_only=True)
     cues: Sequence[Cue] = field(default=(), kw_only=True)
@@ -260,7 +260,7 @@ class Asking:
     chosen: tuple[Question, ...]
     path: str
     videos: Path | None
-    view: View
+    view: VideoView
     reader_for: ReaderFor | None
     decoder: str
     likelihood: bool = False

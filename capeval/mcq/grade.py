@@ -26,7 +26,7 @@ from capeval.mcq.model_reader import (
     label_of,
     read_replies,
 )
-from capeval.mcq.question_files import load_questions, select
+from capeval.mcq.question_files import load_questions, with_tags
 from capeval.mcq.responses import (
     benchmark_files,
     collection_paused,
@@ -38,9 +38,9 @@ from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
     MODEL_FAILED,
-    Asked,
     Convention,
     Decision,
+    ReplyToGrade,
     Strategy,
     strategy,
     usable,
@@ -200,9 +200,9 @@ class GradingSession(LongWork[Grades]):
         else:
             self._responses = _in_set(self._responses, self._questions, on_notice)
         if o.where:
-            self._responses = select(self._responses, tuple(o.where))
+            self._responses = with_tags(self._responses, tuple(o.where))
             if self._questions is not None:
-                self._questions = select(self._questions, tuple(o.where))
+                self._questions = with_tags(self._questions, tuple(o.where))
         chosen, self._convention = _chosen(o)
         others = {one.benchmark for one in self._responses} - {o.convention}
         if self._convention is not None and others:
@@ -237,7 +237,7 @@ class GradingSession(LongWork[Grades]):
             left_out += [] if asker else ["exact+llm and tomato (they need --llm)"]
             if left_out:
                 on_notice(f"--select all leaves out {' and '.join(left_out)}")
-        self._asked = [Asked(one) for one in self._responses]
+        self._asked = [ReplyToGrade(one) for one in self._responses]
         self._todo: list[Undecided] = []
         with collection_paused():
             self._decided = [self._decisions(one, on_notice) for one in (chosen, *several)]

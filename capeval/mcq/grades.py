@@ -33,11 +33,13 @@ from capeval.show.table import (
 from capeval.text import counted, cut, one_line
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A part of a result, as its JSON file has it."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Accuracy(_Part):
+class Accuracy(Part):
     """A share of right answers with its 95% interval over videos; None if there is none."""
 
     value: float | None
@@ -46,7 +48,7 @@ class Accuracy(_Part):
     reason: str | None = None
 
 
-class Group(_Part):
+class Group(Part):
     """The result of a group of questions.
 
     Attributes
@@ -70,7 +72,7 @@ class Group(_Part):
     baselines: dict[str, float | None]
 
 
-class ReplyCounts(_Part):
+class ReplyCounts(Part):
     """How many replies there are of each kind.
 
     Attributes
@@ -122,7 +124,7 @@ class GradedItem:
     tags: Mapping[str, Tag]
 
 
-class Grades(Result, _Part):
+class Grades(Result, Part):
     """The accuracy of one model's responses: `grades.json`.
 
     Attributes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from capeval.mcq.breakdown import CHANGES, grouped
 from capeval.mcq.grades import Accuracy, GradedItem, Grades, Group, ReplyCounts
 from capeval.mcq.responses import collection_paused
-from capeval.mcq.strategies import Asked, Convention, Decision, Strategy
+from capeval.mcq.strategies import Convention, Decision, ReplyToGrade, Strategy
 from capeval.schema.question import OPTION_LETTERS, Question
 from capeval.stats.values import Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
@@ -30,7 +30,7 @@ class Graded:
     by : tags to group by, in place of the benchmark's own; None for no groups and no items
     """
 
-    asked: Sequence[Asked]
+    asked: Sequence[ReplyToGrade]
     decisions: Sequence[Decision]
     strategy: Strategy
     convention: Convention | None = None

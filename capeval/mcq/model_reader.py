@@ -14,7 +14,7 @@ from capeval.files.packaged import filled, prompts_label, template
 from capeval.llm.asker import Asker
 from capeval.llm.replies import Number, ReplyForm, in_form, object_of, read_reply
 from capeval.llm.types import ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
-from capeval.mcq.strategies import MODEL_FAILED, Asked, AskModel, Decision, Strategy
+from capeval.mcq.strategies import MODEL_FAILED, AskModel, Decision, ReplyToGrade, Strategy
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Progress, Spent, Status, Stored
 from capeval.schema.question import OPTION_LETTERS
@@ -47,7 +47,7 @@ def label_of(asks: AskModel) -> str:
 class Undecided:
     """A reply that the rules of a strategy leave to a model; `keep` is given its decision."""
 
-    asked: Asked
+    asked: ReplyToGrade
     strategy: Strategy
     seed: int
     keep: Callable[[Decision], None]

@@ -94,7 +94,7 @@ def questions_hash(questions: Sequence[Question]) -> str:
     return digest.hexdigest()
 
 
-def select(questions: Sequence[_Tagged], where: Sequence[str]) -> tuple[_Tagged, ...]:
+def with_tags(questions: Sequence[_Tagged], where: Sequence[str]) -> tuple[_Tagged, ...]:
     """Return the questions that have every `TAG=VALUE` of `where`.
 
     Values are compared as text, true, false and null as JSON writes them; of a tag with several

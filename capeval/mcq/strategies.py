@@ -19,7 +19,7 @@ from capeval.text import nearest, shown
 _FAILURE, _WHOLE_FAILURE = "Failed to obtain answer via API", "$ERROR$"
 
 
-class Asked:
+class ReplyToGrade:
     """One response, with what the grading needs of it."""
 
     def __init__(self, response: Response) -> None:
@@ -134,7 +134,7 @@ class Decision:
         return self.rule == CHANCE
 
 
-Step = Callable[[Asked, int], Decision | None]
+Step = Callable[[ReplyToGrade, int], Decision | None]
 """Takes a reply and the seed of random choices; returns None where it does not decide."""
 
 AskModel = Literal["choice", "tomato"]
@@ -162,7 +162,7 @@ class Strategy:
     published: bool = False
     needs_likelihood: bool = False
 
-    def decide(self, asked: Asked, seed: int) -> Decision | None:
+    def decide(self, asked: ReplyToGrade, seed: int) -> Decision | None:
         """Return the decision; None if a model must be asked."""
         if self.reads_reply and asked.failure is not None:
             return Decision(None, "failed call", unscored=asked.failure)
@@ -174,13 +174,13 @@ class Strategy:
             return None
         return self.end(asked, seed)
 
-    def end(self, asked: Asked, seed: int) -> Decision:
+    def end(self, asked: ReplyToGrade, seed: int) -> Decision:
         """Return the decision if neither a step nor the model has decided."""
         decision = self.last(asked, seed) if self.last else None
         return decision or Decision(None, asked.exact.rule)
 
 
-def at_random(asked: Asked, seed: int) -> Decision:
+def at_random(asked: ReplyToGrade, seed: int) -> Decision:
     """Choose an option at random by the seed and the question, whatever the order of responses."""
     response = asked.response
     name = "\0".join((str(seed), response.benchmark, response.id, "0"))
@@ -188,7 +188,7 @@ def at_random(asked: Asked, seed: int) -> Decision:
     return Decision(number % len(response.options), CHANCE)
 
 
-def _exact(asked: Asked, _: int) -> Decision | None:
+def _exact(asked: ReplyToGrade, _: int) -> Decision | None:
     found = asked.exact
     return None if found.option is None else Decision(found.option, found.rule)
 
@@ -196,7 +196,7 @@ def _exact(asked: Asked, _: int) -> Decision | None:
 def _likely(what: Literal["symbol", "symbol_text", "text"]) -> Step:
     """Choose the option with the smallest negative log-likelihood; none if several have it."""
 
-    def step(asked: Asked, _: int) -> Decision:
+    def step(asked: ReplyToGrade, _: int) -> Decision:
         found = asked.response.likelihood
         sums = getattr(found, what, ())
         if len(sums) != len(asked.options):
@@ -219,7 +219,7 @@ def _by_likelihood(name: str, likely: Step) -> Strategy:
 
 
 def _first_capital(version: str | None) -> Step:
-    def step(asked: Asked, _: int) -> Decision:
+    def step(asked: ReplyToGrade, _: int) -> Decision:
         used = version or ("video-mme" if asked.response.benchmark == "video-mme" else "tuna")
         option = first_capital(asked.reply, used)
         return Decision(option, "no capital A to D" if option is None else "first capital")
@@ -227,7 +227,7 @@ def _first_capital(version: str | None) -> Step:
     return step
 
 
-def _tomato(asked: Asked, _: int) -> Decision | None:
+def _tomato(asked: ReplyToGrade, _: int) -> Decision | None:
     option = tomato_patterns(asked.reply, asked.options)
     return None if option is None else Decision(option, "pattern")
 

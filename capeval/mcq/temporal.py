@@ -16,13 +16,12 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import InputError, UsageError
 from capeval.files.outputs import check_output
 from capeval.mcq.breakdown import MAIN_WAYS, benchmark_name, grouped
 from capeval.mcq.find_run import RESPONSES, find_grades
-from capeval.mcq.grades import GradedItem, GradedRun, read_graded_run, shown_by
+from capeval.mcq.grades import GradedItem, GradedRun, Part, read_graded_run, shown_by
 from capeval.options import (
     INPUTS,
     OUTPUT,
@@ -122,11 +121,7 @@ FEWEST_QUESTIONS = 20
 300 points (simulated with 35% and 60% right answers)."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class MeasureResult(_Part):
+class MeasureResult(Part):
     """One measure of some questions, as a fraction.
 
     Attributes
@@ -271,7 +266,7 @@ def _reasons(rows: Sequence[Row]) -> list[str]:
 # ---- Graded runs in their roles ----------------------------------------------------------------
 
 
-class RoleRun(_Part):
+class RoleRun(Part):
     """A run in its role; `label` is what it shows of a video, `questions` how many it scores."""
 
     name: str
@@ -281,7 +276,7 @@ class RoleRun(_Part):
     questions: int
 
 
-class Temporal(Result, _Part):
+class Temporal(Result, Part):
     """The contents of `capeval mcq temporal --json`.
 
     Attributes

@@ -8,6 +8,7 @@ import re
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -26,18 +27,15 @@ from capeval.video import FrameReader, FrameSet, Given, Policy, Uniform
 from capeval.video.frames import Timeline
 from capeval.video.sampling import Choice
 
+# The benchmarks' own numbers of frames; others take those of the model's entry in the catalogue.
+# TUNA-MCQ uses the frames of TUNA-CAP, which are 32 or the model's own.
 _DEFAULTS: Mapping[str, str] = {"tomato": "16"}
-"""The benchmarks' own numbers of frames; others take those of the model's entry in the catalogue.
-
-TUNA-MCQ uses the frames of TUNA-CAP, which are 32 or the model's own.
-"""
-
+# What --frames can be for a single frame: the middle one, or one index.
 _ONE_FRAME = r"1|[0-9]+,"
-"""What `--frames` can be for a single frame: the middle one, or one index."""
 
 
 @dataclass(frozen=True)
-class View:
+class VideoView:
     """Which frames of a video the model sees.
 
     Attributes
@@ -94,17 +92,14 @@ class View:
 
     def single_frame(self, question: Question) -> Policy:
         """Return the policy that takes the single frame of a question; raises `UsageError`."""
-        match (self.single or "").partition(":"):
-            case ("first", _, _):
-                return Given((0,))
-            case ("middle", _, _):
-                return Uniform(1)
-            case ("random", _, _):
-                return RandomFrame(_seeded(self.seed, question))
-            case ("column", _, name):
-                return Given((_index_in(question, name),))
-            case (index, _, _):
-                return Given((int(index),))
+        which, _, name = (self.single or "").partition(":")
+        if which == "middle":
+            return Uniform(1)
+        if which == "random":
+            return RandomFrame(_seeded(self.seed, question))
+        if which == "column":
+            return Given((_index_in(question, name),))
+        return Given((0 if which == "first" else int(which),))
 
     def showed_another(self, question: Question, frames: Mapping[str, Any]) -> bool:
         """Return whether a response shows another frame than the question's column now names.
@@ -112,10 +107,9 @@ class View:
         `frames` are those that the response records. A field that names no frame proves nothing.
         """
         name = (self.single or "").partition("column:")[2]
-        try:
+        with suppress(UsageError):
             return bool(name) and frames.get("indices") != [_index_in(question, name)]
-        except UsageError:
-            return False
+        return False
 
     def reorder(self, frames: FrameSet, question: Question) -> FrameSet:
         count = len(frames)
@@ -288,20 +282,17 @@ class SubtitleFiles:
                 "must be a folder; unzip it first" if is_zip else why_missing(path), file=path
             )
         with reading():
-            for file in sorted(path.rglob("*")):
-                # Archives made on a Mac have files such as ._clip.srt, which are no subtitles.
-                is_hidden = file.name.startswith(".")
-                if file.suffix.lower() in _FORMATS and not is_hidden and file.is_file():
-                    self._add(file, file.relative_to(path).with_suffix("").as_posix())
+            found = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in _FORMATS]
+            # Archives made on a Mac have files such as ._clip.srt, which are no subtitles.
+            found = [file for file in found if not file.name.startswith(".") and file.is_file()]
+        for file in found:
+            key = normalize("NFC", file.relative_to(path).with_suffix("").as_posix())
+            # .srt comes before .vtt of the same name.
+            if key not in self._files:
+                self._files[key] = file
+                self._keys.setdefault(PurePosixPath(key).name, []).append(key)
         if not self._files:
             raise InputError("has no .srt and no .vtt files", file=path)
-
-    def _add(self, file: Path, key: str) -> None:
-        # .srt comes before .vtt of the same name.
-        key = normalize("NFC", key)
-        if key not in self._files:
-            self._files[key] = file
-            self._keys.setdefault(PurePosixPath(key).name, []).append(key)
 
     def of(self, video: str) -> tuple[Cue, ...] | None:
         """Return the subtitles of a video (its name, with or without suffix); None if none.
@@ -317,11 +308,12 @@ class SubtitleFiles:
                 f"({listed(found, 3)})",
                 file=self.path,
             )
-        for key in found:
-            if key not in self._cues:
-                self._cues[key] = parse_subtitles(_decoded(read_bytes(self._files[key])))
-            return self._cues[key]
-        return None
+        if not found:
+            return None
+        key = found[0]
+        if key not in self._cues:
+            self._cues[key] = parse_subtitles(_decoded(read_bytes(self._files[key])))
+        return self._cues[key]
 
     def __repr__(self) -> str:
         return f"{shown(str(self.path))} ({listed(sorted(self._files), 3)})"
