@@ -14,16 +14,12 @@ from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
-    from capeval.api.generating import generate as generate
-    from capeval.api.generating import generate_async as generate_async
-    from capeval.api.mcq_answering import mcq_answer as mcq_answer
-    from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
-    from capeval.api.mcq_grading import mcq_grade as mcq_grade
-    from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
-    from capeval.api.resources import models as models
-    from capeval.api.resources import sample_frames as sample_frames
-    from capeval.captioners.options import GenerateOptions as GenerateOptions
-    from capeval.captioners.run import Generation as Generation
+    from capeval.captioners.catalogue import models as models
+    from capeval.captioners.generate import GenerateOptions as GenerateOptions
+    from capeval.captioners.generate import Generation as Generation
+    from capeval.captioners.generate import generate as generate
+    from capeval.captioners.generate import generate_async as generate_async
+    from capeval.captioners.sample_frames import sample_frames as sample_frames
     from capeval.comparing.compare import compare as compare
     from capeval.comparing.leaderboard import leaderboard as leaderboard
     from capeval.construct.annotate import annotate_agree as annotate_agree
@@ -49,6 +45,10 @@ if TYPE_CHECKING:
     from capeval.judging.judge import judge as judge
     from capeval.judging.judge import judge_async as judge_async
     from capeval.judging.options import JudgeOptions as JudgeOptions
+    from capeval.mcq.answer import mcq_answer as mcq_answer
+    from capeval.mcq.answer import mcq_answer_async as mcq_answer_async
+    from capeval.mcq.grade import mcq_grade as mcq_grade
+    from capeval.mcq.grade import mcq_grade_async as mcq_grade_async
     from capeval.mcq.temporal import mcq_temporal as mcq_temporal
     from capeval.metrics.measure import measure as measure
     from capeval.metrics.measure import measure_async as measure_async
@@ -68,12 +68,9 @@ if TYPE_CHECKING:
     from capeval.trust.probe import probe_async as probe_async
 
 _HOMES = {
-    "capeval.api.generating": "generate generate_async",
-    "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
-    "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
-    "capeval.api.resources": "models sample_frames",
-    "capeval.captioners.options": "GenerateOptions",
-    "capeval.captioners.run": "Generation",
+    "capeval.captioners.catalogue": "models",
+    "capeval.captioners.generate": "GenerateOptions Generation generate generate_async",
+    "capeval.captioners.sample_frames": "sample_frames",
     "capeval.comparing.compare": "compare",
     "capeval.comparing.leaderboard": "leaderboard",
     "capeval.construct.annotate": "annotate_agree annotate_draft annotate_draft_async "
@@ -87,6 +84,8 @@ _HOMES = {
     "capeval.evaluating.stored": "cache_info list_runs",
     "capeval.judging.judge": "judge judge_async",
     "capeval.judging.options": "JudgeOptions",
+    "capeval.mcq.answer": "mcq_answer mcq_answer_async",
+    "capeval.mcq.grade": "mcq_grade mcq_grade_async",
     "capeval.mcq.temporal": "mcq_temporal",
     "capeval.metrics.measure": "measure measure_async",
     "capeval.rating.rate_merge": "rate_merge",

@@ -70,22 +70,20 @@ PLACES = {
     "compare": "capeval.comparing.compare:compare",
     "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",
     "metrics": "capeval.metrics.measure:metrics_command",
+    "generate": "capeval.captioners.generate:generate_command",
+    "models": "capeval.captioners.catalogue:models_command",
+    "frames": "capeval.captioners.sample_frames:frames_command",
     "check": "capeval.evaluating.check:check_command",
     "runs": "capeval.evaluating.stored:runs_command",
     "cache": "capeval.evaluating.stored:cache_command",
     "eval": "capeval.evaluating.eval:eval_command",
     "judge": "capeval.judging.judge:judge_command",
     "score": "capeval.scoring.score:score_command",
+    "mcq answer": "capeval.mcq.answer:answer_command",
+    "mcq grade": "capeval.mcq.grade:grade_command",
     "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
 }
 """Where each command is."""
-
-OLD_MODULES = {
-    "generate": ("generate",),
-    "mcq": ("mcq",),
-    "resources": ("frames", "models"),
-}
-OLD = {command: name for name, commands in OLD_MODULES.items() for command in commands}
 
 
 def declared(name: str) -> Command:

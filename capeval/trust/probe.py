@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from capeval.api.judging import Judged, JudgingSession, open_judging
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import write_atomic, write_jsonl
 from capeval.files.outputs import check_output
 from capeval.files.tables import csv_of_rows
+from capeval.judging.judge import Judged, JudgingSession, open_judging
 from capeval.judging.options import JudgeOptions, JudgingOptions
 from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only, takes
 from capeval.runs.folder import RunFolder

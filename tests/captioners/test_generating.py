@@ -13,6 +13,8 @@ from capeval.llm.fake import ScriptedClient
 from tests.generating import FakeCaptioner, FakeReader
 from tests.server import LoopbackServer
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 
 def test_captions_of_a_scripted_endpoint_are_a_run(tmp_path: Path) -> None:
     client = ScriptedClient(["A dog runs.", RequestRefused("filtered"), "A cat sits."])

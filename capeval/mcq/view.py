@@ -1,19 +1,25 @@
-"""Which frames a question is asked with: all, shuffled, a single one or none."""
+"""What a model sees of a question's video: which frames, in which order, and the subtitles."""
 
 from __future__ import annotations
 
 import hashlib
+import html
 import re
 import threading
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
+from unicodedata import normalize
 
 import numpy as np
 
-from capeval.errors import UsageError, VideoError
+from capeval.errors import InputError, MissingExtra, UsageError, VideoError
+from capeval.files.reading import read_bytes, reading, why_missing
+from capeval.files.videos import SUFFIXES
 from capeval.runs.concurrency import Recent
 from capeval.schema.question import Question
 from capeval.text import listed, nearest, shown
@@ -21,20 +27,15 @@ from capeval.video import FrameReader, FrameSet, Given, Policy, Uniform
 from capeval.video.frames import Timeline
 from capeval.video.sampling import Choice
 
-Order = Literal["ordered", "shuffled"]
-
+# The benchmarks' own numbers of frames; others take those of the model's entry in the catalogue.
+# TUNA-MCQ uses the frames of TUNA-CAP, which are 32 or the model's own.
 _DEFAULTS: Mapping[str, str] = {"tomato": "16"}
-"""The benchmarks' own numbers of frames; others take those of the model's entry in the catalogue.
-
-TUNA-MCQ uses the frames of TUNA-CAP, which are 32 or the model's own.
-"""
-
+# What --frames can be for a single frame: the middle one, or one index.
 _ONE_FRAME = r"1|[0-9]+,"
-"""What `--frames` can be for a single frame: the middle one, or one index."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class VideoView:
     """Which frames of a video the model sees.
 
     Attributes
@@ -46,7 +47,7 @@ class Shown:
 
     frames: str | None = None
     default: str = "32"
-    order: Order = "ordered"
+    order: Literal["ordered", "shuffled"] = "ordered"
     single: str | None = None
     blind: bool = False
     seed: int = 0
@@ -71,7 +72,6 @@ class Shown:
             )
 
     def policy_name(self, question: Question) -> str:
-        """Return the policy of a question as it is recorded."""
         if self.blind:
             return "none"
         if self.single:
@@ -92,17 +92,14 @@ class Shown:
 
     def single_frame(self, question: Question) -> Policy:
         """Return the policy that takes the single frame of a question; raises `UsageError`."""
-        match (self.single or "").partition(":"):
-            case ("first", _, _):
-                return Given((0,))
-            case ("middle", _, _):
-                return Uniform(1)
-            case ("random", _, _):
-                return RandomFrame(_seeded(self.seed, question))
-            case ("column", _, name):
-                return Given((_index_in(question, name),))
-            case (index, _, _):
-                return Given((int(index),))
+        which, _, name = (self.single or "").partition(":")
+        if which == "middle":
+            return Uniform(1)
+        if which == "random":
+            return RandomFrame(_seeded(self.seed, question))
+        if which == "column":
+            return Given((_index_in(question, name),))
+        return Given((0 if which == "first" else int(which),))
 
     def showed_another(self, question: Question, frames: Mapping[str, Any]) -> bool:
         """Return whether a response shows another frame than the question's column now names.
@@ -110,13 +107,11 @@ class Shown:
         `frames` are those that the response records. A field that names no frame proves nothing.
         """
         name = (self.single or "").partition("column:")[2]
-        try:
+        with suppress(UsageError):
             return bool(name) and frames.get("indices") != [_index_in(question, name)]
-        except UsageError:
-            return False
+        return False
 
     def reorder(self, frames: FrameSet, question: Question) -> FrameSet:
-        """Return the frames in the order in which the model sees them."""
         count = len(frames)
         if self.order == "ordered":
             return frames
@@ -134,7 +129,6 @@ class Shown:
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return what a run records of it, apart from the policy."""
         drawn = self.order == "shuffled" or self.single == "random"
         return {
             "order": self.order,
@@ -151,7 +145,6 @@ class RandomFrame:
     seed: int
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose it; the same seed and number of frames give the same one."""
         return Choice((int(np.random.default_rng(self.seed).integers(timeline.total)),))
 
     def __str__(self) -> str:
@@ -159,7 +152,6 @@ class RandomFrame:
 
 
 def _seeded(seed: int, question: Question) -> int:
-    """Return a seed of a question's own: neighbours are independent, reruns are the same."""
     text = f"{seed}\0{question.benchmark}\0{question.id}\0{question.video}"
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8])
 
@@ -202,7 +194,6 @@ class SharedReader:
         self.policy, self.decoder = reader.policy, reader.decoder
 
     def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
-        """Return the frames of a video; raises `VideoError`."""
         try:
             return self._recent.get((self, path), partial(self._reader.read, path, cancel=cancel))
         except VideoError as error:
@@ -211,3 +202,128 @@ class SharedReader:
 
 
 ReaderFor = Callable[[Question], FrameReader]
+
+
+# ---- Subtitles -----------------------------------------------------------------------------------
+
+_FORMATS = (".srt", ".vtt")
+
+# A time of karaoke, and a line break; pysubs2 keeps the one and joins words at the other.
+_INSIDE = re.compile(r"<\d[\d:.,]*>|(<br\s*/?>)", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True)
+class Cue:
+    """A subtitle and when it is shown: from `start` until just before `end`, in seconds."""
+
+    start: float
+    end: float
+    text: str
+
+
+def parse_subtitles(text: str) -> tuple[Cue, ...]:
+    """Return the subtitles of SRT or VTT text in the order of time, without markup.
+
+    A cue whose end is not behind its start is left out, and so is one without text.
+
+    >>> parse_subtitles("1\\n00:00:01,000 --> 00:00:02,500\\n<font color='red'>Hello</font> you")
+    (Cue(start=1.0, end=2.5, text='Hello you'),)
+    """
+    try:
+        from pysubs2 import SSAFile
+    except ImportError:
+        raise MissingExtra("reading subtitles needs pysubs2", "frames") from None
+    # Files that were converted twice have an empty line, as it seems, after every line.
+    text = text.removeprefix("\ufeff").replace("\r\r\n", "\n")
+    text = _INSIDE.sub(lambda found: " " if found[1] else "", text)
+    form = "vtt" if text.lstrip().startswith("WEBVTT") else "srt"
+    cues = []
+    for event in SSAFile.from_string(text, format_=form).events:
+        # Behind an empty line are comments, and the name of the next cue.
+        spoken = event.plaintext.partition("\n\n")[0]
+        # Without markup already: an escaped "&lt;b&gt;" is meant as text.
+        spoken = " ".join(html.unescape(spoken).split())
+        if event.end > event.start and spoken:
+            cues.append(Cue(event.start / 1000, event.end / 1000, spoken))
+    return tuple(sorted(cues, key=lambda cue: (cue.start, cue.end)))
+
+
+def subtitles_at(cues: Sequence[Cue], times: Sequence[float]) -> tuple[str, ...]:
+    """Return the subtitles shown at some of the times (in seconds), each once, in order.
+
+    >>> cues = [Cue(0, 2, "One."), Cue(2, 4, "Two."), Cue(8, 9, "Three.")]
+    >>> subtitles_at(cues, [3.0, 1.0, 3.5, 6.0])
+    ('One.', 'Two.')
+    """
+    moments = sorted(times)
+    active = []
+    for cue in cues:
+        first = bisect_left(moments, cue.start)
+        if first < len(moments) and moments[first] < cue.end:
+            active.append(cue.text)
+    return tuple(text for n, text in enumerate(active) if n == 0 or text != active[n - 1])
+
+
+class SubtitleFiles:
+    """Subtitles by the names of their videos.
+
+    InputError for a folder without subtitles, and for a video whose name several files have in
+    different folders.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files: dict[str, Path] = {}
+        self._keys: dict[str, list[str]] = {}
+        self._cues: dict[str, tuple[Cue, ...]] = {}
+        if not path.is_dir():
+            is_zip = path.suffix.lower() == ".zip" and path.is_file()
+            raise InputError(
+                "must be a folder; unzip it first" if is_zip else why_missing(path), file=path
+            )
+        with reading():
+            found = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in _FORMATS]
+            # Archives made on a Mac have files such as ._clip.srt, which are no subtitles.
+            found = [file for file in found if not file.name.startswith(".") and file.is_file()]
+        for file in found:
+            key = normalize("NFC", file.relative_to(path).with_suffix("").as_posix())
+            # .srt comes before .vtt of the same name.
+            if key not in self._files:
+                self._files[key] = file
+                self._keys.setdefault(PurePosixPath(key).name, []).append(key)
+        if not self._files:
+            raise InputError("has no .srt and no .vtt files", file=path)
+
+    def of(self, video: str) -> tuple[Cue, ...] | None:
+        """Return the subtitles of a video (its name, with or without suffix); None if none.
+
+        They have its whole path, or else its bare name, in whatever folder.
+        """
+        path = PurePosixPath(normalize("NFC", video))
+        stem = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
+        found = [str(stem)] if str(stem) in self._files else self._keys.get(stem.name, [])
+        if len(found) > 1:
+            raise InputError(
+                f"{len(found)} files of subtitles could be those of {shown(video)} "
+                f"({listed(found, 3)})",
+                file=self.path,
+            )
+        if not found:
+            return None
+        key = found[0]
+        if key not in self._cues:
+            self._cues[key] = parse_subtitles(_decoded(read_bytes(self._files[key])))
+        return self._cues[key]
+
+    def __repr__(self) -> str:
+        return f"{shown(str(self.path))} ({listed(sorted(self._files), 3)})"
+
+
+def _decoded(data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Old files; every byte is a character there, so that nothing is lost but accents.
+        return data.decode("cp1252", "replace")

@@ -1,31 +1,40 @@
-"""`capeval.mcq_answer`: questions in, responses out. The command runs the same session."""
+"""`capeval mcq answer`: questions in, responses out."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Any
 
-from capeval.api.mcq_options import AnswerOptions
-from capeval.captioners.asking_session import AskingSession, Phrases, open_session
+from capeval.captioners.asking_session import AskingSession, choose_model, open_session
 from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import READERS
-from capeval.captioners.selection import choose_model
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.tuna_benchmark import is_benchmark, videos_of
 from capeval.files.videos import VideoFolder
-from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader
+from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, takes_subtitles
 from capeval.mcq.breakdown import benchmark_name
 from capeval.mcq.find_run import MCQ
-from capeval.mcq.frames import ReaderFor, SharedReader, Shown, recent_reads
 from capeval.mcq.layouts import LAYOUTS
-from capeval.mcq.prompting import takes_subtitles
-from capeval.mcq.questions import load_questions, question_file, select
-from capeval.mcq.subtitles import SubtitleFiles
-from capeval.options import Notices, takes
-from capeval.runs.engine import select as only_some
+from capeval.mcq.question_files import load_questions, question_file, with_tags
+from capeval.mcq.view import ReaderFor, SharedReader, SubtitleFiles, VideoView, recent_reads
+from capeval.options import (
+    FRAMES,
+    INPUTS,
+    MODEL,
+    FilePath,
+    Notices,
+    command,
+    declares,
+    ignore,
+    option,
+    takes,
+)
+from capeval.runs.engine import select
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import finished
 from capeval.runs.shards import Shard
@@ -33,8 +42,49 @@ from capeval.runs.sources import run_name
 from capeval.runs.sync_async import blocking
 from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Question, Response
+from capeval.show.output import Output
 from capeval.text import counted, listed
 from capeval.video import FrameReader, Policy, open_reader
+
+
+@declares
+class AnswerOptions(FramesOptions):
+    """Which questions a model answers, and with which frames: see `capeval.mcq_answer`.
+
+    Parameters
+    ----------
+    model : As for `capeval generate`.
+    base_url : An OpenAI-compatible server.
+    questions : TUNA-MCQ, TOMATO or Video-MME as published, or your own as JSON lines.
+    where : Only those with a tag: task=count.
+    only : Only these questions.
+    limit : Only the first N questions.
+    videos : Their folder. By default videos/ in or next to the questions, else their folder.
+    subtitles : SRT or VTT files, named as the videos.
+    run : The run's name. By default MODEL@SETTINGS.
+    frames : As for generate. By default the benchmark's: 16 for TOMATO, else the catalogue's.
+    shuffle : Show the frames in random order (see --seed).
+    single : Show one frame: first, middle, random (see --seed), an index from 0, or column:NAME,
+        the questions' own.
+    blind : Ask without the video.
+    likelihood : Store each option's likelihood (local models).
+    batch_size : Questions at a time on a GPU.
+    seed : Of random frames and samples.
+    shard : Do part I of N; the last to end merges.
+    """
+
+    questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
+    _: KW_ONLY
+    where: Collection[str] = option((), panel=INPUTS, metavar="TAG=VALUE")
+    only: Collection[str] = option((), panel=INPUTS, metavar="ID", commas=True)
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+    subtitles: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
+    run: str | None = option(None, panel=INPUTS, metavar="NAME")
+    shuffle: bool = option(False, panel=FRAMES)
+    single: str | None = option(None, panel=FRAMES, metavar="WHICH")
+    blind: bool = option(False, panel=FRAMES)
+    likelihood: bool = option(False, panel=MODEL)
+    shard: str | None = option(None, panel=INPUTS, metavar="I/N")
 
 
 @takes(AnswerOptions)
@@ -54,21 +104,22 @@ async def mcq_answer_async(options: AnswerOptions) -> Answers:
 
 mcq_answer = blocking(mcq_answer_async)
 
-_PHRASES = Phrases(
-    to_do="ask",
-    replies=("reply", "replies"),
-    outdated="asked again: the question or its video, subtitles or frame has changed",
-    then="Grade them: capeval mcq grade",
-    detail="without_subtitles",
-    # Of a letter or a short sentence; models that reason write more.
-    tokens=16,
-    by_path=True,
-)
+
+@command("mcq answer", "max_failed", "yes", "dry_run", "as_json", options=AnswerOptions)
+def answer_command(
+    o: AnswerOptions, output: Output
+) -> AbstractAsyncContextManager[AskingSession[Response, Answers]]:
+    """Let a video-language model answer multiple-choice questions.
+
+    Responses go to runs/mcq/BENCHMARK/MODEL@SETTINGS, ready for `capeval mcq grade`. Audio is never
+    used. Run the same command again to resume; failed calls are then made again.
+    """
+    return open_answering(o, on_notice=output.notice, dry_run=output.dry_run)
 
 
 @asynccontextmanager
 async def open_answering(
-    options: AnswerOptions, *, on_notice: Notices = lambda _: None, dry_run: bool = False
+    options: AnswerOptions, *, on_notice: Notices = ignore, dry_run: bool = False
 ) -> AsyncIterator[AskingSession[Response, Answers]]:
     """Check the inputs, then open the model; it or its connections go with the block."""
     entry = choose_model(options)
@@ -89,7 +140,7 @@ async def open_answering(
         for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
             on_notice(line)
         work = AnswerWork(run, captioner, NoReader(), lambda: opened.meter.spent, asking=asking)
-        return AskingSession(work, opened, _PHRASES, _seen(options, work.settings))
+        return AskingSession(work, opened, _seen(options, work.settings))
 
     # Where only the server knows the model, a dry run needs the server.
     run = run_of(entry.name) if entry else None
@@ -98,7 +149,6 @@ async def open_answering(
 
 
 def _seen(options: AnswerOptions, settings: Mapping[str, Any]) -> str:
-    """Return what the model sees, in words."""
     policies = settings["frames"]
     frames = policies if isinstance(policies, str) else ", ".join(map(str, policies.values()))
     view = "no frames" if options.blind else f"frames {frames}"
@@ -110,9 +160,9 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
         raise UsageError("name the questions with --questions")
     path = str(options.questions)
     questions = load_questions(path, on_notice)
-    among = select(questions, tuple(options.where)) if options.where else questions
+    among = with_tags(questions, tuple(options.where)) if options.where else questions
     shard = Shard.read(options.shard) if options.shard else None
-    chosen = only_some(
+    chosen = select(
         among,
         lambda question: question.id,
         only=tuple(options.only),
@@ -123,7 +173,7 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
         raise UsageError("no question is left; check --only and --where")
     own = options.frames
     given = None if own is None or isinstance(own, str | int) else own
-    view = Shown(
+    view = VideoView(
         frames=None if own is None else given.policy if given is not None else str(own),
         default=default,
         order="shuffled" if options.shuffle else "ordered",
@@ -165,7 +215,7 @@ def default_question_videos(path: str) -> Path:
 
 
 def _readers(
-    options: AnswerOptions, view: Shown, chosen: tuple[Question, ...], given: FrameReader | None
+    options: AnswerOptions, view: VideoView, chosen: tuple[Question, ...], given: FrameReader | None
 ) -> ReaderFor:
     # Questions on one video follow each other, but each reader may be at another video.
     recent = recent_reads(READERS)

@@ -14,7 +14,7 @@ import pytest
 from capeval.captioners.catalogue import read_catalogue
 from capeval.files.packaged import sample_folder
 from tests.captioners.test_endpoint import DISTRUST, VLLM
-from tests.cli.test_serve import QUESTION
+from tests.captioners.test_serve import QUESTION
 from tests.cli_runs import environment, process
 from tests.judge_responder import is_preflight
 from tests.server import LoopbackServer, completion, failure

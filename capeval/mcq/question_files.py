@@ -12,7 +12,8 @@ from capeval.errors import InputError, UsageError
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import dumps
 from capeval.files.tuna_benchmark import QUESTIONS, benchmark_folder, is_benchmark, tables_of
-from capeval.mcq.layouts import LAYOUTS, Layout, Notices, Source, read_source
+from capeval.mcq.layouts import LAYOUTS, QuestionFile, QuestionLayout, read_source
+from capeval.options import Notices, ignore
 from capeval.schema.question import Question, Response, Tag
 from capeval.text import listed, nearest, shown
 
@@ -22,7 +23,7 @@ _NEEDED = ("id", "video", "question", "options", "answer")
 _MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user can read.
 
 
-def load_questions(path: Path | str, on_notice: Notices = lambda _: None) -> tuple[Question, ...]:
+def load_questions(path: Path | str, on_notice: Notices = ignore) -> tuple[Question, ...]:
     """Return the questions of a file or a folder, in its order.
 
     `path` is a path, whose layout is recognised from its content, or `NAME:PATH`, where NAME is
@@ -62,7 +63,7 @@ def question_file(path: Path) -> Path:
     return tables_of(folder, QUESTIONS)[0] if is_benchmark(folder) else path
 
 
-def _recognised(source: Source) -> Layout:
+def _recognised(source: QuestionFile) -> QuestionLayout:
     if (layout := next((one for one in LAYOUTS.values() if one.fits(source)), None)) is not None:
         return layout
     columns = sorted(source.columns())
@@ -93,7 +94,7 @@ def questions_hash(questions: Sequence[Question]) -> str:
     return digest.hexdigest()
 
 
-def select(questions: Sequence[_Tagged], where: Sequence[str]) -> tuple[_Tagged, ...]:
+def with_tags(questions: Sequence[_Tagged], where: Sequence[str]) -> tuple[_Tagged, ...]:
     """Return the questions that have every `TAG=VALUE` of `where`.
 
     Values are compared as text, true, false and null as JSON writes them; of a tag with several
