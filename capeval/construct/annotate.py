@@ -34,6 +34,7 @@ from capeval.options import (
     FRACTION,
     INPUTS,
     OUTPUT,
+    CountOrShare,
     FilePath,
     command,
     declares,
@@ -46,7 +47,6 @@ from capeval.options import (
 from capeval.runs.engine import execute
 from capeval.runs.long_work import finished
 from capeval.runs.sync_async import blocking
-from capeval.scoring.gates import CountOrShare
 from capeval.show.numbers import bounded, interval, tenths, thousands
 from capeval.show.output import Output
 from capeval.show.result import Lines, Result
