@@ -50,6 +50,11 @@ GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 PLACES = {
+    "calibrate": "capeval.trust.calibrate:calibrate",
+    "correlate": "capeval.correlation.correlate:correlate",
+    "probe": "capeval.trust.probe:probe_command",
+    "rate merge": "capeval.rating.rate_merge:rate_merge",
+    "rate sheet": "capeval.rating.rate_sheet:rate_sheet",
     "annotate filter": "capeval.construct.annotate:filter_command",
     "annotate draft": "capeval.construct.annotate:draft_command",
     "annotate review": "capeval.construct.annotate:annotate_review",
@@ -65,25 +70,20 @@ PLACES = {
     "compare": "capeval.comparing.compare:compare",
     "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",
     "metrics": "capeval.metrics.measure:metrics_command",
+    "generate": "capeval.captioners.generate:generate_command",
+    "models": "capeval.captioners.catalogue:models_command",
+    "frames": "capeval.captioners.sample_frames:frames_command",
     "check": "capeval.evaluating.check:check_command",
     "runs": "capeval.evaluating.stored:runs_command",
     "cache": "capeval.evaluating.stored:cache_command",
     "eval": "capeval.evaluating.eval:eval_command",
     "judge": "capeval.judging.judge:judge_command",
     "score": "capeval.scoring.score:score_command",
+    "mcq answer": "capeval.mcq.answer:answer_command",
+    "mcq grade": "capeval.mcq.grade:grade_command",
     "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
 }
 """Where each command is."""
-
-OLD_MODULES = {
-    "generate": ("generate",),
-    "judge": ("probe",),
-    "mcq": ("mcq",),
-    "rate": ("correlate", "rate"),
-    "resources": ("frames", "models"),
-    "score": ("calibrate",),
-}
-OLD = {command: name for name, commands in OLD_MODULES.items() for command in commands}
 
 
 def declared(name: str) -> Command:

@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from capeval.api.generating import open_generating, run_folder, wanted_videos
+from capeval.captioners.asking_session import choose_model
 from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.options import GenerateOptions
-from capeval.captioners.selection import choose_model
+from capeval.captioners.generate import GenerateOptions, open_generating, run_folder, wanted_videos
 from capeval.errors import InputError, UsageError
 from capeval.judging.judge import JudgingSession, open_judging, targets_of
 from capeval.judging.options import JudgeOptions

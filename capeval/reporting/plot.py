@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison
-from capeval.correlation.from_files import CorrelateRequest, CorrelationInputs, read_inputs
+from capeval.correlation.correlate import CorrelateOptions, CorrelationInputs, read_inputs
+from capeval.correlation.fields import notice_lines
 from capeval.correlation.joining import join
-from capeval.correlation.notices import notice_lines
 from capeval.correlation.protocols import protocol
-from capeval.correlation.video_level import Settings, analyse
+from capeval.correlation.video_level import Analysis, analyse
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
 from capeval.files.metrics import MetricScores
@@ -193,13 +193,16 @@ def _scatters(judged: Mapping[str, JudgedRun], human: Path, o: PlotOptions) -> l
     for name, run in judged.items():
         if not run.scored and scored[0].scored:
             o.on_notice(Loss(f"{name}: left out of scatter, no caption is scored"))
+    files: dict[str, list[Path]] = {}
+    for run in scored:
+        files.setdefault(run.file.parent.name, []).append(run.file)
     sides = read_inputs(
-        CorrelateRequest(
+        CorrelateOptions(
             human=human,
-            auto=tuple((run.file.parent.name, run.file) for run in scored),
-            annotations=None if o.annotations is None else str(o.annotations),
+            metric=files,
+            annotations=o.annotations,
             missing="drop",
-            columns=o.columns or {},
+            columns=o.columns,
             on_notice=o.on_notice,
         )
     )
@@ -256,7 +259,7 @@ def _scatter(
             f"{human.file}: {others:,} of {len(human.keys):,} rated captions are of other systems "
             "and left out"
         )
-    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]))
+    settings = Analysis(protocol=protocol(None, ["kendall_b"], ["pooled"]))
     (result, *_), _, _ = analyse(joined, settings)
     scale = 1 if human.name == "score" else 100
     rated = combine(joined.ratings, "mean")
