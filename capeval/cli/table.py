@@ -65,7 +65,7 @@ PLACES = {
     "mcq construct filter": "capeval.construct.mcq_construct:filter_command",
     "mcq construct review": "capeval.construct.mcq_construct:construct_review",
     "report": "capeval.reporting.report:report_command",
-    "inspect": "capeval.reporting.inspect:inspect_command",
+    "inspect": "capeval.reporting.inspect:inspect",
     "plot": "capeval.reporting.plot:plot_command",
     "compare": "capeval.comparing.compare:compare",
     "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",

@@ -12,19 +12,6 @@ from capeval.scoring import FEWEST_VIDEOS, Bucket, TypeScores
 from capeval.show.numbers import interval, percent, place_name, thousands
 from capeval.text import counted
 
-HEADINGS = (
-    "Weakest type",
-    "Lacking or contradicted",
-    "Highest weight",
-    "Unmentioned events",
-    "Beginning and end",
-    "Weakest kind of video",
-    "Weakest by events",
-    "Weakest by elements",
-    "Weakest domain",
-    "Unmatched events",
-)
-"""All headings of findings, in their order."""
 # The highest weight of an element.
 _MAIN = 3
 # Lists of these lengths can be read at a glance.
@@ -67,7 +54,8 @@ class LostWeight:
 class Findings:
     """The weaknesses of one run.
 
-    `sentences` are by heading; `shares` are weights of all elements, then by type.
+    `sentences` are by heading, the same for all runs, and empty where there is nothing to say;
+    `shares` are weights of all elements, then by type.
     """
 
     sentences: Mapping[str, str]
@@ -106,32 +94,26 @@ def findings_of(shown: ReportedRun) -> Findings:
     scored = [card for card in shown.cards if card.status == "scored"]
     shares = _shares(scored)
     overall, by = shown.run.scores.overall, shown.run.scores.by
-    places = {
-        "Weakest type": (((name, getattr(overall, name)) for name in ELEMENT_TYPES), ""),
-        "Weakest kind of video": (_buckets(by.visual_characteristic), ""),
-        "Weakest by events": (_buckets(by.events), " events"),
-        "Weakest by elements": (_buckets(by.elements), " elements"),
-        "Weakest domain": (_buckets(by.domain), ""),
-    }
-    texts = {heading: _ends(cells, unit) for heading, (cells, unit) in places.items()} | {
+    sentences = {
+        "Weakest type": _ends({name: getattr(overall, name) for name in ELEMENT_TYPES}),
         "Lacking or contradicted": _weight(shares),
         "Highest weight": _main(scored),
         "Unmentioned events": _events(scored),
         "Beginning and end": _order(scored),
+        "Weakest kind of video": _ends(_pooled(by.visual_characteristic)),
+        "Weakest by events": _ends(_pooled(by.events), " events"),
+        "Weakest by elements": _ends(_pooled(by.elements), " elements"),
+        "Weakest domain": _ends(_pooled(by.domain)),
         "Unmatched events": _unmatched(shown),
     }
     totals = [(card.index, card.scores["all"]) for card in scored]
     losses = [LostWeight(index, of.total - of.entailed, of.total) for index, of in totals]
     losses.sort(key=lambda loss: -loss.lost)
-    return Findings(
-        {heading: texts[heading] for heading in HEADINGS if texts[heading]},
-        shares,
-        tuple(loss for loss in losses[:_MOST_LOSSES] if loss.lost),
-    )
+    return Findings(sentences, shares, tuple(loss for loss in losses[:_MOST_LOSSES] if loss.lost))
 
 
-def _buckets(buckets: Mapping[str, Bucket]) -> Iterable[tuple[str, TypeScores]]:
-    return ((name, bucket.all) for name, bucket in buckets.items())
+def _pooled(buckets: Mapping[str, Bucket]) -> dict[str, TypeScores]:
+    return {name: bucket.all for name, bucket in buckets.items()}
 
 
 def missed_elements(shown: Sequence[ReportedRun]) -> MissedElements:
@@ -176,9 +158,13 @@ def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
     return tuple(rows)
 
 
-def _ends(places: Iterable[tuple[str, TypeScores]], unit: str) -> str:
+def _ends(places: Mapping[str, TypeScores], unit: str = "") -> str:
     """Return the weakest and the strongest place that have enough videos; nothing if all equal."""
-    known = [(name, of) for name, of in places if of.f1.value is not None and of.n >= FEWEST_VIDEOS]
+    known = [
+        (name, of)
+        for name, of in places.items()
+        if of.f1.value is not None and of.n >= FEWEST_VIDEOS
+    ]
     if len(known) < 2:
         return ""
     worst_name, worst = min(known, key=lambda one: one[1].f1.value or 0.0)

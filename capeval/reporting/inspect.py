@@ -43,7 +43,6 @@ from capeval.scoring import GROUPS
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.result import VideoScore
 from capeval.show.numbers import percent, thousands
-from capeval.show.output import Output
 from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Cell, Column, Kind, Page, Row, Table, columns
 from capeval.show.terminal import print_line, print_pages
@@ -419,9 +418,10 @@ def check_has_human(columns: object, human: object) -> None:
         raise UsageError("--columns names columns of a human file; name the file with --human")
 
 
+@command("inspect", "as_json")
 @takes(InspectOptions)
 def inspect(o: InspectOptions) -> VideoCard:
-    """Return one video of a judged run: its caption, events, verdicts and repairs.
+    """Show why one video has its score: its caption, events, verdicts and repairs.
 
     Raises
     ------
@@ -443,9 +443,3 @@ def inspect(o: InspectOptions) -> VideoCard:
             "element_id must be those of the annotations, and its system the run or its model"
         )
     return card
-
-
-@command("inspect", "as_json", options=InspectOptions)
-def inspect_command(o: InspectOptions, output: Output) -> VideoCard:
-    """Show why one video has its score: its caption, events, verdicts and repairs."""
-    return inspect(**{**vars(o), "on_notice": output.warning})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from mimetypes import guess_type
@@ -162,29 +163,26 @@ def _check_labels(
         for annotation in next(iter(runs.values())).annotations
         for element in annotation.elements
     }
-    used = other_systems = unknown = 0
-    for (index, system), elements in labels.items():
-        for element, raters in elements.items():
-            if system not in systems:
-                other_systems += len(raters)
-            elif (index, element) in known:
-                used += len(raters)
-            else:
-                unknown += len(raters)
-    if not used:
+    counts = Counter(
+        "other" if system not in systems else "used" if (index, element) in known else "unknown"
+        for (index, system), elements in labels.items()
+        for element, raters in elements.items()
+        for _ in raters
+    )
+    if not counts["used"]:
         named = sorted({system or "(none)" for _, system in labels})
         raise InputError(
             f"has no label for {', '.join(runs)}; its systems are {listed(named)}, and "
             "its videos and elements must be those of the annotations",
             file=file,
         )
-    if unknown:
+    if unknown := counts["unknown"]:
         on_notice(
             f"{file}: {counted(unknown, 'label')} of these runs left out: the video or element is "
             "not annotated"
         )
-    if other_systems:
-        on_notice(f"{file}: {counted(other_systems, 'label')} of other systems left out")
+    if other := counts["other"]:
+        on_notice(f"{file}: {counted(other, 'label')} of other systems left out")
 
 
 def _files(run: JudgedRun, o: ReportOptions) -> tuple[dict[str, Path], dict[str, VideoError]]:

@@ -17,7 +17,7 @@ from capeval.files.annotations import annotations_hash
 from capeval.llm.prices import Price, list_price, price_of
 from capeval.rating.page import policy_hash, script_json
 from capeval.reporting.figures import breakdowns
-from capeval.reporting.findings import HEADINGS, findings_of, missed_elements
+from capeval.reporting.findings import findings_of, missed_elements
 from capeval.reporting.inspect import HumanLabels, cards_of, named_label
 from capeval.reporting.page_data import LETTERS, ReportedRun, Strips, payload
 from capeval.schema import ELEMENT_TYPES, RELATIONS, Usage
@@ -125,9 +125,9 @@ def report_html(
         heads=heads,
         # Every heading that a run has, and the sentence of each run, "" where there is none.
         findings=[
-            (heading, [of.get(heading, "") for of in texts])
-            for heading in HEADINGS
-            if any(heading in of for of in texts)
+            (heading, [of[heading] for of in texts])
+            for heading in texts[0]
+            if any(of[heading] for of in texts)
         ],
         notices=notices(shown),
         paired=differences,

@@ -23,7 +23,7 @@ def shown(one: JudgedRun, letter: str = "A") -> ReportedRun:
 
 
 def sentences(findings: Findings) -> Mapping[str, str]:
-    return findings.sentences
+    return {heading: text for heading, text in findings.sentences.items() if text}
 
 
 VIDEOS = tuple(annotation(f"v{n}", "c3 s1", "a3", domain="Film") for n in range(12))

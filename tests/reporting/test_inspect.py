@@ -118,10 +118,10 @@ def test_nothing_can_act_on_a_terminal(columns: int) -> None:
     assert all(number in words for number in ("60.0", "37.5", "46.2", "100.0"))
 
 
-def test_a_human_file_without_the_video_is_a_warning() -> None:
+def test_a_human_file_without_the_video_is_a_notice() -> None:
     shown = typed("inspect", "mine", "V2", "--human", "human.csv")
     assert shown.code == 0
-    assert shown.err.startswith('warning: human.csv: has no label of "V2" in mine; its video_id')
+    assert shown.err.startswith('human.csv: has no label of "V2" in mine; its video_id')
 
 
 def test_covered_or_not_agrees_with_either_verdict_that_is_not_entailed() -> None:
