@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from capeval.files.jsonl import whole_lines
 from tests.cli.conftest import (
     SECRET,
     Endpoint,
@@ -19,6 +24,8 @@ from tests.cli.conftest import (
     stop_server,
     wait_until,
 )
+from tests.judge_responder import answer, is_preflight
+from tests.server import LoopbackServer
 from tests.typed import Said
 
 VIDEOS = [f"V{number:03}" for number in range(12)]
@@ -358,6 +365,122 @@ def test_every_run_is_judged_where_none_is_named(work: Workspace, endpoint: Endp
         "second": 12,
     }
     assert endpoint.calls() == 36
+
+
+class Runs:
+    """Three runs of six captions to judge in one command, and a server that knows them apart.
+
+    `hold` is awaited before a reply about a caption, by the name of its run and its number.
+    """
+
+    def __init__(self, work: Workspace, hold: Callable[[str, int], Awaitable[object]]) -> None:
+        self.work, self.hold = work, hold
+        self.server = LoopbackServer(self.reply)
+        self.answered = Counter[str]()
+        self.most_open = 0
+        self.files = {name: work.folder / "runs" / name for name in "abc"}
+        work.fill(6)
+        for name in self.files:
+            captions = [caption(number) for number in range(6)]
+            lines = [{**one, "caption": f"{one['caption']} This is {name}."} for one in captions]
+            work.write(f"{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+
+    async def reply(self, request: dict[str, Any]) -> Any:
+        text = str(request["messages"])
+        self.most_open = max(self.most_open, len([*self.work.folder.glob("runs/*/.lock")]))
+        if found := re.search(r"unit00(\d).*This is (\w)", text):
+            await self.hold(found[2], int(found[1]))
+        if not is_preflight(request):
+            self.answered[text + str(request["response_format"])] += 1
+        return answer(request)
+
+    def judging(self, *more: str) -> tuple[str, ...]:
+        self.work.url = self.server.url
+        return self.work.judging(*(f"{name}.jsonl" for name in self.files), *more)
+
+    async def judge(self, *more: str) -> Said:
+        return await asyncio.to_thread(self.work.run, *self.judging(*more))
+
+    def judged(self, name: str) -> list[str]:
+        """The captions with a verdict, in the file's order."""
+        files = self.files[name].glob("*/judgments.jsonl")
+        return [line["index"] for file in files for line in whole_lines(file)]
+
+
+async def test_a_run_begins_while_the_last_caption_of_the_one_before_is_judged(
+    work: Workspace,
+) -> None:
+    begun = {name: asyncio.Event() for name in "abcd"}
+    begun["d"].set()
+    scores_at_c: list[bool] = []
+
+    async def until_the_next(name: str, number: int) -> None:
+        begun[name].set()
+        if name == "c":
+            scores_at_c.append(bool([*runs.files["a"].glob("*/scores.json")]))
+        if number == 5:
+            await asyncio.wait_for(begun[chr(ord(name) + 1)].wait(), 30)
+
+    runs = Runs(work, until_the_next)
+    async with runs.server:
+        ran = await runs.judge("--json")
+    assert ran.code == 0, ran.err
+    assert {name: scores["counts"]["scored"] for name, scores in ran.json.items()} == {
+        **dict.fromkeys("abc", 6)
+    }
+    assert list(ran.json) == ["a", "b", "c"]
+    assert [runs.judged(name) for name in "abc"] == [VIDEOS[:6]] * 3
+    assert all(scores_at_c)
+    assert runs.most_open == 2
+
+
+async def test_a_cost_cap_counts_both_runs_that_are_open(work: Workspace) -> None:
+    async def hold(name: str, number: int) -> None:
+        await asyncio.sleep(0.05)
+
+    runs = Runs(work, hold)
+    work.write("capeval.toml", PRICES.format(10))
+    async with runs.server:
+        whole = float((await runs.judge("--dry-run", "--json")).json["cost"])
+        ran = await runs.judge("--max-cost", str(whole / 2), "--json")
+        calls = runs.server.calls
+        assert ran.code == 3, ran.err
+        scored = sum(scores["counts"]["scored"] for scores in ran.json.values())
+        assert 6 < scored < 12
+        # The preflight, and captions that were begun in vain.
+        assert calls <= 1 + 3 * scored + 4
+        again = await runs.judge("--max-cost", "5", "--json")
+        assert again.code == 0, again.err
+    assert set(runs.answered.values()) == {1}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+async def test_two_runs_that_are_stopped_together_both_go_on(
+    work: Workspace, number: signal.Signals, code: int
+) -> None:
+    is_stopped = False
+
+    async def hold(name: str, number: int) -> None:
+        if not is_stopped and ((name, number) == ("a", 5) or (name == "b" and number > 1)):
+            await asyncio.Event().wait()
+
+    runs = Runs(work, hold)
+    async with runs.server:
+        process = work.start(*runs.judging())
+        await asyncio.to_thread(
+            wait_until, lambda: [len(runs.judged(name)) for name in "ab"] == [5, 2]
+        )
+        process.send_signal(number)
+        stopped = await asyncio.to_thread(end_of, process)
+        assert stopped.code == code
+        if number == signal.SIGINT:
+            for kept in ("5 of 6 captions of a are judged", "2 of 6 captions of b are judged"):
+                assert kept in stopped.err
+        is_stopped = True
+        again = await runs.judge("--json")
+    assert (again.code, list(again.json)) == (0, ["a", "b", "c"]), again.err
+    assert [runs.judged(name) for name in "abc"] == [VIDEOS[:6]] * 3
+    assert set(runs.answered.values()) == {1}
 
 
 HOSTILE = [
