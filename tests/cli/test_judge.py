@@ -412,14 +412,17 @@ async def test_a_run_begins_while_the_last_caption_of_the_one_before_is_judged(
 ) -> None:
     begun = {name: asyncio.Event() for name in "abcd"}
     begun["d"].set()
-    scores_at_c: list[bool] = []
+    faults: list[str] = []
 
     async def until_the_next(name: str, number: int) -> None:
         begun[name].set()
-        if name == "c":
-            scores_at_c.append(bool([*runs.files["a"].glob("*/scores.json")]))
+        if name == "c" and not [*runs.files["a"].glob("*/scores.json")]:
+            faults.append("c is begun before a has ended")
         if number == 5:
-            await asyncio.wait_for(begun[chr(ord(name) + 1)].wait(), 30)
+            try:
+                await asyncio.wait_for(begun[chr(ord(name) + 1)].wait(), 20)
+            except TimeoutError:
+                faults.append(f"{name} holds up the next run")
 
     runs = Runs(work, until_the_next)
     async with runs.server:
@@ -430,7 +433,7 @@ async def test_a_run_begins_while_the_last_caption_of_the_one_before_is_judged(
     }
     assert list(ran.json) == ["a", "b", "c"]
     assert [runs.judged(name) for name in "abc"] == [VIDEOS[:6]] * 3
-    assert all(scores_at_c)
+    assert not faults
     assert runs.most_open == 2
 
 
@@ -442,11 +445,11 @@ async def test_a_cost_cap_counts_both_runs_that_are_open(work: Workspace) -> Non
     work.write("capeval.toml", PRICES.format(10))
     async with runs.server:
         whole = float((await runs.judge("--dry-run", "--json")).json["cost"])
-        ran = await runs.judge("--max-cost", str(whole / 2), "--json")
+        ran = await runs.judge("--max-cost", str(whole / 3), "--json")
         calls = runs.server.calls
         assert ran.code == 3, ran.err
         scored = sum(scores["counts"]["scored"] for scores in ran.json.values())
-        assert 6 < scored < 12
+        assert 6 <= scored < 12
         # The preflight, and captions that were begun in vain.
         assert calls <= 1 + 3 * scored + 4
         again = await runs.judge("--max-cost", "5", "--json")
