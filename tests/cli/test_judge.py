@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from capeval.files.jsonl import whole_lines
+from capeval.llm.client import OpenAIChatClient
 from tests.cli.conftest import (
     SECRET,
     Endpoint,
@@ -24,6 +25,7 @@ from tests.cli.conftest import (
     stop_server,
     wait_until,
 )
+from tests.cli_runs import capeval as run_here
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer
 from tests.typed import Said
@@ -336,6 +338,34 @@ def test_the_sample_is_judged_where_there_is_nothing_else(tmp_path: Path) -> Non
         "sample-thorough",
     ]
     assert not work.cache.exists()
+
+
+class FiftyTimesFaster(OpenAIChatClient):
+    def __init__(self, *where: Any, timeout: float, patience: float = 300.0, **more: Any) -> None:
+        async def nap(seconds: float) -> None:
+            await asyncio.sleep(seconds / 50)
+
+        super().__init__(*where, timeout=timeout / 50, patience=patience / 50, sleep=nap, **more)
+
+
+async def test_the_sample_is_judged_by_a_slow_server_with_two_slots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capeval.llm.asker.OpenAIChatClient", FiftyTimesFaster)
+    slots, tokens_per_second = asyncio.Semaphore(2), 20 * 50
+
+    async def slow(request: dict[str, Any]) -> Any:
+        async with slots:
+            # With 64 calls at a time, every caption times out until it is given up.
+            await asyncio.sleep(300 / tokens_per_second)
+        return answer(request)
+
+    async with LoopbackServer(slow) as server:
+        ran = await run_here(tmp_path, "judge", "sample", "--base-url", server.url, "--json")
+    assert ran.code == 0, ran.err
+    counts = [scores["counts"] for scores in ran.json.values()]
+    assert [(one["scored"], one["unscored"]) for one in counts] == [(10, 0)] * 3
+    assert ran.err.count("raise --timeout, or set --max-concurrency") == 1
 
 
 def test_runs_of_different_videos_are_not_ranked(work: Workspace) -> None:
