@@ -184,10 +184,10 @@ class EvaluatingSession(LongWork[Evaluated]):
             if made.stopped or not made.captions:
                 return Evaluated(step.name, missing)
         self._judge.meter.cap = self._room()
-        if self.meter.cap is not None and any(one.model for one in self._steps):
-            # What a model may cost depends on what the judge has spent.
-            none_left = lambda: None  # noqa: E731
-        judged = await self._judge.judged(progress, Target(step.name, step.load), none_left)
+        # What a model may cost depends on what the judge has spent.
+        alone = self.meter.cap is not None and any(one.model for one in self._steps)
+        go_on = (lambda: None) if alone else none_left
+        judged = await self._judge.judged(progress, Target(step.name, step.load), go_on)
         missing += self._judge.left(judged)
         file, scores = judged.file, judged.scores
         if len(self._steps) > 1:

@@ -93,15 +93,17 @@ class ProgressLine:
 
     def report_stop(self, *, caches_replies: bool) -> None:
         """Print what Ctrl-C keeps, and how to continue."""
-        kept = ""
+        parts: list[str] = []
         for status in self._statuses.values():
             labels = status.labels
             of = f"{thousands(status.done - status.failed)} of {thousands(status.total)}"
             failed = f", {thousands(status.failed)} are {labels.failed}" if status.failed else ""
-            replies = ", as are finished replies" if caches_replies else ""
             of += f" {labels.item}s of {status.name} are {labels.done} and kept"
-            kept += f"{of}{failed}{replies}; "
-        sys.stderr.write(f"capeval: stopped; {kept}run the same command to resume\n")
+            parts.append(of + failed)
+        if parts and caches_replies:
+            parts[-1] += ", as are finished replies"
+        done = "; ".join(["stopped", *parts])
+        sys.stderr.write(f"capeval: {done}; run the same command to resume\n")
 
 
 def _note(status: Status) -> str:

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Hashable,
-    Iterable,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from capeval.text import describe
 
@@ -110,20 +102,26 @@ async def work_through(
 
 
 async def in_turn(
-    items: Iterable[ItemT],
-    work: Callable[[ItemT, Callable[[], None]], Coroutine[Any, Any, T]],
+    items: Sequence[ItemT],
+    work: Callable[[ItemT, Callable[[], None]], Awaitable[T]],
     *,
     is_last: Callable[[T], bool],
 ) -> AsyncIterator[T]:
     """Await `work` for one item after the other, and yield the results in their order.
 
-    `work` gets a function: when it is called, the next item is begun, if no more than two are then
-    open. After a result that `is_last`, or an exception, no item is begun.
+    The next item is begun as soon as `work` calls the function that it gets, but at most two are
+    open at a time. After a result that `is_last`, or an exception, no item is begun.
     """
     import asyncio
 
     tasks: deque[asyncio.Task[T]] = deque()
     is_over = False
+
+    async def begin(item: ItemT, may_go_on: asyncio.Event) -> T:
+        try:
+            return await work(item, may_go_on.set)
+        finally:
+            may_go_on.set()
 
     async def first() -> T:
         nonlocal is_over
@@ -137,8 +135,7 @@ async def in_turn(
             if is_over:
                 break
             may_go_on = asyncio.Event()
-            tasks.append(asyncio.create_task(work(item, may_go_on.set)))
-            tasks[-1].add_done_callback(lambda _, event=may_go_on: event.set())
+            tasks.append(asyncio.create_task(begin(item, may_go_on)))
             if len(tasks) == 2:
                 yield await first()
             await may_go_on.wait()
