@@ -160,7 +160,7 @@ class JudgingSession(LongWork[Judged]):
     async def judged(
         self, progress: Progress | None, target: Target, none_left: Callable[[], None]
     ) -> Judged:
-        """Judge one target; `none_left` is called when its last caption is begun."""
+        """Judge one target; `none_left` is called when only its last captions are under way."""
         source = self._load(target)
         work = self._work(source, none_left)
         if source.name not in self._reported:

@@ -51,7 +51,7 @@ async def work_through(
     ----------
     has_room : whether another item may be begun beside so many that are; one always may
     under_way : counts the items of several runs together, where more than one is open
-    none_left : called when the last item is begun
+    none_left : called when no item is left to begin after one has ended
     """
     import asyncio
 
@@ -69,10 +69,8 @@ async def work_through(
                 begun.ended.clear()
                 await begun.ended.wait()
             if stopped or not todo:
-                return
+                break
             item = todo.popleft()
-            if not todo:
-                none_left()
             begun.count += 1
             is_done = False
             try:
@@ -93,6 +91,8 @@ async def work_through(
                 begun.ended.set()
             # Work that never waits would otherwise delay Ctrl-C until all items are done.
             await asyncio.sleep(0)
+        if not stopped:
+            none_left()
 
     async with asyncio.TaskGroup() as group:
         count = max(1, min(concurrency, len(items)))

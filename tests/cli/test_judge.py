@@ -357,7 +357,7 @@ async def test_the_sample_is_judged_by_a_slow_server_with_two_slots(
     async def slow(request: dict[str, Any]) -> Any:
         async with slots:
             # With 64 calls at a time, every caption times out until it is given up.
-            await asyncio.sleep(300 / tokens_per_second)
+            await asyncio.sleep(600 / tokens_per_second)
         return answer(request)
 
     async with LoopbackServer(slow) as server:
