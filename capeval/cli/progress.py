@@ -87,7 +87,7 @@ class ProgressLine:
             self._bars.start()
         for task in self._bars.tasks:
             if task.finished:
-                self._bars.update(task.id, visible=False)
+                self._bars.remove_task(task.id)
         name = one_line(status.name, 30)
         self._tasks[status.name] = self._bars.add_task(name, total=status.total, note="")
 
