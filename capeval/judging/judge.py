@@ -12,8 +12,8 @@ from capeval.errors import BudgetReached, EndpointDown, InputError, UsageError
 from capeval.files.jsonl import dumps
 from capeval.files.reading import reading
 from capeval.judging.estimate import JudgingEstimate
+from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
-from capeval.judging.run import JudgingPlan, JudgingWork
 from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import FilePath, Notices, command, declares, ignore, option, python_only, takes
 from capeval.runs.concurrency import in_turn
@@ -25,7 +25,7 @@ from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Target, Targets
 from capeval.schema import Unscored
 from capeval.scoring import Scores
-from capeval.scoring.result import VideoScore
+from capeval.scoring.score_parts import VideoScore
 from capeval.scoring.scores import RunScores
 from capeval.scoring.stored_scores import load_scores
 from capeval.scoring.verdicts import snapshots_notice
