@@ -36,7 +36,7 @@ def _text(words: int, rng: random.Random) -> str:
 
 
 def _controls() -> Row:
-    from capeval.api.measuring import measure as measure_captions
+    from capeval.metrics.measure import measure as measure_captions
 
     rng = random.Random(0)
     texts = {str(n): (_text(100, rng), _text(100, rng)) for n in range(_CAPTIONS)}

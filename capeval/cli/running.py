@@ -35,18 +35,21 @@ def _run(command: Command, values: dict[str, Any], output: Output) -> None:
         values["on_notice"] = output.notice
     for field, name in command.steps.items():
         values[field] = step_defaults(name)
-    if command.takes_output:
-        found = command.work(command.options(**values), output)
-    elif "progress" in taken:
-        progress = ProgressLine(output)
-        try:
-            with progress:
-                found = command.work(**values, progress=progress)
-        except KeyboardInterrupt:
-            progress.report_stop(caches_replies=False)
-            raise typer.Exit(130) from None
-    else:
-        found = command.work(**values)
+    progress = ProgressLine(output)
+    if "progress" in taken:
+        values["progress"] = progress
+    try:
+        with progress:
+            found = (
+                command.work(command.options(**values), output)
+                if command.takes_output
+                else command.work(**values)
+            )
+    except KeyboardInterrupt:
+        if progress.status is None:
+            raise
+        progress.report_stop(caches_replies=False)
+        raise typer.Exit(130) from None
     if isinstance(found, AbstractAsyncContextManager):
         from capeval.cli.long_command import run_long
 

@@ -50,6 +50,26 @@ GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 """The groups that the list of all commands does not have under their own names."""
 
 PLACES = {
+    "calibrate": "capeval.trust.calibrate:calibrate",
+    "correlate": "capeval.correlation.correlate:correlate",
+    "probe": "capeval.trust.probe:probe_command",
+    "rate merge": "capeval.rating.rate_merge:rate_merge",
+    "rate sheet": "capeval.rating.rate_sheet:rate_sheet",
+    "annotate filter": "capeval.construct.annotate:filter_command",
+    "annotate draft": "capeval.construct.annotate:draft_command",
+    "annotate review": "capeval.construct.annotate:annotate_review",
+    "annotate agree": "capeval.construct.annotate:agree_command",
+    "annotate merge": "capeval.construct.annotate:merge_command",
+    "mcq construct draft": "capeval.construct.mcq_construct:draft_command",
+    "mcq construct check": "capeval.construct.mcq_construct:check_command",
+    "mcq construct filter": "capeval.construct.mcq_construct:filter_command",
+    "mcq construct review": "capeval.construct.mcq_construct:construct_review",
+    "report": "capeval.reporting.report:report_command",
+    "inspect": "capeval.reporting.inspect:inspect",
+    "plot": "capeval.reporting.plot:plot_command",
+    "compare": "capeval.comparing.compare:compare",
+    "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",
+    "metrics": "capeval.metrics.measure:metrics_command",
     "generate": "capeval.captioners.generate:generate_command",
     "models": "capeval.captioners.catalogue:models_command",
     "frames": "capeval.captioners.sample_frames:frames_command",
@@ -64,18 +84,6 @@ PLACES = {
     "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
 }
 """Where each command is."""
-
-OLD_MODULES = {
-    "annotate": ("annotate",),
-    "compare": ("compare", "leaderboard"),
-    "judge": ("probe",),
-    "mcq": ("mcq",),
-    "metrics": ("metrics",),
-    "rate": ("correlate", "rate"),
-    "report": ("inspect", "plot", "report"),
-    "score": ("calibrate",),
-}
-OLD = {command: name for name, commands in OLD_MODULES.items() for command in commands}
 
 
 def declared(name: str) -> Command:

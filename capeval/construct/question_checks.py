@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations, permutations
 from pathlib import Path
@@ -24,9 +24,12 @@ from capeval.llm.replies import Number, ReplyForm, each_once
 from capeval.mcq.question_files import question_line
 from capeval.runs.engine import Labels
 from capeval.schema import OPTION_LETTERS, Annotation, Question
+from capeval.show.numbers import percent
+from capeval.show.result import Result
+from capeval.show.table import INTERVAL, LINE, PERCENT, Page, Table, columns
 from capeval.stats.values import Interval
 from capeval.stats.video_ratios import VideoRatios
-from capeval.text import shown, words
+from capeval.text import counted, listed, shown, words
 
 LABELS = Labels("checking", "question", "checked", "unchecked")
 
@@ -77,8 +80,19 @@ class Shortcut:
         return self.low is not None and self.low > self.chance
 
 
+_SHORTCUTS = {
+    "longest": "the longest option",
+    "overlap": "most words of the question",
+    "commonest": "commonest answer of the task type",
+}
+
+
+def _beats(one: Shortcut) -> str | None:
+    return None if one.low is None else "yes" if one.works else "no"
+
+
 @dataclass(frozen=True)
-class QuestionChecks:
+class QuestionChecks(Result):
     """What was found in a set of questions, of which the chat model has checked some."""
 
     file: str
@@ -87,6 +101,38 @@ class QuestionChecks:
     checked: int
     findings: tuple[Finding, ...]
     shortcuts: tuple[Shortcut, ...]
+
+    def headline(self) -> str:
+        faulty = len({one.question for one in self.findings})
+        checked = f"{self.checked:,} of {counted(self.questions, 'question')} checked"
+        with_findings = f", {faulty:,} with findings" if self.checked or faulty else ""
+        works = [
+            f"{_SHORTCUTS[one.name]} ({percent(one.value)}%)" for one in self.shortcuts if one.works
+        ]
+        many = ("No guesses", "One guess", "Two guesses", "Three guesses")[len(works)]
+        return (
+            f"{self.file}: {checked} by {self.model}{with_findings}. "
+            f"{many} without the video {'beats' if len(works) == 1 else 'beat'} chance "
+            f"({percent(self.shortcuts[0].chance)}%){': ' + listed(works) if works else ''}."
+        )
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        findings = Table(
+            "Findings",
+            columns(("Question", LINE), "Options", "Finding", words=3),
+            [[one.question, one.options, PHRASES[one.code]] for one in self.findings],
+        )
+        shortcuts = Table(
+            "Answers without the video",
+            columns("Picks", ("Right [95%]", INTERVAL), ("Chance", PERCENT), "Beats chance"),
+            [[_SHORTCUTS[one.name], one, one.chance, _beats(one)] for one in self.shortcuts],
+            "; ".join(dict.fromkeys(one.reason for one in self.shortcuts if one.reason)),
+        )
+        tables = [findings, shortcuts] if findings.rows else [shortcuts]
+        return [Page(tables)]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 class _Relation(ReplyForm):

@@ -29,6 +29,10 @@ from capeval.mcq.view import SharedReader, VideoView, recent_reads
 from capeval.runs.engine import Progress, Stored, execute
 from capeval.runs.folder import RunFolder
 from capeval.schema.question import OPTION_LETTERS, Question, Response
+from capeval.show.numbers import percent
+from capeval.show.result import Result
+from capeval.show.table import COUNT, Page, Table, columns
+from capeval.text import counted
 from capeval.video import FrameReader, open_reader
 from capeval.video.frames import Timeline
 from capeval.video.sampling import Choice
@@ -155,7 +159,7 @@ class Filtering:
 
 
 @dataclass(frozen=True)
-class Filtered:
+class Filtered(Result):
     """All questions with their decisions by a model, and why the work stopped early, if it did."""
 
     model: str
@@ -189,8 +193,46 @@ class Filtered:
         ]
         return sum(passed), len(passed)
 
-    def json(self) -> dict[str, Any]:
-        """Return the result as JSON values."""
+    def headline(self) -> str:
+        kept, total = self.counts["kept"], len(self.items)
+        decided = total - self.counts["undecided"]
+        headline = f"{decided:,} of {counted(total, 'question')} decided by {self.model}"
+        if decided:
+            headline += (
+                f", {kept:,} kept ({percent(kept / decided)}%): it answers them with "
+                f"16 frames, but not with a single frame or without the video"
+            )
+        return f"{headline}."
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        counts = ("Questions", "Dropped", "Undecided", "Replies")
+        table = Table(
+            "By what the model saw",
+            columns("Condition", *((name, COUNT) for name in counts)),
+            note="Undecided: a call failed; the same command tries again.",
+        )
+        for condition in CONDITIONS:
+            of = [one for one in self.items if condition in one.given]
+            ended = Counter(one.status for one in of if one.by == condition)
+            replies = sum(len(one.given[condition]) for one in of)
+            table.rows.append(
+                [
+                    condition.replace("-", " "),
+                    len(of),
+                    ended["dropped"],
+                    ended["undecided"],
+                    replies,
+                ]
+            )
+        passed, wrong = self.control
+        notes = []
+        if wrong:
+            part = f"{passed:,} of {counted(wrong, 'wrong option')} ({percent(passed / wrong)}%)"
+            asked = "in the questions asked with 16 frames"
+            notes.append(f"Control: {part} would be kept as the right one, {asked}.")
+        return [Page([table], notes=notes)]
+
+    def as_json(self) -> dict[str, Any]:
         passed, total = self.control
         return {
             "model": self.model,

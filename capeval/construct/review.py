@@ -21,6 +21,9 @@ from capeval.files.videos import VideoFolder, relative_url
 from capeval.rating.page import page_html
 from capeval.runs.folder import safe_name
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
+from capeval.show.result import Result
+from capeval.show.table import Page
+from capeval.text import counted
 
 PER_PAGE = 25
 """A day's work at most: a browser that is lost takes no more with it."""
@@ -74,7 +77,7 @@ def drafts_to_review(folder: Path) -> list[Draft]:
 
 
 @dataclass(frozen=True)
-class ReviewFiles:
+class ReviewFiles(Result):
     """Pages that were written.
 
     Attributes
@@ -83,12 +86,38 @@ class ReviewFiles:
     items : the number of videos or questions
     loads : of each reviewer; an item that two have counts twice
     missing_videos : why videos cannot be played in a page, by name
+    kind : drafts, questions or differences
     """
 
     files: tuple[Path, ...]
     items: int
     loads: Mapping[str, int]
     missing_videos: Mapping[str, str]
+    kind: str = "drafts"
+
+    def headline(self) -> str:
+        pages = map(str, self.files)
+        if self.kind == "differences":
+            if not self.files:
+                return "No differences: no page was written."
+            return "\n".join([f"{counted(self.items, 'video')} with differences", *pages])
+        loads = ", ".join(f"{name} {load:,}" for name, load in self.loads.items())
+        in_two = sum(self.loads.values()) - self.items
+        both = "both" if len(self.loads) == 2 else "two"
+        for_two = f", {in_two:,} of them for {both} annotators" if in_two else ""
+        noun = "question" if self.kind == "questions" else "video"
+        return "\n".join([f"{counted(self.items, noun)}{for_two}: {loads}", *pages])
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        return []
+
+    def notices(self) -> list[str]:
+        missing = self.missing_videos
+        return [
+            f"{counted(len(missing), 'video')} not found: {first}"
+            for first in [*missing.values()][:1]
+            if self.kind != "differences"
+        ]
 
 
 @dataclass
@@ -137,7 +166,8 @@ class ReviewPages:
             for number, start in enumerate(range(0, len(mine), PER_PAGE), start=1):
                 name = f"{prefix}{reviewer}-{number}"
                 pages[name] = review_page(kind, reviewer, name, mine[start : start + PER_PAGE])
-        return self._written(pages, len(items), {name: len(mine) for name, mine in given.items()})
+        loads = {name: len(mine) for name, mine in given.items()}
+        return self._written(kind, pages, len(items), loads)
 
     def of_differences(
         self, items: Sequence[PageItem], decider: str, between: Sequence[str]
@@ -145,10 +175,11 @@ class ReviewPages:
         """Write the page with what two annotators see differently, if there is anything."""
         name = safe_name(f"differences-{'-'.join(between)}")
         html = review_page("differences", decider, name, items, between)
-        return self._written({name: html} if items else {}, len(items), {decider: len(items)})
+        pages, count = {name: html} if items else {}, len(items)
+        return self._written("differences", pages, count, {decider: count})
 
     def _written(
-        self, pages: Mapping[str, str], items: int, loads: Mapping[str, int]
+        self, kind: str, pages: Mapping[str, str], items: int, loads: Mapping[str, int]
     ) -> ReviewFiles:
         files = {self.folder / "review" / f"{name}.html": html for name, html in pages.items()}
         for file, html in files.items():
@@ -159,7 +190,7 @@ class ReviewPages:
                 )
         for file, html in files.items():
             write_atomic(file, html)
-        return ReviewFiles((*files,), items, loads, self.missing)
+        return ReviewFiles((*files,), items, loads, self.missing, kind)
 
 
 def review_page(

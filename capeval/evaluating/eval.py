@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from capeval.api.reports import report
 from capeval.captioners.asking_session import choose_model
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.generate import GenerateOptions, open_generating, run_folder, wanted_videos
@@ -34,6 +33,7 @@ from capeval.options import (
     required,
     takes,
 )
+from capeval.reporting.report import report
 from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder

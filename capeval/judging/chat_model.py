@@ -13,8 +13,8 @@ from capeval.judging.registry import JUDGES
 from capeval.judging.selection import captions_at_once, default_judge, open_chat_model
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.meter import Meter
-from capeval.llm.options import ChatOptions
 from capeval.llm.questions import Chat
+from capeval.options import ChatOptions
 from capeval.text import shown
 
 

@@ -29,6 +29,7 @@ from capeval.scoring.scores import RunScores
 from capeval.scoring.stored_scores import load_scores
 from capeval.scoring.verdicts import snapshots_notice
 from capeval.show.output import Output
+from capeval.show.result import Result
 from capeval.text import Loss, counted, listed
 
 
@@ -196,7 +197,7 @@ class JudgingSession(LongWork[Judged]):
             if finished.stopped:
                 return
 
-    def result(self, results: list[Judged]) -> JudgedRuns | None:
+    def result(self, results: list[Judged]) -> Result | None:
         return JudgedRuns(results, called=self.meter.calls > 0) if results else None
 
     def left(self, result: Judged) -> list[Left]:

@@ -5,12 +5,12 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capeval.llm.options import ChatOptions
 from capeval.options import (
     INPUTS,
     JUDGE,
     LIMITS,
     OUTPUT,
+    ChatOptions,
     ModelOptions,
     columns_option,
     declares,
@@ -28,8 +28,8 @@ class MetricsOptions(ChatOptions, ModelOptions):
 
     Parameters
     ----------
-    captions : Runs under runs/, or captions files of annotated videos, which become runs. By
-        default every run; if there is none, the bundled sample.
+    captions : Runs, or captions files of annotated videos, which become runs. By default every
+        run, or the sample.
     metric : Metrics. By default the controls, unigram-f1 and length.
     annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own.
     candidates : Captions of videos without annotations.
@@ -43,7 +43,7 @@ class MetricsOptions(ChatOptions, ModelOptions):
     progress : Receives the status after every caption.
     """
 
-    captions: Sequence[str | Path] = option((), typed=False)
+    captions: Sequence[str | Path] = option((), positional=True, metavar="RUN")
     _: KW_ONLY
     metric: Sequence[str] = option((), panel=INPUTS, metavar="NAME", commas=True)
     annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")

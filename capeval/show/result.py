@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -89,6 +90,24 @@ class Result:
         lines = self.headline().split("\n")
         head = [f"<p><strong>{escape(line)}</strong></p>" for line in lines]
         return "\n".join([*head, *(part for page in self.pages() for part in _html(page))])
+
+
+@dataclass(frozen=True)
+class Lines(Result):
+    """A result that is shown in some lines, the headline first."""
+
+    lines: Sequence[str]
+    missing: Sequence[str] = ()
+    """What the user should know about it."""
+
+    def headline(self) -> str:
+        return "\n".join(self.lines)
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        return []
+
+    def notices(self) -> Sequence[str]:
+        return self.missing
 
 
 def emit(result: Result, output: Output, out: Path | str | None = None) -> None:

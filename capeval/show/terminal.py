@@ -88,12 +88,12 @@ def print_table(table: Table, console: Console) -> None:
             continue
         # rich has no cell over all columns: a heading over rows stands between two tables.
         if made.show_header or made.rows:
-            console.print(made, soft_wrap=True)
+            _print(made, console)
         if number:
             console.print()
         print_sentence(str(row[0]), console, style="italic")
         made = _empty(table, console.width, head=False)
-    console.print(made, soft_wrap=True)
+    _print(made, console)
     if table.note:
         print_sentence(table.note, console, style="dim")
 
@@ -117,6 +117,15 @@ def _empty(table: Table, room: int, *, head: bool) -> RichTable:
         justify: JustifyMethod = "left" if column.words else "right"
         made.add_column(heading, justify=justify, overflow="fold", width=width)
     return made
+
+
+def _print(made: RichTable, console: Console) -> None:
+    """Print a table of rich without the spaces with which it fills its lines."""
+    room = console.options.update_width(made.width or console.width)
+    for segments in console.render_lines(made, room):
+        line = Text.assemble(*((one.text, one.style or "") for one in segments))
+        line.rstrip()
+        console.print(line, soft_wrap=True)
 
 
 def _total(widths: Sequence[int], gap: int) -> int:

@@ -20,7 +20,6 @@ import capeval
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.construct.question_filter import Filtered, orders
 from capeval.errors import InputError
-from capeval.reporting.construct_tables import print_question_filter
 from capeval.schema.question import Question
 from tests.cli.conftest import wait_until
 from tests.cli_runs import process, start
@@ -157,7 +156,7 @@ def test_an_empty_or_unfinished_reply_leaves_a_question_undecided(
     silent = FakeCaptioner(name="m", answer=lambda request: captioned(request.index, reply))
     found = capeval.construct_filter(write_questions(tmp_path, 2), model=silent)
     assert found.counts == {"undecided": 2}
-    print_question_filter(found, Console(file=(out := StringIO())))
+    found.show(Console(file=(out := StringIO())))
     assert out.getvalue().startswith("0 of 2 questions decided by m.\n")
 
 

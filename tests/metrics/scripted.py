@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import capeval
-from capeval.api.measuring import Measured
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
+from capeval.metrics.measure import Measured
 from capeval.metrics.store import Line
 
 __all__ = ["CAPTION", "REFERENCE", "measured"]
