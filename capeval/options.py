@@ -19,7 +19,6 @@ from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -33,9 +32,6 @@ from typing import (
 
 from capeval.errors import UsageError
 from capeval.text import cut, describe, nearest
-
-if TYPE_CHECKING:
-    from capeval.llm.types import ChatClient
 
 INPUTS, JUDGE, MODEL, FRAMES = "Inputs", "Judge", "Model", "Frames"
 LIMITS, OUTPUT = "Limits", "Output"
@@ -523,23 +519,3 @@ class ModelOptions(CallOptions):
     _: KW_ONLY
     only: Collection[str] = option((), panel=INPUTS, metavar="INDEX", commas=True)
     limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
-
-
-@declares
-class ChatOptions(CallOptions):
-    """Which chat model is asked.
-
-    Parameters
-    ----------
-    judge : The chat model. By default gpt-4o-2024-08-06, or the server's only model.
-    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
-    client : Replaces the network, for tests and recordings.
-    on_notice : Called with each notice, which is one line.
-    """
-
-    _: KW_ONLY
-    judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
-    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
-    reasoning: Effort | None = python_only(None, "How much it reasons, as in `capeval judge`.")
-    client: "ChatClient | None" = python_only(None, method="complete", shown=False)
-    on_notice: Callable[[str], None] = python_only(ignore, shown=False)

@@ -10,9 +10,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from capeval.cli.command_table import GROUPS, HEADINGS, PLACES, declared
 from capeval.cli.defaults import set_defaults
 from capeval.cli.running import typed
-from capeval.cli.table import GROUPS, HEADINGS, PLACES, declared
 
 COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""

@@ -22,7 +22,7 @@ from capeval.comparing.differences import (
 )
 from capeval.schema import ELEMENT_TYPES, RELATIONS, Relation
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
-from capeval.scoring.result import ResultModel, bucket_rows
+from capeval.scoring.score_parts import ResultModel, bucket_rows
 from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, NO_INTERVAL_NOTE, is_narrow
 from capeval.scoring.signature import Signature
 from capeval.show.formats import Format, rendered

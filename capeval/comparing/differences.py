@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from capeval.schema import RELATIONS, Annotation, ElementType, Relation, Scored, Verdict
 from capeval.scoring.buckets import Membership, by_way
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
-from capeval.scoring.result import ByType, ByWay, ResultModel
+from capeval.scoring.score_parts import ByType, ByWay, ResultModel
 from capeval.stats import Value, difference_intervals
 from capeval.stats.multiple_testing import holm, rank_clusters
 from capeval.stats.sign_flips import detectable_difference, sign_flips

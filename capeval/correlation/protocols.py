@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from capeval.errors import UsageError
-from capeval.scoring.result import ResultModel
+from capeval.scoring.score_parts import ResultModel
 from capeval.stats.correlation import STATISTICS
 from capeval.stats.design import GROUPINGS
 from capeval.stats.values import UPPER, GroupingName

@@ -5,12 +5,12 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from capeval.llm.types import ChatOptions
 from capeval.options import (
     INPUTS,
     JUDGE,
     LIMITS,
     OUTPUT,
-    ChatOptions,
     ModelOptions,
     columns_option,
     declares,

@@ -23,7 +23,7 @@ from capeval.files.judgments import (
 from capeval.judging.estimate import JudgingEstimate, estimate
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge
-from capeval.runs.concurrency import work_through
+from capeval.runs.concurrency import UnderWay, work_through
 from capeval.runs.engine import Labels, Plan, Spent, left_of, select
 from capeval.runs.sources import Source
 from capeval.schema import (
@@ -112,12 +112,14 @@ async def judge_captions(
     record: Callable[[Judgment], None],
     has_room: Callable[[int], bool] = lambda _: True,
     before: Mapping[str, Judgment] | None = None,
+    under_way: UnderWay | None = None,
+    none_left: Callable[[], None] = lambda: None,
 ) -> None:
     """Judge at most `concurrency` captions at a time, and pass each judgment to `record` once.
 
     Parameters
     ----------
-    has_room : whether another caption may be begun beside so many that are; one always may
+    has_room, under_way, none_left : see `work_through`
     before : judgments of the same texts by index, whose repeats are not made again
     """
     before = before or {}
@@ -131,6 +133,8 @@ async def judge_captions(
         concurrency=concurrency,
         record=lambda _, judgment: record(judgment),
         has_room=has_room,
+        under_way=under_way,
+        none_left=none_left,
     )
 
 
@@ -159,8 +163,9 @@ class JudgingWork:
         repeats: int | None = None,
         only: Collection[str] = (),
         limit: int | None = None,
+        none_left: Callable[[], None] = lambda: None,
     ) -> None:
-        self._source, self._opened = source, opened
+        self._source, self._opened, self._none_left = source, opened, none_left
         self._only, self._limit = only, limit
         self.folder = opened.folder_in(source.run) if source.run else None
         """The judge's folder; captions in memory have none."""
@@ -253,6 +258,8 @@ class JudgingWork:
             record=record,
             has_room=lambda begun: meter.has_room(begun + 1, each),
             before=plan.begun,
+            under_way=self._opened.under_way,
+            none_left=self._none_left,
         )
 
     def line(self, plan: JudgingPlan, outcome: Judgment) -> tuple[Path, Mapping[str, Any]] | None:
