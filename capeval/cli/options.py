@@ -9,7 +9,6 @@ from dataclasses import MISSING
 from typing import Annotated, Any, Literal
 
 import typer
-from click import get_current_context
 
 from capeval.cli.command_table import declared
 from capeval.config import keyless_addresses
@@ -88,6 +87,8 @@ def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Ca
         if has_runs and "runs" in places:
             runs = (context.default_map or {})["runs"]
             values["runs"] = checked(options, "runs", runs, places["runs"])
+        for field, step in command.steps.items():
+            values[field] = _step_defaults(context.find_root().command, step)
         how = {name.removesuffix("_or_csv"): typed.pop(name) for name in command.shared}
         if how.get("as_json") and how.get("form"):
             raise UsageError("--format is for tables, and --json prints none; omit one of them")
@@ -130,9 +131,8 @@ def _places_in_file(context: typer.Context) -> dict[str, str]:
     return places
 
 
-def step_defaults(step: str) -> dict[str, Any]:
+def _step_defaults(root: Any, step: str) -> dict[str, Any]:
     """Return what the user's file sets of a command that is a step of another."""
-    root: Any = get_current_context().find_root().command
     command, options = root.commands[step], declared(step).options
     found = (command.context_settings or {}).get("default_map", {})
     known = options_of(options)

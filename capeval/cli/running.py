@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from capeval.cli.options import step_defaults, typed
+from capeval.cli.options import typed
 from capeval.cli.progress import ProgressLine
 from capeval.options import Command
 from capeval.show.output import Output
@@ -26,8 +26,6 @@ def _run(command: Command, values: dict[str, Any], output: Output) -> None:
     taken = {one.name for one in fields(command.options)}
     if "on_notice" in taken:
         values["on_notice"] = output.notice
-    for field, name in command.steps.items():
-        values[field] = step_defaults(name)
     progress = ProgressLine(output)
     if "progress" in taken:
         values["progress"] = progress
