@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from capeval.cli.command_table import GROUPS, HEADINGS, PLACES, declared
 from capeval.cli.defaults import set_defaults
-from capeval.cli.running import typed
+from capeval.cli.running import work_of
 
 COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -77,7 +77,7 @@ def _add(around: typer.Typer, name: str) -> None:
     """Add a command to a group, or a group with its commands."""
     word = name.rpartition(" ")[2]
     if name in PLACES:
-        around.command(word)(typed(declared(name)))
+        around.command(word)(work_of(declared(name)))
         return
     summary = GROUPS.get(name) or next(of[name] for of in HEADINGS.values() if name in of)
     group = typer.Typer(help=summary, no_args_is_help=True)

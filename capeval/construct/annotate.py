@@ -44,9 +44,9 @@ from capeval.options import (
     required,
     takes,
 )
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import execute
 from capeval.runs.long_work import finished
-from capeval.runs.sync_async import blocking
 from capeval.show.numbers import bounded, interval, tenths, thousands
 from capeval.show.output import Output
 from capeval.show.result import Lines, Result

@@ -41,11 +41,11 @@ from capeval.options import (
     required,
     takes,
 )
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Labels, Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.sources import annotations_file, annotations_of
-from capeval.runs.sync_async import blocking
 from capeval.schema import Question, Usage
 from capeval.show.output import Output
 from capeval.show.result import Lines

@@ -16,12 +16,12 @@ from capeval.construct.video_measures import SIDE, copies, measure
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import VIDEO_LIST
 from capeval.files.jsonl import numbered_lines, whole_lines, write_jsonl
-from capeval.files.validation import validated
+from capeval.files.reading import validated
 from capeval.files.videos import VideoFolder
 from capeval.runs.concurrency import in_thread, work_through
 from capeval.runs.engine import Labels, Plan, ResumableTask, Stored, left_of
 from capeval.runs.folder import RunFolder
-from capeval.schema.ids import Id, id_text
+from capeval.schema.annotation import Id, id_text
 from capeval.video.frames import file_size
 from capeval.video.pyav_decoder import PyAVDecoder
 

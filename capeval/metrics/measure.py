@@ -15,14 +15,13 @@ from capeval.judging.chat_model import OpenChat, open_chat
 from capeval.llm.meter import Meter
 from capeval.metrics.inputs import Target, of_candidates, of_source
 from capeval.metrics.metric_work import MetricResult, MetricWork
-from capeval.metrics.options import MetricsOptions
-from capeval.metrics.protocol import Context, Metric, Output, Summary
+from capeval.metrics.protocol import Context, Metric, MetricsOptions, Output, Summary
 from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, make_metric
 from capeval.options import command, takes
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Progress, execute
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.resolve import attempt
-from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Targets
 from capeval.schema import Usage
 from capeval.show import output as screen

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from capeval.errors import InputError
 from capeval.files.jsonl import whole_lines, write_jsonl
 from capeval.files.judgments import short_hash
-from capeval.files.validation import validated
+from capeval.files.reading import validated
 from capeval.metrics.protocol import Item, Metric, Outcome, Unscored, key_of
 from capeval.schema import Usage
 from capeval.text import storable
