@@ -11,7 +11,6 @@ from typing import Any
 import typer
 
 from capeval.cli.options import typed
-from capeval.cli.progress import ProgressLine
 from capeval.options import Command
 from capeval.show.output import Output
 
@@ -23,6 +22,9 @@ def work_of(command: Command) -> Callable[..., None]:
 
 def _run(command: Command, values: dict[str, Any], output: Output) -> None:
     """Do the work of a command and show its result."""
+    # The list of all commands must not wait for what shows progress.
+    from capeval.cli.progress import ProgressLine
+
     taken = {one.name for one in fields(command.options)}
     if "on_notice" in taken:
         values["on_notice"] = output.notice
