@@ -1,7 +1,7 @@
 """Options that are declared once, for a public function and for its command.
 
 A class of options has one field for each argument of the function. `takes` gives the function these
-arguments, with the docstring of the class for documentation; `capeval.cli.options.declared_by`
+arguments, with the docstring of the class for documentation; `capeval.cli.options.typed`
 gives the command its options, with the same texts. Values are checked alike for both, by pydantic
 with the type of the field and the limits that it declares.
 """

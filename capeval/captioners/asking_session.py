@@ -319,7 +319,7 @@ class Replies(Result):
             lines.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
         return "\n".join(one_line(line, 600) for line in lines)
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         return []
 
     def as_json(self) -> Any:

@@ -339,7 +339,7 @@ class ListedModels(Result):
 class ListedModel(ListedModels):
     """Everything about one model."""
 
-    def show(self, console: Console, *, full: bool = False) -> None:  # noqa: ARG002
+    def show(self, console: Console, *, full: bool = False) -> None:
         entry = self.entries[0]
         is_on_hub = entry.hub is not None and not entry.hub.startswith(("./", "../", "/", "~"))
         newest = "the newest; captions record which one it was" if is_on_hub else None

@@ -145,7 +145,7 @@ class RayPool:
         self,
         jobs: Sequence[Job],
         reader: FrameReader,
-        captioner: Captioner,  # noqa: ARG002 - each worker has its own
+        captioner: Captioner,
         record: KeepOutcome,
     ) -> None:
         """Caption videos on the workers; one whose worker ends twice is left without a caption."""

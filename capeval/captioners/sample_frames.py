@@ -88,7 +88,7 @@ class SampledFrames(Result):
             lines.append(f"Written: {o.sheet}")
         return "\n".join(one_line(line, 600) for line in lines)
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         return []
 
     def as_json(self) -> Any:

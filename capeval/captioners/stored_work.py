@@ -192,7 +192,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     def json(self, value: ValueT) -> Mapping[str, Any]:
         """Return the line that holds a value."""
 
-    def remains(self, stored: Stored[ValueT]) -> bool:  # noqa: ARG002
+    def remains(self, stored: Stored[ValueT]) -> bool:
         """Return whether an outdated reply is kept until there is a new one."""
         return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, NoReturn, TypeVar
 
@@ -31,7 +31,6 @@ _ASK_ABOVE = 1.0
 def run_long(
     output: Output,
     opening: AbstractAsyncContextManager[LongWork[T]],
-    show: Callable[[LongWork[T], list[T]], object] | None = None,
 ) -> NoReturn:
     """Do long work, show its result and what is left, and exit.
 
@@ -66,9 +65,7 @@ def run_long(
                 results, failure = await _collected(work.results(progress))
             left = [one for result in results for one in work.left(result)]
             if results or not failure:
-                if show:
-                    show(work, results)
-                elif shown := work.result(results):
+                if shown := work.result(results):
                     emit(shown, output)
                 _show_left(output, left, work.meter.too_long)
                 _show_spent(output, work)

@@ -1,4 +1,4 @@
-"""Options that commands share, and commands whose options are declared by `capeval.api`."""
+"""Options that commands share, and how a declared command becomes one of typer's."""
 
 from __future__ import annotations
 

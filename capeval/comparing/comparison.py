@@ -352,7 +352,7 @@ class Matrix(_Compared):
             f"({p_equation(pair.p_adjusted)}, Holm{unsure})"
         )
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         letters = [letter_of(place) for place in range(len(self.runs))]
         measures = (("P", PERCENT), ("R", PERCENT), ("F1", PERCENT), ("rank", COUNT))
         over = counted(self.paired, "video")

@@ -149,7 +149,7 @@ class Leaderboard(Result):
             return f"No run can be shown: {thousands(len(self.left_out))} left out."
         return f"No run has a score: {counted(shown, 'run')}."
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         several = len(self.sections) > 1
         return [
             replace(

@@ -123,7 +123,7 @@ class FilteredVideos(Result):
         ]
         return f"{kept}; {', '.join(found)}." if found else f"{kept}."
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         table = Table(
             "Left out", columns(("Video", LINE), ("Why", LINE), "Size", "Seconds", words=2)
         )
@@ -350,7 +350,7 @@ class Agreements(Result):
             f"{counted(of.matched, 'matched element')}"
         )
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         together, *pairs = self._found
         note = (
             "F1 in percent, intervals over videos. matched: elements that both have; α: "

@@ -116,7 +116,7 @@ class QuestionChecks(Result):
             f"({percent(self.shortcuts[0].chance)}%){': ' + listed(works) if works else ''}."
         )
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         findings = Table(
             "Findings",
             columns(("Question", LINE), "Options", "Finding", words=3),

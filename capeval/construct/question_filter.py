@@ -204,7 +204,7 @@ class Filtered(Result):
             )
         return f"{headline}."
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         counts = ("Questions", "Dropped", "Undecided", "Replies")
         table = Table(
             "By what the model saw",

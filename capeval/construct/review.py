@@ -22,7 +22,6 @@ from capeval.rating.page import page_html
 from capeval.runs.folder import safe_name
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
 from capeval.show.result import Result
-from capeval.show.table import Page
 from capeval.text import counted
 
 PER_PAGE = 25
@@ -107,9 +106,6 @@ class ReviewFiles(Result):
         for_two = f", {in_two:,} of them for {both} annotators" if in_two else ""
         noun = "question" if self.kind == "questions" else "video"
         return "\n".join([f"{counted(self.items, noun)}{for_two}: {loads}", *pages])
-
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
-        return []
 
     def notices(self) -> list[str]:
         missing = self.missing_videos

@@ -9,7 +9,6 @@ from typing import Any
 
 from rich.console import Console
 
-from capeval.errors import MissingExtra
 from capeval.files.checking import SetCheck, Totals, check_annotations
 from capeval.files.videos import VideoFolder
 from capeval.options import command, declares, option, required, takes
@@ -66,10 +65,8 @@ def check(o: CheckSetOptions) -> SetCheck:
     path = o.annotations if ":" in str(o.annotations) else annotations_file(o.annotations)
     if o.videos is None:
         return check_annotations(path)
-    try:
-        from capeval.video import decoder_named, read_policy
-    except ImportError:
-        raise MissingExtra("reading videos needs PyAV", "frames") from None
+    from capeval.video import decoder_named, read_policy
+
     videos, decoder, middle = VideoFolder(Path(o.videos)), decoder_named("pyav"), read_policy("1")
 
     def seconds(one: Annotation) -> float:
@@ -90,7 +87,7 @@ class CheckedSet(Result):
         problems = counted(len(found.problems), "problem") if found.problems else "no problems"
         return f"{found.file}: {problems}, {counted(len(found.warnings), 'warning')}; {count}."
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         return [_statistics(self._found)] if self._found.total.videos else []
 
     def show(self, console: Console, *, full: bool = False) -> None:

@@ -121,7 +121,7 @@ class EvaluatedRuns(Result):
     def headline(self) -> str:
         return scores_headline(self._known) if self._known else "No video has a caption yet."
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         shares = (("Captioned", SHARE), ("Scored", SHARE))
         table = Table("F1 of all elements, %", columns("Run", *shares, ("F1 [95%]", INTERVAL)))
         for one in self._results:
@@ -315,7 +315,7 @@ class EvaluatingSession(LongWork[Evaluated]):
         """Return what a run lacks."""
         return result.missing
 
-    def written(self, result: Evaluated) -> list[str]:  # noqa: ARG002
+    def written(self, result: Evaluated) -> list[str]:
         """Return nothing: the table of results has the reports."""
         return []
 

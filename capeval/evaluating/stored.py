@@ -99,7 +99,7 @@ class StoredRuns(Result):
     def show(self, console: Console, *, full: bool = False) -> None:
         print_pages(self.pages(full=full), console)
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         shown = (("Scored", SHARE), ("F1 [95%]", INTERVAL), ("Date", _DATE), ("Size", _SIZE))
         table = Table("Runs, the newest first; F1 in %", columns("Run", "Judge", *shown, words=2))
         for row in self._found:

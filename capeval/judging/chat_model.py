@@ -1,4 +1,4 @@
-"""The chat model of commands other than judging."""
+"""The chat model that commands other than `judge` ask."""
 
 from __future__ import annotations
 

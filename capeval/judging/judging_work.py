@@ -213,7 +213,7 @@ class JudgingWork:
         done = {index: len(votes_of(judgment)) for index, judgment in plan.begun.items()}
         return await estimate(plan.todo, self._opened, repeats=self._repeats, done=done)
 
-    def create(self, plan: JudgingPlan) -> None:  # noqa: ARG002 - the same for every plan
+    def create(self, plan: JudgingPlan) -> None:
         """Write the run's captions and manifest, and who judges it."""
         self._source.store()
         if self.folder:

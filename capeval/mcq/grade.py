@@ -339,7 +339,7 @@ class GradingSession(LongWork[Grades]):
         failed = result.decided_by.get(MODEL_FAILED, 0)
         return [Left("grades", _LABELS, {}, len(self._responses), failed)]
 
-    def written(self, result: Grades) -> list[str]:  # noqa: ARG002 - the same for all
+    def written(self, result: Grades) -> list[str]:
         files = [self.out, self._o.out if self._o.layout else None]
         return [str(file) for file in files if file is not None]
 

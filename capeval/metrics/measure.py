@@ -85,7 +85,7 @@ class MeasuredAll(Result):
         more = [f"and {len(parts) - _NAMED} more"] if len(parts) > _NAMED else []
         return f"{', '.join([*parts[:_NAMED], *more])}; {how}."
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         found = self.of
         results = [result for one in found for result in one.results]
         outputs = {output.name: output for result in results for output in result.metric.outputs}

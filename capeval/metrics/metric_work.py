@@ -152,7 +152,7 @@ class MetricWork:
         wanted = {*select(indexes, str, only=self._only, limit=self._limit)}
         return [item for item in items if item.index in wanted]
 
-    def create(self, plan: MetricPlan) -> None:  # noqa: ARG002 - the same for every plan
+    def create(self, plan: MetricPlan) -> None:
         """Write the run's captions and manifest, if they are not there yet."""
         if self.target.source is not None:
             self.target.source.store()

@@ -336,7 +336,7 @@ class MergedRatings(Result):
         each = [f"{t} {bounded(of.alpha)} over {thousands(of.n)}" for t, of in self.by_type.items()]
         return f"{text}\nBy type: {', '.join(each)}" if each else text
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002 - the same
+    def pages(self, *, full: bool = False) -> list[Page]:
         counts = ((label, COUNT) for label in RELATIONS)
         given = Table("Labels", columns(("Rater", _RATER), ("given", SHARE), *counts))
         for file in self.raters:

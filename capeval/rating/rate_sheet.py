@@ -273,7 +273,7 @@ class SheetFiles(Result):
             f"videos found: {self.videos_found} of {self.videos}"
         )
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002 - the same
+    def pages(self, *, full: bool = False) -> list[Page]:
         files = (
             f"{self.page}: for raters, in a browser",
             f"{self.key}: only for you, which system wrote which caption",

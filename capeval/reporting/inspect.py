@@ -191,7 +191,7 @@ class VideoCard(Result):
             f"recall {percent(one.recall)}{judge}."
         )
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         tables = [_candidates(self), _weights(self), _verdicts(self)]
         labels = {label for one in self.elements for label in one.human.values()}
         legend = [named_label(one) for one in LABELS if one in RELATIONS or one in labels]

@@ -97,7 +97,7 @@ class Report(Result):
         scores = scores_headline(self.scores).removesuffix(".")
         return f"{scores}; report: {self.file} ({file_size(self.size)})"
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+    def pages(self, *, full: bool = False) -> list[Page]:
         return []
 
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from capeval.text import describe
-
-if TYPE_CHECKING:
-    import asyncio
-
-
-import functools
-from collections.abc import Coroutine
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ParamSpec
 
 if TYPE_CHECKING:
     import asyncio

@@ -69,7 +69,7 @@ class JudgeFolder:
     """The files of one judge in a run.
 
     `judge.json` says who that is, how many repeats were last asked for, and whether all captions
-    were judged and scored (see `stored_scores.fingerprint`). Verdicts made elsewhere lack it.
+    were judged and scored (see `scoring.judged_run.fingerprint`). Verdicts made elsewhere lack it.
     """
 
     path: Path

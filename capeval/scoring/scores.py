@@ -188,7 +188,7 @@ class RunScores(Result):
 def scores_page(
     results: Mapping[str, Scores], *, full: bool = False, notes: Sequence[str] = ()
 ) -> Page:
-    """Return the tables of runs; the parameters are those of `print_scores`."""
+    """Return the tables of runs; also F1 by domain, events and elements if `full`."""
     rows = [
         ScoreRow(
             name=one_line(name),

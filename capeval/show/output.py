@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,22 +30,11 @@ class Output:
     dry_run: bool = False
     max_failed: str = "0"
 
-    @property
-    def table_form(self) -> Format:
-        return self.form or "table"
-
     @cached_property
     def console(self) -> Console:
         from rich.console import Console
 
         return Console(quiet=self.quiet)
-
-    def show(self, value: Any, tables: Callable[[], object]) -> None:
-        """Print JSON values or a pydantic model with --json, else call what prints its tables."""
-        if self.as_json:
-            self.json(value)
-        else:
-            tables()
 
     def text(self, text: str) -> None:
         if not self.quiet:

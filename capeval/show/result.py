@@ -37,7 +37,7 @@ class Result:
 
     def pages(self, *, full: bool = False) -> list[Page]:
         """Return the tables, with what is said about them; everything if `full`."""
-        raise NotImplementedError
+        return []
 
     def records(self) -> list[dict[str, Any]]:
         """Return the values as flat records, nothing rounded."""
@@ -102,9 +102,6 @@ class Lines(Result):
 
     def headline(self) -> str:
         return "\n".join(self.lines)
-
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
-        return []
 
     def notices(self) -> Sequence[str]:
         return self.missing

@@ -120,7 +120,7 @@ class Calibrated(Result, ResultModel):
             f"{judge} alone."
         )
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002 - the same
+    def pages(self, *, full: bool = False) -> list[Page]:
         table = Table(
             f"{one_line(self.run)}, calibrated with {self._labels}, %",
             columns(

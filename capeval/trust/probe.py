@@ -190,7 +190,7 @@ class Probing(Result, ResultModel):
             f"{counted(self.videos, 'video')}{left})."
         )
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002 - the same
+    def pages(self, *, full: bool = False) -> list[Page]:
         table = Table(
             "Certain verdicts, worst kind first",
             columns("Probe", ("Right", SHARE), ("Share, % [95%]", INTERVAL), ("Unscored", SHARE)),

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from capeval.errors import UsageError, VideoError
-from capeval.video.frames import FrameSet
+import numpy as np
+
+from capeval.errors import MissingExtra, UsageError, VideoError
+from capeval.text import one_line
+from capeval.video.frames import FrameSet, Guard
+from capeval.video.pyav_decoder import PyAVDecoder, opened
 from capeval.video.sampling import Policy, read_policy
 
 if TYPE_CHECKING:
     from capeval.video.pyav_decoder import PyAVDecoder
-
-
-from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
-
-import numpy as np
-
-from capeval.errors import MissingExtra
-from capeval.text import one_line
-from capeval.video.frames import Guard
-from capeval.video.pyav_decoder import PyAVDecoder, opened
 
 # Two decoders round colours differently, by less than one level of 255 on average; another picture
 # differs by tens.
@@ -100,13 +94,7 @@ def decoder_named(name: str) -> PyAVDecoder:
     """
     if name not in DECODERS:
         raise UsageError(f"decoder {name!r} is not one of {', '.join(DECODERS)}")
-    if name == "decord":
-        from capeval.video.decoding import DecordDecoder
-
-        return DecordDecoder()
-    from capeval.video.pyav_decoder import PyAVDecoder
-
-    return PyAVDecoder()
+    return DecordDecoder() if name == "decord" else PyAVDecoder()
 
 
 class FrameReader(Protocol):
