@@ -22,13 +22,13 @@ from capeval.metrics.protocol import (
     Context,
     Item,
     Metric,
+    MetricOutput,
+    NoValues,
     Outcome,
-    Output,
     Record,
-    Scored,
     Settings,
     Summary,
-    Unscored,
+    Values,
 )
 from capeval.runs.concurrency import in_thread
 from capeval.text import one_line, shown
@@ -101,13 +101,10 @@ class Program:
         """Return why the program ended: the exception that it printed, or else its last line."""
         self._process.kill()
         printed = self._process.stderr.read() if self._process.stderr else ""
-        lines = [
-            line for line in printed.splitlines() if line.strip() and not line.startswith("\t")
-        ]
+        lines = [one for one in printed.splitlines() if one.strip() and not one.startswith("\t")]
         return f"the program ended: {one_line(lines[-1])}" if lines else "the program ended"
 
     def close(self) -> None:
-        """End the process at once."""
         self._process.kill()
         self._process.communicate()
 
@@ -127,7 +124,7 @@ class Meteor(Metric):
     """
 
     name = NAME
-    outputs = (Output(NAME),)
+    outputs = (MetricOutput(NAME),)
     form = MeteorSettings
     chosen: MeteorSettings
 
@@ -159,7 +156,6 @@ class Meteor(Metric):
         self._running: Program | None = None
 
     async def score(self, items: Sequence[Item], record: Record) -> None:
-        """Score one caption after the other."""
         for item in items:
             record(item, await in_thread(partial(self._outcome, item)))
 
@@ -171,8 +167,8 @@ class Meteor(Metric):
         except (OSError, ValueError) as error:
             # The next caption gets a new program: this one may have ended, or still be answering.
             self.close()
-            return Unscored(f"METEOR: {error}")
-        return Scored({NAME: score}, details={"statistics": statistics})
+            return NoValues(f"METEOR: {error}")
+        return Values({NAME: score}, details={"statistics": statistics})
 
     def _program(self) -> Program:
         """Return the running program; a new one is tried out first."""
@@ -185,7 +181,7 @@ class Meteor(Metric):
                 raise UsageError(f"METEOR cannot be run: {one_line(str(error))}") from None
         return self._running
 
-    def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
+    def summarise(self, scored: Sequence[tuple[Item, Values]]) -> Mapping[str, Summary]:
         """Return the program's own score of all captions together."""
         if not scored:
             return {NAME: Summary(None, 0, reason="no caption has a value")}
@@ -196,7 +192,6 @@ class Meteor(Metric):
             raise UsageError(f"METEOR cannot compute the score of all captions: {error}") from None
 
     def close(self) -> None:
-        """End the program."""
         # On Ctrl-C a thread may be closing it too, because it no longer answers.
         running, self._running = self._running, None
         if running is not None:

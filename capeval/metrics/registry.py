@@ -1,22 +1,34 @@
-"""The registry of metrics: `--metric NAME`."""
+"""The registry of metrics, `--metric NAME`, and the controls, which need nothing."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
 from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
-from capeval.metrics.protocol import Context, Metric
+from capeval.metrics.protocol import (
+    CaptionMetric,
+    Context,
+    Item,
+    Metric,
+    MetricOutput,
+    Outcome,
+    Values,
+)
 from capeval.plugins import Registry, blaming
-from capeval.text import describe, nearest, raised_at, shown
+from capeval.text import describe, nearest, raised_at, shown, words
 
 CONTROLS = ("unigram-f1", "length")
-"""The metrics that are computed where none is named: they need nothing and cost nothing."""
+"""The metrics that are computed where none is named: a metric must exceed them to be worth its
+cost."""
 
 METRICS: Registry[type[Metric]] = Registry(
     group="capeval.metrics",
     noun="metric",
     packaged={
-        "unigram-f1": "capeval.metrics.controls:UnigramF1",
-        "length": "capeval.metrics.controls:CaptionLength",
+        "unigram-f1": "capeval.metrics.registry:UnigramF1",
+        "length": "capeval.metrics.registry:CaptionLength",
         "meteor": "capeval.metrics.meteor:Meteor",
         "bertscore": "capeval.metrics.bertscore:BERTScore",
         "clair": "capeval.metrics.clair:Clair",
@@ -62,3 +74,39 @@ def check_configuration() -> None:
 def described(error: BaseException) -> str:
     """Return an exception of a plugin in words, with the place that raised it."""
     return describe(error) + raised_at(error)
+
+
+def unigram_f1(candidate: Sequence[str], reference: Sequence[str]) -> float:
+    """Return the F1 of the words that two texts share, each as often as both have it; 0 to 1.
+
+    >>> unigram_f1(["a", "dog", "runs"], ["a", "dog"])
+    0.8
+    """
+    shared = (Counter(candidate) & Counter(reference)).total()
+    total = len(candidate) + len(reference)
+    return 2 * shared / total if total else 0.0
+
+
+class UnigramF1(CaptionMetric):
+    """F1 of shared words; with several references the highest of them. An empty caption gets 0."""
+
+    name = "unigram-f1"
+    outputs = (MetricOutput("unigram-f1", control=True),)
+    settings: Mapping[str, str] = {"version": "2", "words": "nfkc-casefold", "references": "max"}
+
+    async def score_caption(self, item: Item) -> Outcome:
+        candidate = words(item.caption)
+        best = max(unigram_f1(candidate, words(text)) for text in item.references)
+        return Values({self.name: best})
+
+
+class CaptionLength(CaptionMetric):
+    """The number of words of the caption."""
+
+    name = "length"
+    outputs = (MetricOutput("length", unit="words", control=True),)
+    uses_references = False
+    settings: Mapping[str, str] = {"version": "2", "words": "nfkc-casefold"}
+
+    async def score_caption(self, item: Item) -> Outcome:
+        return Values({self.name: float(len(words(item.caption)))})
