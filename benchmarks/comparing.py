@@ -88,7 +88,7 @@ def _run(name: str, videos: list[Annotation], judgments: list[Scored]) -> Judged
 
 
 def _compared(runs: int, repeats: int = 1) -> Callable[[], object]:
-    from capeval.runs.comparing import compare_judged
+    from capeval.comparing.compare import compare_judged
 
     videos = _videos()
     judged = {

@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.judging import Row
 from capeval.correlation.joining import Joined
 from capeval.correlation.protocols import protocol
-from capeval.correlation.video_level import Settings, analyse
+from capeval.correlation.video_level import Analysis, analyse
 from capeval.files.ratings import Keys
 from capeval.stats.design import Design
 from capeval.stats.values import Floats, GroupingName
@@ -69,7 +69,7 @@ def _analysis(load: _Load) -> float:
     columns = Keys.of(keys)
     design = Design(columns.video, columns.system)
     both = Joined("score", columns, ("rater",), human[None], scores, design, ())
-    settings = Settings(protocol(None, (), load.grouping))
+    settings = Analysis(protocol(None, (), load.grouping))
     began = time.perf_counter()
     analyse(both, settings)
     return time.perf_counter() - began

@@ -66,7 +66,7 @@ def write_responses(file: Path, replies: int, *, videos: int = 900) -> None:
 
 
 def _alone(file: str) -> None:
-    from capeval.api.mcq_grading import mcq_grade
+    from capeval.mcq.grade import mcq_grade
 
     times, processor = [], []
     for _ in range(3):

@@ -14,27 +14,14 @@ from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
-    from capeval.api.calibrating import calibrate as calibrate
-    from capeval.api.comparing import compare as compare
-    from capeval.api.correlating import correlate as correlate
-    from capeval.api.generating import generate as generate
-    from capeval.api.generating import generate_async as generate_async
-    from capeval.api.leaderboards import leaderboard as leaderboard
-    from capeval.api.mcq_answering import mcq_answer as mcq_answer
-    from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
-    from capeval.api.mcq_grading import mcq_grade as mcq_grade
-    from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
-    from capeval.api.plotting import plot as plot
-    from capeval.api.probing import probe as probe
-    from capeval.api.probing import probe_async as probe_async
-    from capeval.api.rating_files import rate_merge as rate_merge
-    from capeval.api.rating_files import rate_sheet as rate_sheet
-    from capeval.api.reports import inspect as inspect
-    from capeval.api.reports import report as report
-    from capeval.api.resources import models as models
-    from capeval.api.resources import sample_frames as sample_frames
-    from capeval.captioners.options import GenerateOptions as GenerateOptions
-    from capeval.captioners.run import Generation as Generation
+    from capeval.captioners.catalogue import models as models
+    from capeval.captioners.generate import GenerateOptions as GenerateOptions
+    from capeval.captioners.generate import Generation as Generation
+    from capeval.captioners.generate import generate as generate
+    from capeval.captioners.generate import generate_async as generate_async
+    from capeval.captioners.sample_frames import sample_frames as sample_frames
+    from capeval.comparing.compare import compare as compare
+    from capeval.comparing.leaderboard import leaderboard as leaderboard
     from capeval.construct.annotate import annotate_agree as annotate_agree
     from capeval.construct.annotate import annotate_draft as annotate_draft
     from capeval.construct.annotate import annotate_draft_async as annotate_draft_async
@@ -48,7 +35,8 @@ if TYPE_CHECKING:
     from capeval.construct.mcq_construct import construct_filter as construct_filter
     from capeval.construct.mcq_construct import construct_filter_async as construct_filter_async
     from capeval.construct.mcq_construct import construct_review as construct_review
-    from capeval.correlation.result import Correlations as Correlations
+    from capeval.correlation.correlate import correlate as correlate
+    from capeval.correlation.correlations import Correlations as Correlations
     from capeval.evaluating.check import check as check
     from capeval.evaluating.eval import evaluate as evaluate
     from capeval.evaluating.eval import evaluate_async as evaluate_async
@@ -57,47 +45,59 @@ if TYPE_CHECKING:
     from capeval.judging.judge import judge as judge
     from capeval.judging.judge import judge_async as judge_async
     from capeval.judging.options import JudgeOptions as JudgeOptions
+    from capeval.mcq.answer import mcq_answer as mcq_answer
+    from capeval.mcq.answer import mcq_answer_async as mcq_answer_async
+    from capeval.mcq.grade import mcq_grade as mcq_grade
+    from capeval.mcq.grade import mcq_grade_async as mcq_grade_async
     from capeval.mcq.temporal import mcq_temporal as mcq_temporal
     from capeval.metrics.measure import measure as measure
     from capeval.metrics.measure import measure_async as measure_async
+    from capeval.rating.rate_merge import rate_merge as rate_merge
+    from capeval.rating.rate_sheet import rate_sheet as rate_sheet
+    from capeval.reporting.inspect import inspect as inspect
+    from capeval.reporting.plot import plot as plot
+    from capeval.reporting.report import report as report
     from capeval.schema import Annotation as Annotation
     from capeval.schema import Caption as Caption
     from capeval.schema import Judgment as Judgment
     from capeval.scoring import Scores as Scores
     from capeval.scoring.score import score as score
-    from capeval.trust.probing import Probing as Probing
+    from capeval.trust.calibrate import calibrate as calibrate
+    from capeval.trust.probe import Probing as Probing
+    from capeval.trust.probe import probe as probe
+    from capeval.trust.probe import probe_async as probe_async
 
 _HOMES = {
+    "capeval.captioners.catalogue": "models",
+    "capeval.captioners.generate": "GenerateOptions Generation generate generate_async",
+    "capeval.captioners.sample_frames": "sample_frames",
+    "capeval.comparing.compare": "compare",
+    "capeval.comparing.leaderboard": "leaderboard",
     "capeval.construct.annotate": "annotate_agree annotate_draft annotate_draft_async "
     "annotate_filter annotate_merge annotate_review",
-    "capeval.api.calibrating": "calibrate",
-    "capeval.evaluating.check": "check",
-    "capeval.api.comparing": "compare",
     "capeval.construct.mcq_construct": "construct_check construct_check_async construct_draft "
     "construct_draft_async construct_filter construct_filter_async construct_review",
-    "capeval.api.correlating": "correlate",
+    "capeval.correlation.correlate": "correlate",
+    "capeval.correlation.correlations": "Correlations",
+    "capeval.evaluating.check": "check",
     "capeval.evaluating.eval": "evaluate evaluate_async",
-    "capeval.api.generating": "generate generate_async",
-    "capeval.judging.judge": "judge judge_async",
-    "capeval.api.leaderboards": "leaderboard",
-    "capeval.captioners.options": "GenerateOptions",
-    "capeval.judging.options": "JudgeOptions",
-    "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
-    "capeval.mcq.temporal": "mcq_temporal",
-    "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
-    "capeval.metrics.measure": "measure measure_async",
-    "capeval.api.plotting": "plot",
-    "capeval.api.probing": "probe probe_async",
-    "capeval.api.rating_files": "rate_merge rate_sheet",
-    "capeval.api.reports": "inspect report",
-    "capeval.api.resources": "models sample_frames",
-    "capeval.scoring.score": "score",
     "capeval.evaluating.stored": "cache_info list_runs",
-    "capeval.captioners.run": "Generation",
-    "capeval.correlation.result": "Correlations",
+    "capeval.judging.judge": "judge judge_async",
+    "capeval.judging.options": "JudgeOptions",
+    "capeval.mcq.answer": "mcq_answer mcq_answer_async",
+    "capeval.mcq.grade": "mcq_grade mcq_grade_async",
+    "capeval.mcq.temporal": "mcq_temporal",
+    "capeval.metrics.measure": "measure measure_async",
+    "capeval.rating.rate_merge": "rate_merge",
+    "capeval.rating.rate_sheet": "rate_sheet",
+    "capeval.reporting.inspect": "inspect",
+    "capeval.reporting.plot": "plot",
+    "capeval.reporting.report": "report",
     "capeval.schema": "Annotation Caption Judgment",
     "capeval.scoring": "Scores",
-    "capeval.trust.probing": "Probing",
+    "capeval.scoring.score": "score",
+    "capeval.trust.calibrate": "calibrate",
+    "capeval.trust.probe": "Probing probe probe_async",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

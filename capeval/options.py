@@ -15,10 +15,10 @@ import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields, replace
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -32,9 +32,6 @@ from typing import (
 
 from capeval.errors import UsageError
 from capeval.text import cut, describe, nearest
-
-if TYPE_CHECKING:
-    from capeval.llm.types import ChatClient
 
 INPUTS, JUDGE, MODEL, FRAMES = "Inputs", "Judge", "Model", "Frames"
 LIMITS, OUTPUT = "Limits", "Output"
@@ -147,6 +144,57 @@ def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
         parse=column_names,
         **details,
     )
+
+
+_DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", re.ASCII)
+# More than any data set has: larger numbers are typing errors.
+_MOST_ITEMS = 10**9
+
+
+def decimal_of(text: str) -> Decimal | None:
+    """Return a number as it is typed; None for other text that `Decimal` accepts, such as nan."""
+    return Decimal(text.strip()) if _DECIMAL.fullmatch(text) else None
+
+
+@dataclass(frozen=True)
+class CountOrShare:
+    """How many of some items: a number, or a percentage of all."""
+
+    number: Decimal
+    is_share: bool
+
+    @classmethod
+    def read(cls, value: str | float, option: str) -> "CountOrShare":
+        """Read `5` or `0.5%`, as given to `option`; of numbers, an int or a fraction.
+
+        >>> CountOrShare.read("99.5%", "--min-coverage")
+        CountOrShare(number=Decimal('99.5'), is_share=True)
+        >>> CountOrShare.read(0.5, "--min-coverage") == CountOrShare.read("50%", "--min-coverage")
+        True
+        """
+        if isinstance(value, float):
+            # The digits of a float are those that were typed.
+            share = True
+            number: Decimal | None = 100 * Decimal(repr(value))
+        else:
+            text = str(value).strip()
+            share = text.endswith("%")
+            number = decimal_of(text.removesuffix("%"))
+        if (
+            number is None
+            or not 0 <= number <= (100 if share else _MOST_ITEMS)
+            or (not share and number != int(number))
+        ):
+            fraction = ", or a fraction from 0 to 1" if isinstance(value, float) else ""
+            raise UsageError(
+                f"{option}: {value!r} must be a share from 0% to 100%, such as 1%, or a whole "
+                f"number of 0 or more, such as 5{fraction}"
+            )
+        return cls(number, share)
+
+    def of(self, total: int) -> Decimal:
+        """Return how many of so many items this is."""
+        return self.number * total / 100 if self.is_share else self.number
 
 
 FilePath = str | Path
@@ -471,23 +519,3 @@ class ModelOptions(CallOptions):
     _: KW_ONLY
     only: Collection[str] = option((), panel=INPUTS, metavar="INDEX", commas=True)
     limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
-
-
-@declares
-class ChatOptions(CallOptions):
-    """Which chat model is asked.
-
-    Parameters
-    ----------
-    judge : The chat model. By default gpt-4o-2024-08-06, or the server's only model.
-    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
-    client : Replaces the network, for tests and recordings.
-    on_notice : Called with each notice, which is one line.
-    """
-
-    _: KW_ONLY
-    judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
-    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
-    reasoning: Effort | None = python_only(None, "How much it reasons, as in `capeval judge`.")
-    client: "ChatClient | None" = python_only(None, method="complete", shown=False)
-    on_notice: Callable[[str], None] = python_only(ignore, shown=False)

@@ -1,83 +1,260 @@
-"""A model and the run that it writes: captions, or answers to questions."""
+"""A model that is chosen, opened and asked for what a run lacks: captions, or answers."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+import math
+import shlex
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic
 
-from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.catalogue import (
+    HUB_PREFIX,
+    ModelEntry,
+    OpenCaptioner,
+    entries_by_hub,
+    find_model,
+    model_folder,
+    read_catalogue,
+)
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.selection import estimate_generation, open_captioner
-from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, complete
+from capeval.captioners.pipeline import Job
+from capeval.captioners.protocol import BACKENDS, as_captioner, is_plugin, load_plugin
+from capeval.captioners.serving import serve_command, server_url, serving
+from capeval.captioners.stored_work import (
+    ResultT,
+    StoredPlan,
+    StoredResult,
+    StoredWork,
+    ValueT,
+    complete,
+)
+from capeval.config import config_file
+from capeval.errors import CapevalError, UsageError
+from capeval.llm.meter import Meter
+from capeval.llm.redact import redact
+from capeval.plugins import blaming
+from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Estimate, Left, LongWork
-from capeval.text import Loss, counted
+from capeval.schema import Usage
+from capeval.show.result import Result
+from capeval.show.table import Page
+from capeval.text import Loss, counted, describe, one_line, shown
+from capeval.video import FrameReader
 
-ValueT = TypeVar("ValueT")
-ResultT = TypeVar("ResultT", bound=StoredResult)
+_OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
+
+
+def choose_model(options: CaptionerOptions) -> ModelEntry | None:
+    """Return the catalogue's entry for the options; None where only the endpoint knows it."""
+    catalogue = read_catalogue(config_file())
+    name = options.model
+    if options.serve and (options.base_url or options.client):
+        raise UsageError("--serve starts a server of its own: omit --base-url")
+    if not options.serve and (given := _given(options, "gpus")):
+        raise UsageError(f"{_flag(next(iter(given)))} is for --serve")
+    if name is not None and not isinstance(name, str):
+        called = as_captioner(name).name
+        return catalogue.get(called) or ModelEntry(name=called, reached="endpoint")
+    served = options.base_url or options.client or options.serve
+    if name is None:
+        if served and not options.serve:
+            return None
+        raise UsageError("name a model with --model (`capeval models` lists them) or a --base-url")
+    is_known = name in catalogue or name.startswith(HUB_PREFIX)
+    is_known |= not served and model_folder(name) is not None
+    if not is_known and not served and is_plugin(name):
+        return ModelEntry(name=name, reached=name)
+    if not is_known and not options.serve and (served or name.startswith(_OPENAI_NAMES)):
+        by_hub = entries_by_hub(catalogue).get(name.lower())
+        if by_hub is None:
+            return ModelEntry(name=name, reached="endpoint", frames="auto" if not served else "32")
+        return by_hub.model_copy(update={"name": name, "reached": "endpoint"})
+    entry = find_model(name, catalogue)
+    if entry.reached == "none" and not served:
+        raise UsageError(f"{name} cannot be run by capeval: {entry.note}")
+    if served and "preset" in entry.options:
+        raise UsageError(
+            f"{name}: its preset runs in this process only; behind a server name {entry.hub}"
+        )
+    if entry.reached == "server" and not served:
+        raise UsageError(
+            f"{name} runs behind a server: add --serve, or start one with `{entry.serve}` "
+            "and name it with --base-url"
+        )
+    return entry.model_copy(update={"reached": "endpoint"}) if served else entry
+
+
+@asynccontextmanager
+async def open_captioner(
+    options: CaptionerOptions,
+    *,
+    on_notice: Callable[[str], None] = lambda _: None,
+    dry_run: RunFolder | None = None,
+) -> AsyncIterator[OpenCaptioner]:
+    """Open a captioner; its model or connections close with the block.
+
+    For a dry run of a run that is named, an endpoint needs neither a key nor a server, and none is
+    started.
+    """
+    entry = choose_model(options)
+    if entry is not None and not isinstance(options.model, str | None):
+        if given := _given(options, *_OF_MODELS, "serve"):
+            raise UsageError(
+                f"the captioner {shown(entry.name)} does not take {_flag(next(iter(given)))}; set "
+                "it on the object"
+            )
+        yield OpenCaptioner(as_captioner(options.model), entry, Meter())
+    elif entry is not None and is_plugin(entry.reached):
+        captioner = await load_plugin(entry.reached, entry.name, _arguments(entry, options))
+        try:
+            yield OpenCaptioner(captioner, entry, Meter())
+        finally:
+            try:
+                with blaming(lambda error: UsageError(describe(error))):
+                    await captioner.aclose()
+            except CapevalError as error:
+                # The captions are written; a plugin's fault changes nothing.
+                on_notice(one_line(f"{entry.name} could not be closed: {error}"))
+    else:
+        more = {}
+        if entry is None or entry.reached == "endpoint":
+            more = {"dry_run": dry_run}
+            for name in _given(options, *_IN_PROCESS):
+                instead = "--max-concurrency" if name == "batch_size" else "the server's own option"
+                raise UsageError(f"{_flag(name)} is for models in this process; use {instead}")
+        async with AsyncExitStack() as stack:
+            if entry is not None and options.serve:
+                if dry_run is None:
+                    url = await stack.enter_async_context(serving(entry, options, on_notice))
+                else:
+                    command = serve_command(entry, options.gpus, None)
+                    on_notice(f"--serve would start: {redact(shlex.join(command))}")
+                    url = server_url(_USUAL_PORT)
+                options = replace(options, base_url=url)
+            backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
+            yield await stack.enter_async_context(backend(entry, options, on_notice, **more))
+
+
+# That of vLLM: in a dry run no port is taken.
+_USUAL_PORT = 8000
+_IN_PROCESS = ("device", "batch_size")
+_OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
+
+
+def _given(options: CaptionerOptions, *names: str) -> dict[str, Any]:
+    """Return the options of these names that are not the defaults."""
+    values = {name: getattr(options, name) for name in names}
+    return {n: value for n, value in values.items() if value != getattr(_DEFAULTS, n)}
+
+
+_DEFAULTS = CaptionerOptions()
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
+    """Return what a plugin is made with: its options, and what is set of the common ones."""
+    stated = entry.model_fields_set
+    fields = ("hub", "revision", "system", "max_new_tokens")
+    arguments = {name: getattr(entry, name) for name in fields if name in stated}
+    arguments |= _given(options, *_OF_MODELS)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return {**given, **entry.options}
+
+
+# ---- What asking is expected to cost -------------------------------------------------------------
+
+# Tokens of a dense caption of a short clip, and characters per token of an English prompt.
+_CAPTION_TOKENS, _CHARACTERS = 300, 4
+_SAMPLED_VIDEOS = 3
+_OTHER_IMAGE_TOKENS = 1000
 
 
 @dataclass(frozen=True)
-class Phrases:
-    """How one of the two commands names what it does.
+class GenerationEstimate:
+    """Frames per video, tokens and US dollars; `cost` is None without a price."""
 
-    Attributes
-    ----------
-    to_do : what is done to an item, such as "caption"
-    replies : one reply, and several
-    outdated : what is done to items whose stored reply no longer holds, and why
-    then : the command that takes the finished run
-    detail : the field of the result that only this command shows in JSON
-    tokens : how many tokens a reply has; None if as many as a caption
-    by_path : whether the next command takes the run's path, and not its name
+    frames: int
+    usage: Usage
+    cost: float | None
+
+
+async def estimate_generation(
+    work: Sequence[Job], reader: FrameReader, opened: OpenCaptioner, written: int | None = None
+) -> GenerationEstimate:
+    """Return the expected cost of captioning `work`; reads up to three of its videos.
+
+    `written` is how many tokens a reply has, by default as many as a caption.
     """
+    if opened.base_url is None or not work:  # a model in this process costs nothing
+        return GenerationEstimate(0, Usage(), 0.0)
+    tokens, frames, seen = 0, 0, 0
+    for job in work[:: max(1, len(work) // _SAMPLED_VIDEOS)][:_SAMPLED_VIDEOS]:
+        try:
+            read = await in_thread(partial(job.read, reader))
+        except CapevalError:
+            continue  # reported when it is captioned
+        count, height, width = read.frames.shape[:3]
+        tokens += count * image_tokens(opened.priced, width, height)
+        frames += count
+        seen += 1
+    tokens, frames = (tokens // seen, round(frames / seen)) if seen else (0, 0)
+    asked = sum(len(job.prompt) for job in work) // _CHARACTERS
+    usage = Usage(
+        calls=len(work),
+        input_tokens=len(work) * tokens + asked,
+        output_tokens=len(work) * (written or _CAPTION_TOKENS),
+    )
+    price = opened.meter.price(opened.priced)
+    return GenerationEstimate(frames, usage, price.cost(usage) if price else None)
 
-    to_do: str
-    replies: tuple[str, str]
-    outdated: str
-    then: str
-    detail: str
-    tokens: int | None = None
-    by_path: bool = False
 
-    def run(self, run: RunFolder) -> str:
-        """Return a run as the next command takes it."""
-        return str(run) if self.by_path else run.name
+def image_tokens(model: str, width: int, height: int) -> int:
+    """Return the tokens of one image: by OpenAI's tiles where they apply, else a rough number.
+
+    >>> image_tokens("gpt-4o-2024-08-06", 1280, 720)
+    1105
+    """
+    if not model.startswith(("gpt-4o", "gpt-4.1", "gpt-4.5")) or "mini" in model or "nano" in model:
+        return _OTHER_IMAGE_TOKENS
+    fits = min(1.0, 2048 / max(width, height))
+    fits = min(fits, 768 / (min(width, height)))
+    tiles = math.ceil(width * fits / 512) * math.ceil(height * fits / 512)
+    return 85 + 170 * tiles
+
+
+# ---- The session ---------------------------------------------------------------------------------
 
 
 class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
     """One opened model and its work; `plan` is what the run lacks, `seen` what the model sees."""
 
-    def __init__(
-        self,
-        work: StoredWork[ValueT, ResultT],
-        opened: OpenCaptioner,
-        phrases: Phrases,
-        seen: str,
-    ) -> None:
-        self.work, self.opened, self.phrases, self.meter = work, opened, phrases, opened.meter
+    def __init__(self, work: StoredWork[ValueT, ResultT], opened: OpenCaptioner, seen: str) -> None:
+        self.work, self.opened, self.meter = work, opened, opened.meter
         self.plan: StoredPlan[ValueT] = work.plan()
         where = f" at {opened.base_url}" if opened.base_url else ""
         self.title = f"Model: {opened.captioner.name}{where}, {seen}"
         self.model = opened.priced if opened.base_url else ""
         self.notices = [
-            Loss(f"{work.run.name}: {counted(count, work.labels.item)} will be {phrases.outdated}")
+            Loss(f"{work.run.name}: {counted(count, work.labels.item)} will be {work.outdated}")
             for count in (len(self.plan.outdated),)
             if count
         ]
 
     async def estimate(self) -> Estimate:
         """Return what there is to do; reads up to three videos and calls nothing."""
-        plan, phrases, run = self.plan, self.phrases, self.phrases.run(self.work.run)
+        plan, work, run = self.plan, self.work, self.work.shown_run
         todo, missing = len(plan.todo), plan.missing
-        expected = await estimate_generation(
-            plan.todo, self.work.reader, self.opened, phrases.tokens
-        )
+        expected = await estimate_generation(plan.todo, work.reader, self.opened, work.tokens)
         usage = expected.usage
-        lines = [f"{run}: {counted(todo, self.work.labels.item)} to {phrases.to_do}"]
+        lines = [f"{run}: {counted(todo, work.labels.item)} to {work.to_do}"]
         if missing:
             index, reason = next(iter(missing.items()))
             more = f", and {len(missing) - 1:,} more" if len(missing) > 1 else ""
@@ -91,18 +268,19 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
             "run": run,
             "asked": plan.asked,
             "done": plan.asked - todo - len(missing),
-            f"to_{phrases.to_do}": todo,
+            f"to_{work.to_do}": todo,
             "missing": dict(missing),
             "settings": plan.settings,
         }
         return Estimate(todo if self.model else 0, usage, expected.cost, lines, details)
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[ResultT]:
-        """Ask what is left; the last shard to finish merges all."""
         yield await complete(self.work, progress)
 
+    def result(self, results: list[ResultT]) -> Replies | None:
+        return Replies(self, results[0]) if results else None
+
     def left(self, result: ResultT) -> list[Left]:
-        """Return the items without a reply."""
         not_reached = self.work.not_reached
         failed = {index: why for index, why in result.left.items() if why != not_reached}
         missing = len(result.left) - len(failed)
@@ -110,13 +288,58 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
         return [Left(run, labels, failed, result.asked, missing, result.stopped)]
 
     def written(self, result: ResultT) -> list[str]:
-        """Return the run's file and the command that takes it."""
         if result.shard:
             last = f"The last shard to finish writes {result.file}"
             return [f"{last}; the same command without --shard does so too"]
         if not result.file.exists():
             return []
-        return [str(result.file), f"{self.phrases.then} {self.phrases.run(result.run)}"]
+        return [str(result.file), f"{self.work.then} {self.work.shown_run}"]
+
+
+class Replies(Result):
+    """The replies of a run or shard, as the commands show them."""
+
+    def __init__(self, session: AskingSession[Any, Any], result: StoredResult) -> None:
+        self._session, self._found = session, result
+
+    def headline(self) -> str:
+        session, result = self._session, self._found
+        run, labels = result.run.name, session.work.labels
+        shard = f" (shard {result.shard})" if result.shard else ""
+        done = result.asked - len(result.left)
+        new = f", {result.new:,} of them now" if result.new < done else ""
+        lines = [f"{run}{shard}: {labels.done} {done:,}/{result.asked:,}{new}"]
+        for warning, count in list(result.warnings.items())[:5]:
+            replies = counted(count, *session.work.replies)
+            lines.append(f"{run}: {replies} with a warning: {warning}")
+        if len(result.revisions) > 1:
+            lines.append(f"{run}: written by {' and '.join(result.revisions[:5])}")
+        usage = result.usage
+        if not session.model and usage.output_tokens:
+            lines.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+        return "\n".join(one_line(line, 600) for line in lines)
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        return []
+
+    def as_json(self) -> Any:
+        session, result = self._session, self._found
+        work, labels = session.work, session.work.labels
+        return {
+            "run": work.shown_run,
+            work.names[0]: str(result.file) if result.file.exists() else None,
+            "shard": str(result.shard) if result.shard else None,
+            "asked": result.asked,
+            labels.done: result.asked - len(result.left),
+            "new": result.new,
+            labels.failed: dict(result.left),
+            "warnings": result.warnings,
+            "revisions": result.revisions,
+            "usage": result.usage.model_dump(),
+            "cost": session.meter.spent if session.model else None,
+            "stopped": str(result.stopped) if result.stopped else None,
+            work.detail: getattr(result, work.detail),
+        }
 
 
 @asynccontextmanager

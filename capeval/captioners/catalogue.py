@@ -1,10 +1,12 @@
-"""The catalogue of models: a packaged table, which the user's entries override."""
+"""`capeval models`: the catalogue, a packaged table which the user's entries override."""
 
 from __future__ import annotations
 
+import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,16 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
-from capeval.captioners.backends import BACKENDS
 from capeval.captioners.images import ImageKind
-from capeval.config import read_config
+from capeval.captioners.protocol import BACKENDS
+from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.validation import validated
 from capeval.llm.redact import parse_endpoint, public_url
 from capeval.local_models.devices import MEMORY_PER_WEIGHT
-from capeval.text import nearest, shown
+from capeval.options import command, declares, option, takes
+from capeval.show.numbers import billions, plain_number, thousands
+from capeval.show.output import Output
+from capeval.show.result import Result
+from capeval.show.table import LINE, Cell, Column, Kind, Page, Row, Table
+from capeval.show.terminal import print_fields
+from capeval.text import counted, nearest, one_line, shown
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from capeval.captioners.protocol import Captioner
     from capeval.llm.meter import Meter
 
@@ -90,12 +100,10 @@ class ModelEntry(BaseModel):
 
     @property
     def has_own_address(self) -> bool:
-        """Return whether the address is from the user's file and not from the packaged table."""
         return self.base_url != _packaged().get(self.name, {}).get("base_url")
 
     @property
     def is_own(self) -> bool:
-        """Return whether the user's file added or changed it."""
         table = _packaged().get(self.name)
         return table is None or self != _entry(TABLE, self.name, table)
 
@@ -221,3 +229,149 @@ class OpenCaptioner:
     def priced(self) -> str:
         """The name to look up in the price table."""
         return str(self.captioner.settings.get("model", self.captioner.name))
+
+
+# ---- `capeval models` ----------------------------------------------------------------------------
+
+
+@declares
+class ModelsOptions:
+    """The arguments of `capeval.models`.
+
+    Parameters
+    ----------
+    name : Show every field of one model: its name or its hub id.
+    """
+
+    name: str | None = option(None, positional=True, metavar="NAME")
+
+
+@takes(ModelsOptions)
+def models(o: ModelsOptions) -> list[ModelEntry]:
+    """List the models that `generate` knows, with those of `capeval.toml`.
+
+    Raises
+    ------
+    InputError, UsageError
+        The name is unknown, or `capeval.toml` is wrong.
+
+    >>> [model.name for model in models("qwen2.5-vl-7b")]
+    ['qwen2.5-vl-7b']
+    """
+    catalogue = read_catalogue(config_file())
+    return [*catalogue.values()] if o.name is None else [find_model(o.name, catalogue)]
+
+
+@command("models", "as_json", "full", options=ModelsOptions)
+def models_command(o: ModelsOptions, _: Output) -> ListedModels:
+    """List the models that `capeval generate` knows.
+
+    Add your own to capeval.toml, as \\[models."NAME"].
+    """
+    found = models(o.name)
+    return ListedModels(found) if o.name is None else ListedModel(found)
+
+
+_WAYS = {
+    "transformers": "run in this process (transformers)",
+    "endpoint": "by a provider's API (endpoint)",
+    "server": "on a server that you start (server)",
+    "none": "cannot be run",
+}
+_COLUMNS = [
+    Column("Model", words=True, kind=LINE),
+    Column("Run by", words=True),
+    Column("Parameters", kind=Kind(billions)),
+    Column("Memory", kind=Kind(lambda gib: f"{gib} GiB")),
+    Column("Frames", kind=LINE),
+]
+
+
+class ListedModels(Result):
+    """How the models can be run, and a row for each newer one and the user's own.
+
+    Those of the paper are only named, unless all is shown or there are no others.
+    """
+
+    def __init__(self, entries: Sequence[ModelEntry]) -> None:
+        self.entries = entries
+
+    def headline(self) -> str:
+        ways = Counter(entry.reached for entry in self.entries)
+        run = [f"{count} {_WAYS.get(way, f'by {way}')}" for way, count in ways.most_common()]
+        return one_line(f"{counted(len(self.entries), 'model')}: {', '.join(run)}.")
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        chosen = [one for one in self.entries if full or not one.paper or one.is_own]
+        chosen = chosen or [*self.entries]
+        others = [entry for entry in self.entries if entry not in chosen]
+        rows: list[Row] = [
+            [
+                Cell(one.name, after=" *" if one.paper else ""),
+                None if one.reached == "none" else one.reached,
+                *(one.parameters, one.memory, one.frames),
+            ]
+            for one in chosen
+        ]
+        notes = [
+            f"Models of the TUNA paper that {what} be run: {', '.join(names)}."
+            for what in ("can", "cannot")
+            if (
+                names := [
+                    one_line(o.name) for o in others if (o.reached == "none") == (what != "can")
+                ]
+            )
+        ]
+        notes += ["--full lists the paper's models too."] if others else []
+        if any(entry.paper for entry in chosen):
+            notes.append("* in the TUNA paper, with the frames of its table 7.")
+        notes += [
+            "Memory is an estimate: the parameters in bf16, a fifth more, and 2 GiB.",
+            "`capeval models NAME` shows how a model is run.",
+        ]
+        return [Page([Table("", _COLUMNS, rows)], notes=notes)]
+
+    def as_json(self) -> Any:
+        fields = {one.name: one.model_dump(exclude={"name"}) for one in self.entries}
+        return {one.name: fields[one.name] | {"memory": one.memory} for one in self.entries}
+
+
+class ListedModel(ListedModels):
+    """Everything about one model."""
+
+    def show(self, console: Console, *, full: bool = False) -> None:  # noqa: ARG002
+        entry = self.entries[0]
+        is_on_hub = entry.hub is not None and not entry.hub.startswith(("./", "../", "/", "~"))
+        newest = "the newest; captions record which one it was" if is_on_hub else None
+        images = None
+        if entry.serve or entry.base_url or entry.reached == "endpoint":
+            at = " (at an endpoint)" if entry.reached == "transformers" else ""
+            images = f"{entry.images}{at}"
+        fields = {
+            "model": entry.name,
+            "hub": entry.hub,
+            "revision": entry.revision or newest,
+            "parameters": None if entry.parameters is None else billions(entry.parameters),
+            "memory": None if entry.memory is None else f"{entry.memory} GiB (estimated)",
+            "frames": entry.frames,
+            "prompt": entry.prompt,
+            "system": entry.system,
+            "tokens": f"{thousands(entry.max_new_tokens)} at most",
+            "temperature": None if entry.temperature is None else plain_number(entry.temperature),
+            "options": ", ".join(f"{k} = {_toml(v)}" for k, v in entry.options.items()) or None,
+            "reached": entry.reached,
+            "endpoint": entry.base_url and public_url(entry.base_url),
+            "serve": entry.serve,
+            "images": images,
+            "max_side": entry.max_side and f"{entry.max_side:,} pixels",
+            "note": entry.note,
+            "paper": "in its table 7" if entry.paper else None,
+        }
+        print_fields(fields, console)
+
+
+def _toml(value: object) -> str:
+    """Return a value as `capeval.toml` has it."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from capeval.captioners.caption_cleanup import CUT_OFF
 from capeval.captioners.catalogue import ModelEntry, OpenCaptioner, read_catalogue
 from capeval.captioners.images import ImageForm, SharedEncoder
 from capeval.captioners.options import CaptionerOptions
+from capeval.captioners.pipeline import CUT_OFF
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.config import config_file
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError

@@ -37,7 +37,6 @@ class ImageForm:
             raise MissingExtra("sending frames needs Pillow", "frames") from None
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that affect the encoded bytes."""
         quality = None if self.kind == "png" else self.quality
         return {"kind": self.kind, "quality": quality, "max_side": self.max_side}
 
@@ -81,7 +80,6 @@ class SharedEncoder:
         self._form, self._recent = form, Recent[EncodedFrames](4)
 
     def encode(self, frames: NDArray[np.uint8]) -> EncodedFrames:
-        """Return what `encode` returns."""
         return self._recent.get(_Array(frames), lambda: encode(frames, self._form))
 
 

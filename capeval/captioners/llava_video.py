@@ -122,7 +122,6 @@ class LlavaVideoModel(LlavaOnevisionModel):
     def get_video_features(
         self, pixel_values_videos: torch.Tensor, **_: Any
     ) -> BaseModelOutputWithPooling:
-        """Return the embeddings of (batch, frames, channels, height, width) pixels."""
         batch = pixel_values_videos.shape[0]
         parts = pixel_values_videos.flatten(0, 1).split(_FRAMES_AT_A_TIME)
         embedded = torch.cat([self._embed(part) for part in parts])
@@ -132,7 +131,6 @@ class LlavaVideoModel(LlavaOnevisionModel):
         )
 
     def _embed(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Return the (frames, tokens, size) embeddings of frames."""
         features = self.vision_tower(pixels.to(self.dtype)).last_hidden_state
         grid = self._pool(self.multi_modal_projector(features))
         frames, rows, _, size = grid.shape
@@ -265,7 +263,6 @@ class LlavaVideoInputs:
         )
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, torch.Tensor]:
-        """Return `input_ids`, `attention_mask` and `pixel_values_videos`."""
         rows = [torch.tensor(self._ids(request)) for request in requests]
         padded = partial(pad_sequence, batch_first=True, padding_side="left")
         return {

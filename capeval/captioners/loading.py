@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import transformers
+from jinja2.exceptions import TemplateError
+from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoConfig,
     AutoModelForImageTextToText,
@@ -22,10 +24,8 @@ from transformers import (
 
 from capeval.captioners import llava_video
 from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.native_inputs import JOINED, PACKED, NativeInputs
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.pixel_bounds import preset_bounds
-from capeval.captioners.protocol import BatchMaker, LoadedModel
+from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
 from capeval.errors import UsageError
 from capeval.local_models.checkpoint import (
     Checkpoint,
@@ -67,9 +67,7 @@ class _Parts:
 
 
 def load_model(
-    entry: ModelEntry,
-    options: CaptionerOptions,
-    on_notice: Callable[[str], None] = lambda _: None,
+    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None] = lambda _: None
 ) -> LoadedModel:
     """Load the model of an entry, as it says unless an option does; raises `UsageError`.
 
@@ -195,7 +193,6 @@ def _native(source: Checkpoint, entry: ModelEntry, options: CaptionerOptions) ->
 
 
 def _decoding(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
-    """Return how captions are written where that differs from greedy decoding."""
     decoding: dict[str, Any] = {"max_new_tokens": options.max_new_tokens or entry.max_new_tokens}
     temperature = entry.temperature if options.temperature is None else options.temperature
     if temperature:
@@ -296,7 +293,6 @@ def _greedy(loaded: Any, tokenizer: Any, overrides: Mapping[str, Any]) -> Genera
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what are JSON values, by name."""
     plain = {}
     for name, value in sorted(values.items()):
         with suppress(TypeError):
@@ -306,8 +302,208 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _context_length(config: Any) -> int | None:
-    """Return how many tokens a language model reads, or None if its config does not say."""
     length = getattr(config, "max_position_embeddings", None)
     rope = getattr(config, "rope_parameters", None) or {}
     factor = rope.get("factor") if rope.get("rope_type", "default") != "default" else None
     return None if length is None else int(length * (factor or 1))
+
+
+# ---- Batches made by a model's own processor -----------------------------------------------------
+
+PACKED = frozenset(
+    {
+        *("qwen2_vl", "qwen2_5_vl", "qwen2_5_omni_thinker"),
+        *("qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_thinker", "qwen3_5", "qwen3_5_moe"),
+        *("glm4v", "glm4v_moe", "gemma4", "gemma4_unified", "molmo2", "minicpmv4_6"),
+        *("ernie4_5_vl_moe", "video_llama_3", "smolvlm"),
+    }
+)
+"""Model types whose processors take videos with different numbers of frames in one batch.
+
+Which classes of transformers can was tried with a tiny model of each: the captions are those of the
+same videos alone. Classes that are in neither set get videos of equal numbers of frames.
+"""
+
+JOINED = frozenset({"internvl", "llava_next_video", "perception_lm", "video_llava"})
+"""Model types that embed each frame on its own: their frames can be put one after the other."""
+
+
+class NativeInputs:
+    """Turns requests into a left-padded batch with the model's own processor.
+
+    `template` are arguments of the chat template, and `options` of the processor. `is_joined` is
+    for models whose processor takes only videos with equal numbers of frames: others are processed
+    alone and joined.
+    """
+
+    def __init__(
+        self,
+        processor: Any,
+        *,
+        system_prompt: str | None,
+        options: Mapping[str, Any],
+        template: Mapping[str, Any],
+        is_joined: bool,
+    ) -> None:
+        self._processor, self._system_prompt = processor, system_prompt
+        self._options, self._template = options, template
+        self._is_joined = is_joined
+
+    def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
+        """Return the model's inputs; raises `ValueError` for a video that cannot be taken."""
+        if self._is_joined and len({len(request.frames) for request in requests}) > 1:
+            padding = int(self._processor.tokenizer.pad_token_id)
+            return _join([self._batch([request]) for request in requests], padding=padding)
+        return self._batch(requests)
+
+    def _batch(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
+        texts = [self._text(request) for request in requests]
+        first = self._processor.tokenizer.bos_token
+        # As transformers does where it renders the prompt and tokenizes it in one step.
+        begun = {"add_special_tokens": False} if first and texts[0].startswith(first) else {}
+        batch: dict[str, Any] = self._processor(
+            text=texts,
+            **self._videos(requests),
+            padding=True,
+            return_tensors="pt",
+            **begun,
+            **self._options,
+        )
+        if "video_second_per_grid" in batch:
+            # The processors of omni models assume two frames a second.
+            frames = self._processor.video_processor.temporal_patch_size
+            batch["video_second_per_grid"] = torch.tensor(
+                [frames * request.duration / len(request.frames) for request in requests]
+            )
+        return batch
+
+    def _videos(self, requests: Sequence[CaptionRequest]) -> dict[str, Any]:
+        shown = [bool(len(request.frames)) for request in requests]
+        if not any(shown):
+            return {}
+        if not all(shown):
+            raise ValueError("requests with and without frames cannot share a batch")
+        return {
+            "videos": [request.frames for request in requests],
+            # Without these some processors sample again, or believe the video has 24 frames a
+            # second.
+            "do_sample_frames": False,
+            "video_metadata": [
+                {
+                    **request.timing(),
+                    "height": int(request.frames.shape[1]),
+                    "width": int(request.frames.shape[2]),
+                    "video_backend": None,
+                }
+                for request in requests
+            ],
+        }
+
+    def _text(self, request: CaptionRequest) -> str:
+        if request.system is None:
+            return self._rendered(request.prompt, request, self._system_prompt)
+        try:
+            text = self._rendered(request.prompt, request, request.system)
+        except TemplateError:
+            text = ""
+        if request.system in text:
+            return text
+        # Some templates refuse a system prompt, and others leave it out.
+        return self._rendered(f"{request.system}\n\n{request.prompt}", request, None)
+
+    def _rendered(self, prompt: str, request: CaptionRequest, system: str | None) -> str:
+        first = [{"role": "system", "content": [{"type": "text", "text": system}]}]
+        video = [{"type": "video"}] if len(request.frames) else []
+        user = {"role": "user", "content": [*video, {"type": "text", "text": prompt}]}
+        text: str = self._processor.apply_chat_template(
+            [*(first if system is not None else []), user],
+            tokenize=False,
+            add_generation_prompt=True,
+            **self._template,
+        )
+        return text
+
+
+def _join(batches: Sequence[Mapping[str, Any]], *, padding: int) -> dict[str, Any]:
+    """Return one batch of several, each of one video: rows padded on the left, frames in a row.
+
+    `padding` is the token that shorter prompts are padded with.
+    """
+
+    def joined(name: str, values: list[torch.Tensor]) -> torch.Tensor:
+        if name.startswith("pixel_values"):
+            # (videos, frames, channels, height, width), or without the first.
+            return torch.cat(values, dim=1 if values[0].dim() == 5 else 0)
+        fill = padding if name == "input_ids" else 0
+        rows = [value[0] for value in values]
+        return pad_sequence(rows, batch_first=True, padding_value=fill, padding_side="left")
+
+    return {name: joined(name, [batch[name] for batch in batches]) for name in batches[0]}
+
+
+# ---- The size at which Qwen2-VL, Qwen2.5-VL and Qwen2.5-Omni see frames --------------------------
+
+# By their authors' qwen-vl-utils: both sides are multiples of 28 pixels, a frame has from 128 to
+# 768 such squares, and a video as many as 0.9 x 128,000 tokens hold. Two frames make one layer of
+# tokens, a token for each square. transformers' processor does the same when it is given these
+# bounds; a checkpoint's own are those of images, which let a few seconds of 1080p fill the context.
+
+_SQUARE = 28 * 28
+_OMNI = "qwen2_5_omni_thinker"
+_FAMILIES = ("qwen2_vl", "qwen2_5_vl", _OMNI)
+# The processor uses this share of the tokens that it is given.
+_USED = 0.9
+_VIDEO_TOKENS = 128_000
+# Tokens of the context that are left for a prompt; a longer one may need fewer frames.
+_PROMPT = 512
+
+
+@dataclass(frozen=True)
+class PixelBounds:
+    """A preset: the fewest pixels of a frame, and what else it implies.
+
+    With `fits_context`, the frames of a long video are made smaller until they fit.
+    """
+
+    least: int = 128 * _SQUARE
+    fits_context: bool = True
+    generation: Mapping[str, Any] | None = None
+
+    def size(self, longest_edge: int) -> dict[str, int]:
+        """Return the processor's `size`; its upper bound gives way to 1.05 times the lower one.
+
+        `longest_edge` is that of the checkpoint, in pixels of a frame, which may be smaller.
+        """
+        return {
+            "shortest_edge": min(self.least, longest_edge),
+            "longest_edge": min(768 * _SQUARE, longest_edge),
+        }
+
+    def video_tokens(self, context: int | None, max_new_tokens: int) -> int:
+        """Return the processor's `max_video_tokens` for a model that reads `context` tokens."""
+        if context is None or not self.fits_context:
+            return _VIDEO_TOKENS
+        return min(_VIDEO_TOKENS, int(max(1, context - max_new_tokens - _PROMPT) / _USED))
+
+
+PIXEL_BOUNDS: Mapping[str, PixelBounds] = {
+    "published": PixelBounds(),
+    # The TUNA benchmark's configuration of Qwen2-VL: its lower bound is above the utilities' upper
+    # one, so that every frame has 1,280 to 1,344 squares. Nothing is made smaller to fit.
+    "tuna": PixelBounds(
+        least=1280 * _SQUARE, fits_context=False, generation={"repetition_penalty": 1.0}
+    ),
+}
+
+
+def preset_bounds(model_type: str, preset: str | None, *, model: str) -> PixelBounds | None:
+    """Return the bounds of a family of models, None for families that have others."""
+    if model_type not in _FAMILIES:
+        if preset is not None:
+            raise UsageError(f"{model}: it has no preset {preset!r}")
+        return None
+    # The benchmark's code has no omni model.
+    known = ["published"] if model_type == _OMNI else [*PIXEL_BOUNDS]
+    if (wanted := preset or "published") not in known:
+        raise UsageError(f"{model}: preset {wanted!r}: must be one of {', '.join(known)}")
+    return PIXEL_BOUNDS[wanted]

@@ -1,19 +1,9 @@
-"""The options of a captioner, and of generating captions."""
+"""The options of asking a model about videos: for captions, or for answers to questions."""
 
 from dataclasses import KW_ONLY
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from capeval.options import (
-    FRAMES,
-    INPUTS,
-    LIMITS,
-    MODEL,
-    ModelOptions,
-    declares,
-    option,
-    python_only,
-)
+from capeval.options import FRAMES, LIMITS, MODEL, ModelOptions, declares, option, python_only
 
 if TYPE_CHECKING:
     from capeval.captioners.protocol import Captioner, SimpleCaptioner
@@ -76,26 +66,3 @@ class FramesOptions(CaptionerOptions):
         None, note="Or a `FrameReader`.", method="read", panel=FRAMES, metavar="POLICY"
     )
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
-
-
-@declares
-class GenerateOptions(FramesOptions):
-    """Which videos are captioned, by which model and from which frames: see `capeval.generate`.
-
-    Parameters
-    ----------
-    annotations : A file, 'tuna' or 'sample', which is the default; or a list of videos.
-    prompts : A prompt set or a file. By default the annotations' questions, else tuna-cap-v1.
-    videos : Their folder. By default videos/ next to the annotations, else that folder.
-    run : The name of the run. By default the model's.
-    shard : Do part I of N; the last to end merges.
-    ray : A Ray cluster's address; local starts one.
-    """
-
-    annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
-    _: KW_ONLY
-    prompts: str | Path | None = option(None, panel=MODEL, metavar="NAME")
-    videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
-    run: str | None = option(None, panel=INPUTS, metavar="NAME")
-    shard: str | None = option(None, panel=INPUTS, metavar="I/N")
-    ray: str | None = option(None, panel=MODEL, metavar="ADDRESS")

@@ -7,6 +7,7 @@ similar length together.
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections import deque
@@ -16,15 +17,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from capeval.captioners.caption_cleanup import is_empty, repetition_warning
+import numpy as np
+
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, VideoError
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
-from capeval.text import counted, describe, one_line, shown
+from capeval.text import counted, describe, one_line, shown, words
 from capeval.thinking import REASONING_REMOVED, caption_in, has_reasoning
 from capeval.tracing import trace
 from capeval.video import FrameReader, FrameSet
+
+CUT_OFF = "cut off at {} tokens"
 
 # Each decodes with all cores; the second reads and scales while the first waits for its file.
 READERS = 2
@@ -38,24 +42,23 @@ _RECORDED = (
 
 @dataclass(frozen=True)
 class Job:
-    """One video to caption; other work of the same models has jobs of its own class."""
+    """One video to caption; other work of the same models has jobs of its own class.
+
+    `video` is the file's path in the folder of the videos and its size in bytes, `run` the id of
+    the run that the caption is for, `kind` what the reply is: see `CaptionRequest`.
+    """
 
     index: str
     path: Path
     prompt: str
     video: Mapping[str, Any] = field(default_factory=dict)
-    """Which file this is: its path in the folder of the videos, and its size in bytes."""
     run: str = field(default="", kw_only=True)
-    """The id of the run that the caption is for."""
     kind: ClassVar[Literal["caption", "answer"]] = "caption"
-    """What the reply is; see `CaptionRequest`."""
 
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
-        """Return the frames that the model sees; raises `VideoError`."""
         return reader.read(self.path, cancel=cancel)
 
     def request(self, frames: FrameSet) -> CaptionRequest:
-        """Return what the model is given."""
         return CaptionRequest(
             index=self.index,
             prompt=self.prompt,
@@ -74,11 +77,10 @@ class Job:
         return {"policy": policy} | {key: record[key] for key in _RECORDED if key in record}
 
 
-Record = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
+KeepOutcome = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
 """Called once with each outcome and what the caption line records of its frames."""
 
-
-CaptionVideos = Callable[[Sequence[Job], FrameReader, Captioner, Record], Awaitable[None]]
+CaptionVideos = Callable[[Sequence[Job], FrameReader, Captioner, KeepOutcome], Awaitable[None]]
 """Captions videos, here as `caption_videos` does, or elsewhere."""
 
 
@@ -93,7 +95,7 @@ async def caption_videos(
     jobs: Sequence[Job],
     reader: FrameReader,
     captioner: Captioner,
-    record: Record,
+    record: KeepOutcome,
     *,
     fail_fast: FailFast | None = None,
 ) -> None:
@@ -116,7 +118,7 @@ class _Pipeline:
         jobs: Sequence[Job],
         reader: FrameReader,
         captioner: Captioner,
-        record: Record,
+        record: KeepOutcome,
         fail_fast: FailFast,
     ) -> None:
         self._todo = iter(jobs)
@@ -369,3 +371,57 @@ class FailFast:
             f"the model failed on {self._calls} calls in a row ({counted(self._videos, 'video')})"
             f", the last time with: {failure}"
         )
+
+
+# ---- What is no caption, and what is a bad one ---------------------------------------------------
+
+# Markers of chat templates, such as <|im_end|>, are not words.
+_MARKER = re.compile(r"<\|[^|<>]{1,40}\|>")
+
+
+def is_empty(text: str) -> bool:
+    """Return whether a text has no letter or digit of any script."""
+    return not any(character.isalnum() for character in _MARKER.sub("", text))
+
+
+# See `repetition_warning`: long enough for a paragraph that is written again and again.
+_LONGEST_PERIOD = 120
+_FEWEST_REPEATS = 4
+_FEWEST_WORDS = 24
+
+
+def repetition_warning(text: str) -> str | None:
+    """Return a warning if a block of words is repeated too often in a row, else None.
+
+    A block of 1 to 120 words counts if it occurs at least 4 times in a row and the repeats
+    together are at least 24 words long; case and punctuation are ignored. An ordinary list
+    ("a red car, a red bus, a red van") stays far below that.
+
+    >>> repetition_warning("A dog runs. " + "It runs on and on. " * 9)
+    'repetition loop: "it runs on and on" 9 times'
+    >>> repetition_warning("A dog runs, then it sleeps.") is None
+    True
+    """
+    found = words(text)
+    ids: dict[str, int] = {}
+    numbers = np.array([ids.setdefault(word, len(ids)) for word in found])
+    worst: tuple[int, int, int] | None = None
+    for period in range(1, min(_LONGEST_PERIOD, len(found) // _FEWEST_REPEATS) + 1):
+        differ = np.flatnonzero(numbers[period:] != numbers[:-period])
+        edges = np.concatenate(([-1], differ, [len(found) - period]))
+        runs = np.diff(edges) - 1
+        longest = int(runs.argmax())
+        length = int(runs[longest]) + period
+        if (
+            length > period
+            and length >= max(_FEWEST_WORDS, _FEWEST_REPEATS * period)
+            and (worst is None or length > worst[0])
+        ):
+            worst = (length, period, int(edges[longest]) + 1)
+        if worst is not None and worst[1] == period and worst[0] >= len(found) - period:
+            break
+    if worst is None:
+        return None
+    length, period, start = worst
+    block = " ".join(found[start : start + min(period, 12)]) + (" …" if period > 12 else "")
+    return f'repetition loop: "{block}" {length // period} times'

@@ -18,11 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from capeval.captioners.asking_session import choose_model, open_captioner
 from capeval.captioners.catalogue import OpenCaptioner
-from capeval.captioners.options import GenerateOptions
-from capeval.captioners.pipeline import FailFast, Job, Record, caption_videos
+from capeval.captioners.options import CaptionerOptions
+from capeval.captioners.pipeline import FailFast, Job, KeepOutcome, caption_videos
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Outcomes, Uncaptioned
-from capeval.captioners.selection import choose_model, open_captioner
 from capeval.errors import CapevalError, MissingExtra, ModelDown, UsageError
 from capeval.files.jsonl import as_stored
 from capeval.llm.meter import Meter
@@ -85,7 +85,6 @@ class _Worker:
             self.fault = _reason(error)
 
     def opened(self) -> _Opened:
-        """Return what is known of the captioner."""
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
@@ -93,7 +92,6 @@ class _Worker:
         return _Opened(one.name, as_stored(one.settings), one.batch_size, peak)
 
     def __call__(self, row: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return the reply about the jobs of a row."""
         from ray import cloudpickle
 
         reply = _Reply([], self.fault)
@@ -123,7 +121,6 @@ def _reason(error: Exception) -> str:
 
 
 def _probe(folder: str, sent: bytes) -> _Opened | str:
-    """Open the captioner once, and return what it is, or why it cannot be opened."""
     worker = _Worker(folder, sent)
     return worker.fault or worker.opened()
 
@@ -133,7 +130,7 @@ class RayPool:
 
     concurrency = 1
 
-    def __init__(self, ray: Any, options: GenerateOptions, opened: _Opened, gpus: int) -> None:
+    def __init__(self, ray: Any, options: CaptionerOptions, opened: _Opened, gpus: int) -> None:
         self._ray, self._options, self._opened, self._gpus = ray, options, opened, gpus
         self.name, self.settings, self.batch_size = opened.name, opened.settings, opened.batch_size
 
@@ -149,7 +146,7 @@ class RayPool:
         jobs: Sequence[Job],
         reader: FrameReader,
         captioner: Captioner,  # noqa: ARG002 - each worker has its own
-        record: Record,
+        record: KeepOutcome,
     ) -> None:
         """Caption videos on the workers; one whose worker ends twice is left without a caption."""
         if not jobs:
@@ -217,8 +214,8 @@ def _next(rows: Iterator[Any]) -> bytes | None:
 
 
 @asynccontextmanager
-async def open_ray(options: GenerateOptions) -> AsyncIterator[OpenCaptioner]:
-    """Connect to the cluster that the options name, or start one here for the block."""
+async def open_ray(options: CaptionerOptions, address: str) -> AsyncIterator[OpenCaptioner]:
+    """Connect to the cluster at an address, or start one here for the block."""
     entry = choose_model(options)
     if entry is None or (entry.reached == "endpoint" and isinstance(options.model, str)):
         raise UsageError("--ray is for models that capeval loads; for a server, omit it")
@@ -230,11 +227,11 @@ async def open_ray(options: GenerateOptions) -> AsyncIterator[OpenCaptioner]:
         raise MissingExtra(f"--ray needs {error.name}", "ray") from error
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    sent = replace(options, ray=None, progress=None)
+    sent = replace(options, progress=None)
     _pickled(ray, sent)
     try:
         # Not in a thread of its own: Ray's processes end with the thread that started them.
-        _connect(ray, str(options.ray))
+        _connect(ray, address)
         opened, gpus = await _opened(ray, sent)
         yield OpenCaptioner(RayPool(ray, sent, opened, gpus), entry, Meter())
     finally:
@@ -265,7 +262,7 @@ def _connect(ray: Any, address: str) -> None:
         os.close(stderr)
 
 
-async def _opened(ray: Any, options: GenerateOptions) -> tuple[_Opened, int]:
+async def _opened(ray: Any, options: CaptionerOptions) -> tuple[_Opened, int]:
     """Open the captioner once; return what it is, and how many GPUs each worker needs.
 
     That is one, or as many more, doubled each time, as a captioner that is refused on fewer needs.
@@ -288,7 +285,7 @@ async def _opened(ray: Any, options: GenerateOptions) -> tuple[_Opened, int]:
         gpus *= 2
 
 
-def _pickled(ray: Any, options: GenerateOptions, reader: FrameReader | None = None) -> bytes:
+def _pickled(ray: Any, options: CaptionerOptions, reader: FrameReader | None = None) -> bytes:
     try:
         return bytes(ray.cloudpickle.dumps((options, reader)))
     except Exception as error:  # an object may raise anything

@@ -92,7 +92,6 @@ class StoredResult(ABC):
 
     @property
     def revisions(self) -> list[str]:
-        """The revisions or snapshots of the model that replied."""
         return sorted({str(r) for record in self.records if (r := record.get("revision"))})
 
 
@@ -110,6 +109,12 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     labels : how messages name what is asked
     names : the files, without their endings
     not_reached : why an item has nothing where the run was stopped before it
+    to_do : what is done to an item, such as "caption"
+    replies : one reply, and several
+    outdated : what is done to items whose stored reply no longer holds, and why
+    then : the command that takes the finished run
+    detail : the field of the result that only this work shows in JSON
+    tokens : how many tokens a reply has; None if as many as a caption
     dollars : returns what calls have cost so far
     caption_videos : asks the model about videos
     shard : the part that this process does, if not all
@@ -123,6 +128,12 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     labels: ClassVar[Labels]
     names: ClassVar[tuple[str, ...]]
     not_reached: ClassVar[str]
+    to_do: ClassVar[str]
+    replies: ClassVar[tuple[str, str]]
+    outdated: ClassVar[str]
+    then: ClassVar[str]
+    detail: ClassVar[str]
+    tokens: ClassVar[int | None] = None
 
     run: RunFolder
     captioner: Captioner
@@ -136,6 +147,11 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     selected: Sequence[str] = field(init=False)
     settings: Mapping[str, Any] = field(init=False)
     about: Mapping[str, Any] = field(init=False)
+
+    @property
+    def shown_run(self) -> str:
+        """The run as the next command takes it."""
+        return self.run.name
 
     @abstractmethod
     def whole(self) -> Self:
@@ -248,7 +264,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             return None
 
     def plan(self) -> StoredPlan[ValueT]:
-        """Find out what is left to ask; raises `InputError`."""
         plan = self.kept()
         kept = dict(plan.kept)
         todo: list[Job] = []
@@ -275,7 +290,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         return replace(plan, kept=kept, todo=tuple(todo), missing=missing)
 
     def create(self, plan: StoredPlan[ValueT]) -> None:
-        """Write the manifest."""
         with ExitStack() as stack:
             if self.shard:  # shards start together, and each writes the same
                 stack.enter_context(self.run.locked(wait=_WAIT_FOR_OTHERS))
@@ -288,8 +302,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     async def perform(
         self, plan: StoredPlan[ValueT], record: Callable[[Stored[ValueT]], None]
     ) -> None:
-        """Ask what the plan lists."""
-
         def keep(job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]) -> None:
             if isinstance(outcome, Captioned):
                 self.usage += outcome.usage
@@ -303,7 +315,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     def line(
         self, plan: StoredPlan[ValueT], outcome: Stored[ValueT]
     ) -> tuple[Path, Mapping[str, Any]]:
-        """Return where an outcome is appended."""
         del plan
         return self.file(self._name(outcome)), self.json(outcome.value)
 
@@ -340,7 +351,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
 
     @property
     def chosen(self) -> list[str]:
-        """The selected items of the run or shard."""
         mine = {*self.mine()}
         return [index for index in self.selected if index in mine]
 
@@ -356,11 +366,9 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         return {self.read(value, expected).index for _, value in numbered_lines(file)}
 
     def spent(self) -> Spent:
-        """Return what the replies used."""
         return Spent(self.usage.input_tokens + self.usage.output_tokens, self.dollars())
 
     def common(self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]]) -> dict[str, Any]:
-        """Return the fields of `StoredResult`."""
         done = finished.done
         made = {index: one for index, one in done.items() if one.reason is None}
         return {

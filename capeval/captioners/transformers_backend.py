@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import threading
 import time
@@ -12,9 +13,9 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
-from capeval.captioners.caption_cleanup import CUT_OFF
 from capeval.captioners.catalogue import ModelEntry, OpenCaptioner
 from capeval.captioners.options import CaptionerOptions
+from capeval.captioners.pipeline import CUT_OFF
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.llm.meter import Meter
 from capeval.local_models.devices import free_memory, is_out_of_memory, release, require_packages
@@ -23,9 +24,10 @@ from capeval.schema import Usage
 from capeval.text import one_line
 
 if TYPE_CHECKING:
-    from capeval.captioners.likelihoods import ContinuationScorer, Score
+    import torch
 
-Outcome = Captioned | Uncaptioned
+Score = tuple[float, int]
+"""A summed negative log-likelihood in nats, and the number of tokens."""
 
 _NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
 
@@ -57,7 +59,6 @@ class BatchSize:
         self.value = 1 if wanted == "auto" else wanted
 
     def done(self, videos: int) -> None:
-        """Record that a batch of `videos` succeeded."""
         self._successes += 1
         if self._successes % _PATIENCE == 0:
             self._limit = min(2 * self._limit, self._most)
@@ -65,7 +66,6 @@ class BatchSize:
             self.value = min(2 * self.value, self._limit)
 
     def failed(self, videos: int) -> None:
-        """Record that a batch of `videos` ran out of memory."""
         self._successes = 0
         self._limit = self.value = max(1, videos // 2)
 
@@ -108,15 +108,13 @@ class TransformersCaptioner:
 
     @property
     def batch_size(self) -> int:
-        """How many requests fit at present; grows until memory runs out."""
         return self._size.value
 
     @property
     def mixes_frame_counts(self) -> bool:
-        """Whether a batch may have videos with different numbers of frames."""
         return self._loaded.mixes_frame_counts
 
-    async def caption(self, requests: Sequence[CaptionRequest]) -> list[Outcome]:
+    async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
         """Return one outcome per request, in order; stops after a token when it is cancelled."""
         stop = threading.Event()
         try:
@@ -126,13 +124,14 @@ class TransformersCaptioner:
             raise
 
     async def aclose(self) -> None:
-        """Release the model's memory."""
         device = self._loaded.device
         del self._loaded
         release(device)
 
-    def _caption(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
-        outcomes: dict[int, Outcome] = {}
+    def _caption(
+        self, requests: Sequence[CaptionRequest], stop: threading.Event
+    ) -> list[Captioned | Uncaptioned]:
+        outcomes: dict[int, Captioned | Uncaptioned] = {}
         # The longest first: if any runs out of memory, they do.
         order = sorted(range(len(requests)), key=lambda at: -len(requests[at].frames))
         while order and not stop.is_set():
@@ -145,7 +144,7 @@ class TransformersCaptioner:
 
     def _attempt(
         self, requests: Sequence[CaptionRequest], stop: threading.Event
-    ) -> list[Outcome] | None:
+    ) -> list[Captioned | Uncaptioned] | None:
         """Return the outcomes of one batch, or None when it must be tried again in smaller ones."""
         refused = ""
         try:
@@ -167,7 +166,9 @@ class TransformersCaptioner:
         # One bad video must not fail the others.
         return [done for one in requests for done in (self._attempt([one], stop) or [])]
 
-    def _generate(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
+    def _generate(
+        self, requests: Sequence[CaptionRequest], stop: threading.Event
+    ) -> list[Captioned | Uncaptioned]:
         import torch
 
         loaded = self._loaded
@@ -224,8 +225,6 @@ class TransformersCaptioner:
         """Return the likelihoods that requests ask for; each is read alone, without padding."""
         if not any(request.continuations for request in requests):
             return [None] * len(requests)
-        from capeval.captioners.likelihoods import ContinuationScorer
-
         self._scorer = self._scorer or ContinuationScorer(self._loaded, self._preparing)
         found: list[tuple[Score, ...] | None] = []
         for request in requests:
@@ -351,7 +350,6 @@ def written_text(tokenizer: Any, prompt: Sequence[int], written: Sequence[int]) 
 
 
 def _runs(tokens: Sequence[int], marks: dict[int, str]) -> list[tuple[bool, list[int]]]:
-    """Return each mark alone, and what is between two marks together."""
     grouped = groupby(enumerate(tokens), lambda pair: pair[0] if pair[1] in marks else None)
     return [(at is not None, [token for _, token in pairs]) for at, pairs in grouped]
 
@@ -380,3 +378,102 @@ def _too_large(request: CaptionRequest, loaded: LoadedModel) -> str:
     free = free_memory(loaded.device)
     room = "" if free is None else f", {free / 2**30:.1f} GiB were free"
     return f"out of memory with this video alone ({len(request.frames)} frames{room})"
+
+
+# ---- How likely it finds given replies -----------------------------------------------------------
+
+# Of one token: in half precision alone, neighbouring logits of 20 are 0.06 to 0.13 apart.
+_EXACT, _ROUGH = 1e-3, 0.3
+
+
+class ContinuationScorer:
+    """Scores texts as replies to one request at a time.
+
+    The prompt with its frames is read once, and its cache is shared by all replies. Whether that
+    works for a model is tried with its first request: where it gives other numbers than reading the
+    prompt again does, the prompt is read again for each reply, which is slower.
+    """
+
+    def __init__(self, loaded: LoadedModel, tokenizing: threading.Lock | None = None) -> None:
+        # `tokenizing` is held while the tokenizer is used: it must not be by two threads.
+        self._loaded, self._tokenizing = loaded, tokenizing or threading.Lock()
+        self._shares_cache: bool | None = None
+
+    def score(self, inputs: Mapping[str, Any], texts: Sequence[str]) -> tuple[Score, ...]:
+        """Return the score of each text as the reply to a prompt.
+
+        `inputs` is a batch of one request, on the model's device. A text's tokens are those of the
+        text alone, without special tokens; its end is not scored. Raises `ValueError` for a text
+        without tokens.
+        """
+        with self._tokenizing:
+            rows = [self._tokens(text) for text in texts]
+        read = self._write(inputs, rows[0][:1])
+        if self._shares_cache is None:
+            self._shares_cache = self._can_share(inputs, read, max(rows, key=len))
+        if self._shares_cache:
+            return tuple(self._after(inputs, read, row) for row in rows)
+        return tuple(_score(self._write(inputs, row).logits, row) for row in rows)
+
+    def _tokens(self, text: str) -> list[int]:
+        tokens: list[int] = self._loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
+        if not tokens:
+            raise ValueError(f"the option {text!r} has no tokens")
+        return tokens
+
+    def _can_share(self, inputs: Mapping[str, Any], read: Any, row: list[int]) -> bool:
+        try:
+            shared, _ = self._after(inputs, read, row)
+        except (TypeError, ValueError, AttributeError, NotImplementedError, IndexError):
+            # Classes of transformers differ in their caches and in what they prepare for a step,
+            # and say so in no other way.
+            return False
+        import torch
+
+        alone, _ = _score(self._write(inputs, row).logits, row)
+        tolerance = _EXACT if self._loaded.dtype == torch.float32 else _ROUGH
+        return abs(shared - alone) <= tolerance * len(row)
+
+    def _after(self, inputs: Mapping[str, Any], read: Any, row: list[int]) -> Score:
+        """Return the score of a row, which begins after the prompt that was `read`."""
+        import torch
+
+        if len(row) == 1:
+            return _score(read.logits, row)
+        ids = torch.cat([inputs["input_ids"], inputs["input_ids"].new_tensor([row[:1]])], dim=1)
+        later = self._write(
+            {
+                "input_ids": ids,
+                "attention_mask": torch.ones_like(ids),
+                "cache": copy.deepcopy(read.cache),
+            },
+            row[1:],
+        )
+        return _score([*read.logits, *later.logits], row)
+
+    def _write(self, inputs: Mapping[str, Any], row: Sequence[int]) -> Any:
+        import torch
+
+        config = copy.deepcopy(self._loaded.generation)
+        config.update(
+            max_new_tokens=len(row),
+            do_sample=False,
+            repetition_penalty=None,
+            return_dict_in_generate=True,
+            output_logits=True,
+        )
+        start = int(inputs["input_ids"].shape[1])
+
+        def forced(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            only = torch.full_like(scores, -float("inf"))
+            only[:, row[input_ids.shape[1] - start]] = 0
+            return only
+
+        return self._loaded.model.generate(
+            **inputs, generation_config=config, logits_processor=[forced]
+        )
+
+
+def _score(logits: Sequence[torch.Tensor], row: Sequence[int]) -> Score:
+    logs = [one[0].float().log_softmax(-1) for one in logits]
+    return float(-sum(log[token] for log, token in zip(logs, row, strict=True))), len(row)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from capeval.cli.command_table import GROUPS, HEADINGS, PLACES, declared
 from capeval.cli.defaults import set_defaults
 from capeval.cli.running import typed
-from capeval.cli.table import GROUPS, HEADINGS, OLD, PLACES, declared
 
 COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -69,35 +68,23 @@ def _made(name: str) -> Any:
     """Return a command or a group of commands, imported."""
     around = typer.Typer(add_completion=False, rich_markup_mode="rich")
     around.callback()(lambda: None)
-    if name in OLD:
-        made = getattr(import_module(f"capeval.cli.{OLD[name]}_command"), name)
-        if isinstance(made, typer.Typer):
-            around.add_typer(made, name=name)
-        else:
-            around.command(name)(made)
-        _add(around, name, top=made)
-    else:
-        _add(around, name)
+    _add(around, name)
     group: Any = get_command(around)
     return group.commands[name]
 
 
-def _add(around: typer.Typer, name: str, top: Any = None) -> None:
-    """Add a command to a group, or the group of that name with its commands."""
+def _add(around: typer.Typer, name: str) -> None:
+    """Add a command to a group, or a group with its commands."""
     word = name.rpartition(" ")[2]
     if name in PLACES:
         around.command(word)(typed(declared(name)))
         return
-    inner = [one for one in PLACES if one.startswith(f"{name} ")]
-    words = dict.fromkeys(one[len(name) + 1 :].split(" ")[0] for one in inner)
-    if not words:
-        return
     summary = GROUPS.get(name) or next(of[name] for of in HEADINGS.values() if name in of)
-    group = top or typer.Typer(help=summary, no_args_is_help=True)
-    for one in words:
+    group = typer.Typer(help=summary, no_args_is_help=True)
+    inner = (one[len(name) + 1 :] for one in PLACES if one.startswith(f"{name} "))
+    for one in dict.fromkeys(rest.split(" ")[0] for rest in inner):
         _add(group, f"{name} {one}")
-    if top is None:
-        around.add_typer(group, name=word)
+    around.add_typer(group, name=word)
 
 
 def _leaves(commands: Mapping[str, Any], group: str = "") -> dict[str, Any]:

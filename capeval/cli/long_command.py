@@ -13,8 +13,8 @@ import typer
 
 from capeval.cli.progress import ProgressLine
 from capeval.errors import CapevalError, UsageError
+from capeval.options import CountOrShare
 from capeval.runs.long_work import Estimate, Left, LongWork
-from capeval.scoring.gates import CountOrShare
 from capeval.show.numbers import money, thousands
 from capeval.show.output import Output
 from capeval.show.result import emit

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from click import get_current_context
 
-from capeval.cli.table import declared
+from capeval.cli.command_table import declared
 from capeval.config import keyless_addresses
 from capeval.errors import UsageError
 from capeval.options import (

@@ -46,7 +46,7 @@ def _run(command: Command, values: dict[str, Any], output: Output) -> None:
                 else command.work(**values)
             )
     except KeyboardInterrupt:
-        if progress.status is None:
+        if "progress" not in taken:
             raise
         progress.report_stop(caches_replies=False)
         raise typer.Exit(130) from None

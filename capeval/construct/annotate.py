@@ -26,7 +26,6 @@ from capeval.construct.review import (
 )
 from capeval.construct.session import ConstructChatOptions, ConstructSession, open_construct
 from capeval.construct.video_filter import FilterWork, VideoRow
-from capeval.correlation.result import Coefficient
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VIDEO_LIST, load_annotations, load_video_list
 from capeval.files.jsonl import dumps, write_atomic
@@ -35,6 +34,7 @@ from capeval.options import (
     FRACTION,
     INPUTS,
     OUTPUT,
+    CountOrShare,
     FilePath,
     command,
     declares,
@@ -47,13 +47,12 @@ from capeval.options import (
 from capeval.runs.engine import execute
 from capeval.runs.long_work import finished
 from capeval.runs.sync_async import blocking
-from capeval.scoring.gates import CountOrShare
 from capeval.show.numbers import bounded, interval, tenths, thousands
 from capeval.show.output import Output
 from capeval.show.result import Lines, Result
 from capeval.show.table import BOUNDED, COUNT, INTERVAL, LINE, Column, Page, Table, columns
 from capeval.show.terminal import print_line
-from capeval.stats.agreement import Estimate
+from capeval.stats.values import Coefficient
 from capeval.text import Loss, counted, listed, one_line, shown
 
 if TYPE_CHECKING:
@@ -345,7 +344,7 @@ class Agreements(Result):
         found = self._found
         of = found[0]
         return (
-            f"Event F1 {interval(_shown(of.events))}, element F1 {interval(_shown(of.elements))} "
+            f"Event F1 {interval(of.events)}, element F1 {interval(of.elements)} "
             f"over {counted(of.videos, 'video')} of {listed(of.annotators)}; Krippendorff's alpha "
             f"of type {_alpha(of.type)}, of weight {_alpha(of.weight)} over "
             f"{counted(of.matched, 'matched element')}"
@@ -360,9 +359,8 @@ class Agreements(Result):
         table = Table("Agreement of annotators", _COLUMNS, note=note)
         named = [(" – ".join(one.annotators), one) for one in pairs]
         for name, one in [*named, ("all pairs", together)] if len(pairs) > 1 else named:
-            values = map(_shown, (one.events, one.elements, one.type, one.weight))
-            events, elements, of_type, weight = values
-            table.rows.append([name, one.videos, events, elements, one.matched, of_type, weight])
+            values = (one.events, one.elements, one.matched, one.type, one.weight)
+            table.rows.append([name, one.videos, *values])
         warnings = []
         if together.drafted:
             warnings.append(
@@ -375,13 +373,8 @@ class Agreements(Result):
         return [Page([table], warnings=warnings)]
 
 
-def _shown(found: Estimate) -> Coefficient:
-    return Coefficient.of(found.value, found.interval)
-
-
-def _alpha(found: Estimate) -> str:
-    one = _shown(found)
-    return bounded(one) if one.value is not None else f"{bounded(one)} ({one.reason})"
+def _alpha(found: Coefficient) -> str:
+    return bounded(found) + ("" if found.value is not None else f" ({found.reason})")
 
 
 @command("annotate agree", "as_json", "form_or_csv", options=AgreeOptions)

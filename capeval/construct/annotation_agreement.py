@@ -13,7 +13,8 @@ from capeval.construct.alignment import Alignment, align
 from capeval.construct.drafts import Draft, DraftElement
 from capeval.judging.lexical import content_words, relation
 from capeval.schema import ELEMENT_TYPES
-from capeval.stats.agreement import Estimate, krippendorff_alpha
+from capeval.stats.agreement import krippendorff_alpha
+from capeval.stats.values import Coefficient
 from capeval.stats.video_ratios import VideoRatios
 
 Compared = tuple[Draft, Draft, Alignment]
@@ -38,11 +39,11 @@ class AnnotatorAgreement:
     videos: int
     drafted: int
     unfinished: int
-    events: Estimate
-    elements: Estimate
+    events: Coefficient
+    elements: Coefficient
     matched: int
-    type: Estimate
-    weight: Estimate
+    type: Coefficient
+    weight: Coefficient
 
 
 def annotation_agreement(drafts: Iterable[Draft]) -> list[AnnotatorAgreement]:
@@ -105,7 +106,7 @@ def _agreement(
     # An interval by resampled videos, which a perfect agreement has, too; the jackknife has none.
     ratios = VideoRatios(upper, lower)
     shares = upper.sum(axis=0) / lower.sum(axis=0)
-    events, elements = (Estimate(float(shares[at]), ratios.share(at)) for at in (0, 1))
+    events, elements = (Coefficient.of(float(shares[at]), ratios.share(at)) for at in (0, 1))
     codes = np.array(
         [[(ELEMENT_TYPES.index(e.type), e.weight) for e in pair] for pair in matched], float
     ).reshape(-1, 2, 2)

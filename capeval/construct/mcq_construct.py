@@ -10,11 +10,10 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from capeval.api.mcq_answering import default_question_videos
+from capeval.captioners.asking_session import choose_model, estimate_generation, open_captioner
 from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.generate import default_run
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.run import default_run
-from capeval.captioners.selection import choose_model, estimate_generation, open_captioner
 from capeval.construct import question_checks, question_drafting
 from capeval.construct.annotation_drafting import captions_by_index
 from capeval.construct.drafts import Line, check_unedited, seal, stored_lines
@@ -27,8 +26,9 @@ from capeval.files.jsonl import write_jsonl
 from capeval.files.outputs import check_output
 from capeval.files.videos import VideoFolder
 from capeval.llm.questions import Chat
+from capeval.mcq.answer import default_question_videos
 from capeval.mcq.layouts import LAYOUTS
-from capeval.mcq.questions import load_questions, question_file, question_line
+from capeval.mcq.question_files import load_questions, question_file, question_line
 from capeval.options import (
     INPUTS,
     MODEL,

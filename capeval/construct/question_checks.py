@@ -21,7 +21,7 @@ from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.files.videos import KnownVideos
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
-from capeval.mcq.questions import question_line
+from capeval.mcq.question_files import question_line
 from capeval.runs.engine import Labels
 from capeval.schema import OPTION_LETTERS, Annotation, Question
 from capeval.show.numbers import percent

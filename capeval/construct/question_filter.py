@@ -19,14 +19,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from capeval.captioners.caption_cleanup import CUT_OFF
-from capeval.captioners.pipeline import READERS
+from capeval.captioners.pipeline import CUT_OFF, READERS
 from capeval.captioners.protocol import Captioner
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.judgments import short_hash
 from capeval.mcq.answering import AnswerWork, Asking, NoReader
-from capeval.mcq.frames import SharedReader, Shown, recent_reads
-from capeval.mcq.strategies import Asked
+from capeval.mcq.strategies import ReplyToGrade
+from capeval.mcq.view import SharedReader, VideoView, recent_reads
 from capeval.runs.engine import Progress, Stored, execute
 from capeval.runs.folder import RunFolder
 from capeval.schema.question import OPTION_LETTERS, Question, Response
@@ -69,7 +68,7 @@ class FrameAt:
         return f"frame at {self.share:.1%}"
 
 
-def views() -> dict[str, tuple[Shown, FrameReader | None]]:
+def views() -> dict[str, tuple[VideoView, FrameReader | None]]:
     """Return what is shown in each condition, and what reads it."""
     policies: list[str | FrameAt] = [
         FrameAt((n + 0.5) / SINGLE_FRAMES) for n in range(SINGLE_FRAMES)
@@ -77,8 +76,8 @@ def views() -> dict[str, tuple[Shown, FrameReader | None]]:
     policies.append("16")
     # The orders of a question, and the questions about a video, follow one another.
     recent = recent_reads(READERS)
-    shown = [(Shown(frames=str(p)), SharedReader(open_reader(p), recent)) for p in policies]
-    return dict(zip(CONDITIONS, [(Shown(blind=True), None), *shown], strict=True))
+    shown = [(VideoView(frames=str(p)), SharedReader(open_reader(p), recent)) for p in policies]
+    return dict(zip(CONDITIONS, [(VideoView(blind=True), None), *shown], strict=True))
 
 
 def orders(question: Question, seed: int) -> list[tuple[int, ...]]:
@@ -352,7 +351,7 @@ class QuestionFilter:
 
 def _no_reply(response: Response) -> str | None:
     """Return why a reply that names no option is none; a refusal in words is one."""
-    option, rule = Asked(response).exact
+    option, rule = ReplyToGrade(response).exact
     is_cut = any(CUT_OFF.partition("{")[0] in str(w) for w in response.call.get("warnings", ()))
     if option is None and (is_cut or rule in ("empty", "unfinished reasoning")):
         return "the reply is empty or cut off: allow more tokens in the model's entry"
@@ -372,5 +371,5 @@ def _count(
         if reason is not None:
             one.status, one.by, one.reason = "undecided", condition, reason
             return
-        option = Asked(stored.value).exact.option
+        option = ReplyToGrade(stored.value).exact.option
         given.append(None if option is None else order[option])

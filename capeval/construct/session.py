@@ -14,7 +14,8 @@ from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
 from capeval.judging.chat_model import OpenChat, open_chat
 from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ask_chat
-from capeval.options import INPUTS, ChatOptions, declares, option, python_only
+from capeval.llm.types import ChatOptions
+from capeval.options import INPUTS, declares, option, python_only
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute, left_of
 from capeval.runs.folder import RunFolder

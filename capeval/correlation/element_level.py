@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
+from capeval.correlation.fields import ClassResult, ElementTable, Notice
 from capeval.correlation.joining import unmatched
-from capeval.correlation.notices import Notice
-from capeval.correlation.result import ClassResult, Coefficient, ElementTable, number_of
 from capeval.errors import InputError
 from capeval.files.ratings import IfMissing, Key, Keys, LabelTable
 from capeval.schema import (
@@ -21,13 +20,14 @@ from capeval.schema import (
     element_ids,
 )
 from capeval.stats.agreement import class_scores, cohen_kappa, confusion_by_video
+from capeval.stats.values import number_of
 
-Place = tuple[Key, str]
-Labels = dict[Place, str]
+ElementKey = tuple[Key, str]
+ElementLabels = dict[ElementKey, str]
 """A label by caption and element."""
 
 
-def verdicts_on(key: Key, relations: Sequence[Sequence[Relation]]) -> Labels:
+def verdicts_on(key: Key, relations: Sequence[Sequence[Relation]]) -> ElementLabels:
     """Return a judge's verdicts on one caption."""
     ids = element_ids(map(len, relations))
     return {(key, of): label for of, label in zip(ids, chain(*relations), strict=True)}
@@ -35,23 +35,23 @@ def verdicts_on(key: Key, relations: Sequence[Sequence[Relation]]) -> Labels:
 
 def human_labels(
     table: LabelTable, *, each: bool = False, without: Collection[Key] = ()
-) -> tuple[dict[str, Labels], frozenset[Place]]:
+) -> tuple[dict[str, ElementLabels], frozenset[ElementKey]]:
     """Return the majority label of each element, or with `each` every rater's labels, by name.
 
     Also return the elements without a label, because raters are evenly divided on them. `without`
     are captions to leave out.
     """
-    by_rater: dict[str, Labels] = {name: {} for name in table.raters}
+    by_rater: dict[str, ElementLabels] = {name: {} for name in table.raters}
     for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
         if key not in without:
             by_rater[table.raters[table.rater[row]]][key, element] = table.labels[row]
     if each:
         return by_rater, frozenset()
-    counts: dict[Place, Counter[str]] = {}
+    counts: dict[ElementKey, Counter[str]] = {}
     for labels in by_rater.values():
         for place, label in labels.items():
             counts.setdefault(place, Counter())[label] += 1
-    majority: Labels = {}
+    majority: ElementLabels = {}
     for place, count in counts.items():
         ranked = count.most_common(2)
         if len(ranked) == 1 or ranked[0][1] > ranked[1][1]:
@@ -61,7 +61,7 @@ def human_labels(
 
 def unjudged(
     table: LabelTable,
-    judges: Mapping[str, Labels],
+    judges: Mapping[str, ElementLabels],
     reasons: Mapping[str, Mapping[Key, str]],
     missing: IfMissing = "error",
 ) -> tuple[dict[Key, int], list[Notice]]:
@@ -89,9 +89,9 @@ def unjudged(
 
 
 def element_tables(
-    human: Mapping[str, Labels],
-    left_out: Collection[Place],
-    judges: Mapping[str, Labels],
+    human: Mapping[str, ElementLabels],
+    left_out: Collection[ElementKey],
+    judges: Mapping[str, ElementLabels],
     elements: Mapping[str, Mapping[str, VisualElement]],
     scale: LabelScale,
 ) -> list[ElementTable]:
@@ -129,7 +129,7 @@ def _table(
     truth: str,
     given: str,
     by: str,
-    rows: Sequence[tuple[Place, str, str]],
+    rows: Sequence[tuple[ElementKey, str, str]],
     scale: LabelScale,
     tied: int,
 ) -> ElementTable:
@@ -147,7 +147,7 @@ def _table(
         n=len(rows),
         videos=len(matrices),
         confusion=tuple(tuple(map(float, row)) for row in whole),
-        kappa=Coefficient.of(*cohen_kappa(matrices)),
+        kappa=cohen_kappa(matrices),
         classes={
             label: ClassResult(
                 precision=number_of(precision),

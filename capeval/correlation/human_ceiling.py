@@ -7,32 +7,39 @@ from statistics import fmean
 
 import numpy as np
 
+from capeval.correlation.fields import CeilingResult, Raters
 from capeval.correlation.joining import Joined
-from capeval.correlation.result import CeilingResult, Coefficient, Raters, number_of
-from capeval.correlation.video_level import Settings
+from capeval.correlation.video_level import Analysis
 from capeval.files.ratings import LabelTable, RatingTable
 from capeval.stats.agreement import krippendorff_alpha
 from capeval.stats.correlation import STATISTICS, Correlated, correlated, why_missing
 from capeval.stats.raters import combine_others
-from capeval.stats.values import Floats, GroupingName, Ints, Missing, Value
+from capeval.stats.values import (
+    Coefficient,
+    Floats,
+    GroupingName,
+    Ints,
+    Missing,
+    Value,
+    number_of,
+)
 
 
 def agreement_of(
-    table: RatingTable | LabelTable, joined: Sequence[Joined], settings: Settings
+    table: RatingTable | LabelTable, joined: Sequence[Joined], settings: Analysis
 ) -> Raters:
     """Return Krippendorff's alpha, and each rater's agreement with the others.
 
     Alpha is interval for ratings and nominal for labels. A ceiling is computed for every human
     score, statistic and grouping that metrics are evaluated by, on the same captions.
     """
-    alpha = Coefficient(value=None, reason="there is one rater")
     rated = isinstance(table, RatingTable)
-    if len(table.raters) > 1:
-        if isinstance(table, RatingTable):
-            found = krippendorff_alpha(table.ratings, table.keys.video, "interval")
-        else:
-            found = krippendorff_alpha(*_of_labels(table), "nominal")
-        alpha = Coefficient.of(*found)
+    if len(table.raters) < 2:
+        alpha = Coefficient(None, reason="there is one rater")
+    elif isinstance(table, RatingTable):
+        alpha = krippendorff_alpha(table.ratings, table.keys.video, "interval")
+    else:
+        alpha = krippendorff_alpha(*_of_labels(table), "nominal")
     return Raters(
         names=table.raters,
         combined=settings.raters,
@@ -42,7 +49,7 @@ def agreement_of(
     )
 
 
-def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
+def _ceilings(joined: Joined, settings: Analysis) -> list[CeilingResult]:
     """Return how each rater agrees with the aggregated score of the others, and the mean.
 
     A metric is compared with the aggregated score of all raters, which is steadier than that of all
@@ -61,16 +68,21 @@ def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
         of = {g: correlated(own[there], rest[there], design, g) for g in groupings}
         for statistic, grouping in ways:
             found[statistic, grouping][name] = _value(of.get(grouping), statistic)
-    return [
-        CeilingResult(
-            human=joined.human,
-            statistic=statistic,
-            grouping=grouping,
-            each={name: number_of(value) for name, value in each.items()},
-            **_mean(list(each.values())),
+    results = []
+    for (statistic, grouping), each in found.items():
+        numbers = [value for value in each.values() if not isinstance(value, Missing)]
+        reasons = dict.fromkeys(v.reason for v in each.values() if isinstance(v, Missing))
+        results.append(
+            CeilingResult(
+                human=joined.human,
+                statistic=statistic,
+                grouping=grouping,
+                each={name: number_of(value) for name, value in each.items()},
+                value=fmean(numbers) if numbers else None,
+                reason=None if numbers else "; ".join(reasons),
+            )
         )
-        for (statistic, grouping), each in found.items()
-    ]
+    return results
 
 
 def _value(found: Correlated | None, name: str) -> Value:
@@ -79,14 +91,6 @@ def _value(found: Correlated | None, name: str) -> Value:
     values = found.values(STATISTICS[name])
     values = values[~np.isnan(values)]
     return float(values.mean()) if len(values) else why_missing(found.sums, STATISTICS[name])
-
-
-def _mean(values: Sequence[Value]) -> dict[str, float | str | None]:
-    numbers = [value for value in values if not isinstance(value, Missing)]
-    reasons = dict.fromkeys(value.reason for value in values if isinstance(value, Missing))
-    if numbers:
-        return {"value": fmean(numbers), "reason": None}
-    return {"value": None, "reason": "; ".join(reasons)}
 
 
 def _of_labels(table: LabelTable) -> tuple[Floats, Ints]:

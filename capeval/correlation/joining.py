@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from capeval.correlation.notices import Notice
+from capeval.correlation.fields import Notice
 from capeval.errors import InputError
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import IfMissing, Key, Keys, RatingTable, caption_name
-from capeval.stats.design import Design, first_rows
-from capeval.stats.values import Floats, Ints
+from capeval.stats.design import Design
+from capeval.stats.values import Floats
 from capeval.text import counted, listed, one_line, shown
 
 # Captions that are named in one message.
@@ -82,12 +82,7 @@ def _renamed(human: RatingTable, metric: MetricScores) -> MetricScores:
             "name the system of every caption",
             file=human.file,
         )
-    system = next(iter(ours))
-    return replace(
-        metric,
-        scores={(video, system): score for (video, _), score in metric.scores.items()},
-        missing={(video, system): reason for (video, _), reason in metric.missing.items()},
-    )
+    return metric.of_system(next(iter(ours)))
 
 
 def without_incomplete(
@@ -99,8 +94,7 @@ def without_incomplete(
     """Return metrics without those that nobody named and that lack what others have.
 
     That is captions; or if captions without a score are dropped (`missing`), systems: a judge that
-    has not judged one of two runs would cost every metric this run's captions. One notice names all
-    that lack the same number of captions.
+    has not judged one of two runs would cost every metric this run's captions.
     """
     lacking = {metric.name: _lacking(metric, human) for metric in metrics}
     costs = {
@@ -110,20 +104,14 @@ def without_incomplete(
     fewest = min(costs.values(), default=0)
     gone = [metric for metric in metrics if metric.found and costs[metric.name] > fewest]
     total = max((len(table.keys) for table in human), default=0)
-    by_count: dict[int, list[MetricScores]] = {}
-    for metric in gone:
-        by_count.setdefault(len(lacking[metric.name]), []).append(metric)
-    for count, those in by_count.items():
-        names = dict.fromkeys(metric.source_name for metric in those)
-        reason = next((one_line(why) for metric in those for why in metric.missing.values()), "")
-        advice = "complete it with `capeval judge` or `capeval metrics`"
-        if missing == "error":
-            advice += ", or compare only the captions that have every value with --missing drop"
-        on_notice(
-            f"left out: {', '.join(names)}: {total - count:,} of "
-            f"{counted(total, 'rated caption')} have a value{f' ({reason})' if reason else ''}; "
-            f"{advice}"
-        )
+    advice = "complete it with `capeval judge` or `capeval metrics`"
+    if missing == "error":
+        advice += ", or compare only the captions that have every value with --missing drop"
+    for name, metric in {metric.source_name: metric for metric in gone}.items():
+        reason = "".join(f" ({one_line(why)})" for why in [*metric.missing.values()][:1])
+        scored = total - len(lacking[metric.name])
+        all_rated = counted(total, "rated caption")
+        on_notice(f"left out: {name}: {scored:,} of {all_rated} have a value{reason}; {advice}")
     left_out = {metric.name for metric in gone}
     return [metric for metric in metrics if metric.name not in left_out]
 
@@ -215,24 +203,15 @@ def _alike(lacking: Sequence[Key], metric: MetricScores) -> tuple[str, str] | No
 
 def in_order(joined: Joined) -> Joined:
     """Return the captions sorted and numbered by the names of video and system."""
-    design, keys = joined.design, joined.keys
-    videos = [keys.videos[row] for row in first_rows(design.video)]
-    video = _by_name(videos)[design.video]
-    named = [keys[row][1] or "" for row in first_rows(design.system)]
-    system = _by_name(named)[design.system]
-    cells = video * design.systems + system
-    if (cells[1:] > cells[:-1]).all():
-        return replace(joined, design=Design(video, system))
-    order = np.argsort(cells)
+    video, system = (
+        np.unique(np.array(names, dtype=object), return_inverse=True)[1]
+        for names in ([v for v, _ in joined.keys], [s or "" for _, s in joined.keys])
+    )
+    order = np.lexsort((system, video))
     return replace(
         joined,
-        keys=keys.take(order.tolist()),
+        keys=joined.keys.take(order.tolist()),
         ratings=joined.ratings[:, order],
         metrics={name: values[order] for name, values in joined.metrics.items()},
         design=Design(video[order], system[order]),
     )
-
-
-def _by_name(names: list[str]) -> Ints:
-    """Return the rank of each name in alphabetical order."""
-    return np.argsort(np.argsort(np.array(names, dtype=object)))

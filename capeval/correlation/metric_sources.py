@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from capeval.correlation.element_level import Labels, verdicts_on
+from capeval.correlation.element_level import ElementLabels, verdicts_on
 from capeval.errors import InputError, UsageError
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.judgments import caption_hash
@@ -27,8 +27,6 @@ METRICS = "metrics.jsonl"
 JUDGMENTS = "judgments.jsonl"
 """The file of a judge's folder that has its verdicts; any other file has scores."""
 
-_SAMPLE = "sample-"
-
 
 @dataclass
 class Sources:
@@ -41,7 +39,7 @@ class Sources:
     metrics: dict[str, MetricScores] = field(default_factory=dict)
     headers: dict[Path, tuple[str, ...]] = field(default_factory=dict)
     read: dict[Path, set[str]] = field(default_factory=dict)
-    judges: dict[str, Labels] = field(default_factory=dict)
+    judges: dict[str, ElementLabels] = field(default_factory=dict)
 
     def add(self, metric: MetricScores) -> None:
         """Add a metric, or more captions of it.
@@ -68,7 +66,20 @@ class Sources:
 
 
 @dataclass(frozen=True)
-class Judged:
+class NamedMetric:
+    """A metric that the user names: a file or folder, and which metric of a metrics.jsonl.
+
+    `is_column` is whether it is the column of its name in the human file.
+    """
+
+    name: str
+    path: Path
+    own: str | None = None
+    is_column: bool = False
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
     """A measured run: its judges, the names that it may have in a human file, its annotations.
 
     `metrics` is the file that `capeval metrics` has written in it.
@@ -104,7 +115,7 @@ def judged_runs(
     *,
     annotated: bool = True,
     judge: str | None = None,
-) -> list[Judged]:
+) -> list[MeasuredRun]:
     """Return the judged or measured runs of the rated systems; if none is yours, the sample's.
 
     If the human file names no systems, return all runs of the user's own. A run that cannot be
@@ -116,7 +127,7 @@ def judged_runs(
     InputError
         No run is judged (by `judge`), or none is of these systems.
     """
-    read = partial(Judged.read, annotated=annotated, judge=judge)
+    read = partial(MeasuredRun.read, annotated=annotated, judge=judge)
     every = attempt(read, RunFolder.all(runs), on_notice)
     if judge is not None and not any(one.judges for one in every):
         raise InputError(f"contains no run that was judged by {cut(judge)}", file=runs)
@@ -127,10 +138,8 @@ def judged_runs(
             "bundled sample), or name metrics with --metric",
             file=runs,
         )
-    own = [one for one in judged if not one.run.name.startswith(_SAMPLE)]
-    sample = [one for one in judged if one.run.name.startswith(_SAMPLE)]
     if None in systems:
-        meant = own or sample
+        meant = _own(judged)
         if len(meant) > 1:
             raise InputError(
                 f"contains {counted(len(meant), 'judged run')} "
@@ -139,13 +148,11 @@ def judged_runs(
                 file=runs,
             )
         return meant
-    for several in (own, sample):
-        found = [one for one in several if _system_of(one.names, systems) in systems]
-        aside = [one.run.name for one in judged if one not in found]
-        if found and several is own and sample and aside:
+    found = _own([one for one in judged if _system_of(one.names, systems) in systems])
+    if found:
+        if aside := [one.run.name for one in judged if one not in found]:
             on_notice(f"runs whose captions nobody rated are left out: {listed(aside)}")
-        if found:
-            return found
+        return found
     names = [name for one in judged for name in one.names]
     rated = sorted(str(name) for name in systems)
     raise InputError(
@@ -154,6 +161,11 @@ def judged_runs(
         "be the name of a run or the model of its captions",
         file=runs,
     )
+
+
+def _own(runs: list[MeasuredRun]) -> list[MeasuredRun]:
+    """Return the user's own runs; if there are none, those of the sample."""
+    return [one for one in runs if not one.run.name.startswith("sample-")] or runs
 
 
 def _names(run: RunFolder) -> list[str]:
@@ -174,20 +186,17 @@ def _system_of(names: Sequence[str], systems: Collection[str | None]) -> str:
 
 
 def gather(
-    named: Sequence[tuple[str, Path]],
-    runs: Sequence[Judged],
+    named: Sequence[NamedMetric],
+    runs: Sequence[MeasuredRun],
     annotations: Sequence[Annotation] | None,
     systems: Collection[str | None],
     on_notice: Callable[[str], None],
-    *,
-    columns: Mapping[str, str] | None = None,
-    only: Mapping[tuple[str, Path], str] | None = None,
+    columns: Mapping[str, str],
 ) -> Sources:
-    """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
+    """Read all metrics: those named, and every judge of some runs.
 
     Verdicts of these runs that cannot be read, or of which none is scored, are left out with a
-    notice. `columns` are those of files of scores by capeval's names, and `only` the one metric
-    that is meant of a metrics.jsonl that is named.
+    notice. `columns` are those of files of scores by capeval's names.
 
     Raises
     ------
@@ -195,40 +204,33 @@ def gather(
         A source is invalid, or judgments lack annotations.
     """
     sources = Sources()
-    judges = [judge for one in runs for judge in one.judges]
-    for judge, judgments in attempt(
-        lambda judge: (judge, _scored(judge, annotations)), judges, on_notice
-    ):
-        _judged(
-            sources,
-            judge.path.name,
-            judge.judgments,
-            judgments,
-            annotations or (),
-            systems,
-            found=True,
-        )
+    folders = [judge for one in runs for judge in one.judges]
+    read = attempt(lambda judge: (judge, _scored(judge, annotations)), folders, on_notice)
+    for judge, judgments in read:
+        name, path = judge.path.name, judge.judgments
+        _judged(sources, name, path, judgments, annotations or (), systems, found=True)
         if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
     for metric in [metric for run in runs for metric in _measured(run, systems)]:
         sources.add(metric)
-    for name, path in named:
+    for one in named:
+        path = one.path
         if path.is_dir() or path.name == JUDGMENTS:
             judgments = _judgments(path, annotations)
-            _judged(sources, name, path, judgments, annotations or (), systems)
-        else:
-            read = load_metrics(path, name, columns)
-            if any(one.captions for one in read.metrics) and (run := run_around(path)):
-                for one in read.metrics:
-                    one.leave_out_changed(_captions_of(run))
-            sources.headers[path] = read.header
-            sources.read.setdefault(path.resolve(), set()).update(read.read)
-            for metric in _chosen(read, path, name, (only or {}).get((name, path))):
-                sources.add(metric)
+            _judged(sources, one.name, path, judgments, annotations or (), systems)
+            continue
+        file = load_metrics(path, one.name, columns)
+        if any(metric.captions for metric in file.metrics) and (run := run_around(path)):
+            for metric in file.metrics:
+                metric.leave_out_changed(_captions_of(run))
+        sources.headers[path] = file.header
+        sources.read.setdefault(path.resolve(), set()).update(file.read)
+        for metric in _chosen(file, one):
+            sources.add(metric)
     return sources
 
 
-def _measured(run: Judged, systems: Collection[str | None]) -> list[MetricScores]:
+def _measured(run: MeasuredRun, systems: Collection[str | None]) -> list[MetricScores]:
     """Return the metrics that `capeval metrics` has computed for a run, by their own names."""
     if run.metrics is None:
         return []
@@ -238,21 +240,19 @@ def _measured(run: Judged, systems: Collection[str | None]) -> list[MetricScores
         metric.leave_out_changed(_captions_of(run.run))
         metric.name = metric.own or metric.name
         metric.found = True
-        metric.scores = {(video, system): v for (video, _), v in metric.scores.items()}
-        metric.missing = {(video, system): v for (video, _), v in metric.missing.items()}
-    return found
+    return [metric.of_system(system) for metric in found]
 
 
-def _chosen(read: MetricFile, path: Path, name: str, only: str | None) -> Sequence[MetricScores]:
-    """Return the metrics that are meant of a file that is named; raises `InputError`."""
-    if only is None:
-        return read.metrics
-    found = [metric for metric in read.metrics if metric.own == only]
+def _chosen(file: MetricFile, named: NamedMetric) -> Sequence[MetricScores]:
+    """Return the metrics that are meant of a file that is named."""
+    if named.own is None:
+        return file.metrics
+    found = [metric for metric in file.metrics if metric.own == named.own]
     if not found:
-        own = [metric.own for metric in read.metrics if metric.own is not None]
+        own = [metric.own for metric in file.metrics if metric.own is not None]
         has = f"it has {listed(own)}" if own else "it has one metric without a name; omit the name"
-        raise InputError(f"has no metric {cut(only)}; {has}", file=path)
-    found[0].name = name
+        raise InputError(f"has no metric {cut(named.own)}; {has}", file=named.path)
+    found[0].name = named.name
     return found
 
 
@@ -283,34 +283,33 @@ def _judged(
     *,
     found: bool = False,
 ) -> None:
+    """Add the three measures of a judge, and its verdicts on elements."""
     reference = AnnotationArrays(annotations)
     run = run_around(path)
     system = _system_of(_names(run), systems) if run and None not in systems else None
     if run is None and None not in systems and len(systems) == 1:
         system = next(iter(systems))
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    rows = [reference.rows[judgment.index] for judgment in scored]
+    values = measures(reference.counts(rows, [judgment.relations for judgment in scored]))[:, 0]
+    keys = [(judgment.index, system) for judgment in scored]
+    missing = {
+        (one.index, system): f"unscored: {one.reason}"
+        for one in judgments
+        if not isinstance(one, Scored)
+    }
     signature = signature_of(annotations, judgments)
-    verdicts = sources.judges.setdefault(name, {})
-    metrics = {
-        measure: MetricScores(
+    for measure, column in zip(MEASURES, values.T.tolist(), strict=True):
+        metric = MetricScores(
             f"{name}:{measure}",
+            scores=dict(zip(keys, column, strict=True)),
+            missing=dict(missing),
             sources=[str(path)],
             signatures=[signature],
             measure=measure,
             found=found,
         )
-        for measure in MEASURES
-    }
-    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    rows = [reference.rows[judgment.index] for judgment in scored]
-    values = measures(reference.counts(rows, [judgment.relations for judgment in scored]))[:, 0]
-    for judgment in judgments:
-        if not isinstance(judgment, Scored):
-            for metric in metrics.values():
-                metric.missing[judgment.index, system] = f"unscored: {judgment.reason}"
-    for judgment, of_video in zip(scored, values.tolist(), strict=True):
-        key = (judgment.index, system)
-        for metric, value in zip(metrics.values(), of_video, strict=True):
-            metric.scores[key] = value
-        verdicts |= verdicts_on(key, judgment.relations)
-    for metric in metrics.values():
         sources.add(metric)
+    verdicts = sources.judges.setdefault(name, {})
+    for key, judgment in zip(keys, scored, strict=True):
+        verdicts |= verdicts_on(key, judgment.relations)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
+from capeval.correlation.fields import ComparisonResult, Correlation, Groups, Notice, Ties
 from capeval.correlation.joining import Joined, in_order
-from capeval.correlation.notices import Notice
-from capeval.correlation.protocols import Protocol
-from capeval.correlation.result import ComparisonResult, Correlation, Groups, Ties, number_of
+from capeval.correlation.protocols import StudyProtocol
 from capeval.schema import RaterMode
 from capeval.stats.correlation import (
     LARGEST,
@@ -26,7 +26,7 @@ from capeval.stats.jackknife import FEWEST, Inference, difference, jackknife
 from capeval.stats.multiple_testing import holm, rank_clusters
 from capeval.stats.raters import combine
 from capeval.stats.system_means import Values, drawn_values, interval_of, permutation_p
-from capeval.stats.values import Floats, GroupingName, Mask, Missing, Value, steady
+from capeval.stats.values import Floats, GroupingName, Mask, Missing, Value, number_of, steady
 
 # Below 30 captions, intervals are so wide that users should be warned.
 FEW = 30
@@ -35,10 +35,10 @@ MANY_TIES = 0.3
 
 
 @dataclass(frozen=True)
-class Settings:
+class Analysis:
     """What to compute; the seed is that of the grouping `system`."""
 
-    protocol: Protocol
+    protocol: StudyProtocol
     seed: int = 0
     raters: RaterMode = "mean"
 
@@ -58,12 +58,9 @@ class _Scores:
 
 
 def analyse(
-    joined: Joined, settings: Settings, step: Callable[[], None] = lambda: None
+    joined: Joined, settings: Analysis
 ) -> tuple[list[Correlation], list[ComparisonResult], list[Notice]]:
-    """Return correlations, comparisons of the metrics, and notices.
-
-    The order of the captions does not matter. `step` is called `steps_of` times.
-    """
+    """Return correlations, comparisons of the metrics, and notices; the captions' order is free."""
     results: list[Correlation] = []
     comparisons: list[ComparisonResult] = []
     notices = list(joined.warnings)
@@ -74,7 +71,7 @@ def analyse(
         found: dict[tuple[str, GroupingName], _Way] = {}
         for grouping in dict.fromkeys(grouping for _, grouping in ways):
             names = [statistic for statistic, of in ways if of == grouping]
-            for way in _by_grouping(scores, grouping, names, settings.seed, step):
+            for way in _by_grouping(scores, grouping, names, settings.seed):
                 found[way.statistic.name, grouping] = way
         for pair in ways:
             tests = found[pair].comparisons()
@@ -83,14 +80,7 @@ def analyse(
     return results, comparisons, notices
 
 
-def steps_of(joined: Joined, settings: Settings) -> int:
-    """Return the number of times that a metric is correlated by a grouping."""
-    groupings = len({grouping for _, grouping in settings.protocol.pairs})
-    humans = len(joined.raters) if settings.raters == "each" else 1
-    return humans * len(joined.metrics) * groupings
-
-
-def _scores_of(joined: Joined, settings: Settings, notices: list[Notice]) -> list[_Scores]:
+def _scores_of(joined: Joined, settings: Analysis, notices: list[Notice]) -> list[_Scores]:
     scores: list[tuple[str | None, Floats]]
     if settings.raters == "each":
         scores = list(zip(joined.raters, joined.ratings, strict=True))
@@ -161,20 +151,24 @@ class _Way:
             return why_missing(found.sums, self.statistic, GROUPINGS[self.grouping].unit)
         return float(values.mean())
 
-    def tested(self, metric: str) -> Inference | Missing:
-        """Return the interval and p over other videos."""
-        value = self.value(metric)
-        if isinstance(value, Missing):
-            return value
+    def tested(self, metric: str, other: str | None = None) -> Inference | Missing:
+        """Return the interval and p over other videos, of a value or of one minus another."""
+        names = [metric] if other is None else [metric, other]
+        values = [self.value(name) for name in names]
+        numbers = [value for value in values if not isinstance(value, Missing)]
+        if len(numbers) < len(values):
+            return next(value for value in values if isinstance(value, Missing))
         if self.grouping != "system":
-            return jackknife(value, self._left_out(metric))
+            left_out = [self.by_metric[name].left_out(self.statistic, self.use) for name in names]
+            if other is None:
+                return jackknife(numbers[0], left_out[0])
+            return difference((numbers[0], numbers[1]), (left_out[0], left_out[1]))
         if isinstance(self.drawn, Missing):
             return self.drawn
-        drawn = self.drawn[metric][self.statistic.name]
+        value, drawn = numbers[0], self.drawn[metric][self.statistic.name]
+        if other is not None:
+            value, drawn = value - numbers[1], drawn - self.drawn[other][self.statistic.name]
         return interval_of(value, drawn, self.scores.design.videos)
-
-    def _left_out(self, metric: str) -> Floats:
-        return self.by_metric[metric].left_out(self.statistic, self.use)
 
     def results(self) -> list[Correlation]:
         return [self._result(metric) for metric in self.by_metric]
@@ -182,82 +176,61 @@ class _Way:
     def _result(self, metric: str) -> Correlation:
         value, bounds = self.value(metric), self.tested(metric)
         missing = isinstance(value, Missing)
-        p: float | None = None
-        if not missing:
-            if self.grouping == "system":
-                x, y = (
-                    group_means(side, self.scores.design.system)
-                    for side in (self.scores.metrics[metric], self.scores.y)
-                )
-                p = permutation_p(x, y, self.statistic, self.seed)
-            elif isinstance(bounds, Inference):
-                p = bounds.p
+        p = bounds.p if isinstance(bounds, Inference) else None
+        if self.grouping == "system" and not missing:
+            x, y = (
+                group_means(side, self.scores.design.system)
+                for side in (self.scores.metrics[metric], self.scores.y)
+            )
+            p = permutation_p(x, y, self.statistic, self.seed)
         of_metric, of_human = self.by_metric[metric].ties(self.use if self.use.any() else ~self.use)
-        used = 0 if missing else int(self.use.sum())
         return Correlation(
             metric=metric,
-            human=self.scores.human,
-            rater=self.scores.rater,
-            statistic=self.statistic.name,
-            grouping=self.grouping,
             value=number_of(value),
             low=bounds.low if isinstance(bounds, Inference) else None,
             high=bounds.high if isinstance(bounds, Inference) else None,
             p=p,
-            n=0 if missing else self._captions(metric),
-            groups=Groups(used=used, dropped=len(self.use) - used),
             reason=value.reason if isinstance(value, Missing) else None,
             interval_reason=bounds.reason if isinstance(bounds, Missing) and not missing else None,
             ties=Ties(metric=number_of(of_metric), human=number_of(of_human)),
+            **self._about(metric, there=not missing),
         )
 
-    def _captions(self, metric: str) -> int:
-        return int(self.by_metric[metric].sums.size[self.use].sum())
+    def _about(self, metric: str, *, there: bool) -> dict[str, Any]:
+        """Return what a result is about, and how many captions and groups it is of."""
+        used = int(self.use.sum()) if there else 0
+        return {
+            "human": self.scores.human,
+            "rater": self.scores.rater,
+            "statistic": self.statistic.name,
+            "grouping": self.grouping,
+            "n": int(self.by_metric[metric].sums.size[self.use].sum()) if there else 0,
+            "groups": Groups(used=used, dropped=len(self.use) - used),
+        }
 
     def comparisons(self) -> list[ComparisonResult]:
         pairs = list(combinations(self.by_metric, 2))
-        found = [self._difference(*pair) for pair in pairs]
+        found = [self.tested(*pair) for pair in pairs]
         adjusted = holm([one if isinstance(one, Missing) else one.p for one in found])
         results = []
         for (first, second), one, p in zip(pairs, found, adjusted, strict=True):
-            values = [self.value(name) for name in (first, second)]
-            a, b = (number_of(value) for value in values)
-            tested = one if isinstance(one, Inference) else None
+            a, b = (number_of(self.value(name)) for name in (first, second))
             apart = None if a is None or b is None else a - b
-            used = 0 if apart is None else int(self.use.sum())
+            tested = one if isinstance(one, Inference) else None
             results.append(
                 ComparisonResult(
                     first=first,
                     second=second,
-                    human=self.scores.human,
-                    rater=self.scores.rater,
-                    statistic=self.statistic.name,
-                    grouping=self.grouping,
                     difference=apart,
                     low=tested and tested.low,
                     high=tested and tested.high,
                     p=tested and tested.p,
                     p_adjusted=number_of(p),
-                    n=0 if apart is None else self._captions(first),
-                    groups=Groups(used=used, dropped=len(self.use) - used),
                     reason=one.reason if isinstance(one, Missing) else None,
+                    **self._about(first, there=apart is not None),
                 )
             )
         return results
-
-    def _difference(self, first: str, second: str) -> Inference | Missing:
-        a, b = self.value(first), self.value(second)
-        if isinstance(a, Missing):
-            return a
-        if isinstance(b, Missing):
-            return b
-        if self.grouping != "system":
-            left_out = (self._left_out(first), self._left_out(second))
-            return difference((a, b), left_out)
-        if isinstance(self.drawn, Missing):
-            return self.drawn
-        one, other = (self.drawn[name][self.statistic.name] for name in (first, second))
-        return interval_of(a - b, one - other, self.scores.design.videos)
 
 
 def _by_grouping(
@@ -265,12 +238,11 @@ def _by_grouping(
     grouping: GroupingName,
     names: Sequence[str],
     seed: int,
-    step: Callable[[], None],
 ) -> list[_Way]:
-    by_metric: dict[str, Correlated] = {}
-    for metric, x in scores.metrics.items():
-        by_metric[metric] = correlated(x, scores.y, scores.design, grouping, left_out=True)
-        step()
+    by_metric = {
+        metric: correlated(x, scores.y, scores.design, grouping, left_out=True)
+        for metric, x in scores.metrics.items()
+    }
     drawn: dict[str, Values] | Missing = Missing("only systems' means are drawn")
     if grouping == "system":
         values = drawn_values([*scores.metrics.values()], scores.y, scores.design, seed)

@@ -10,11 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from capeval.api.generating import open_generating, run_folder, wanted_videos
-from capeval.api.reports import report
+from capeval.captioners.asking_session import choose_model
 from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.options import GenerateOptions
-from capeval.captioners.selection import choose_model
+from capeval.captioners.generate import GenerateOptions, open_generating, run_folder, wanted_videos
 from capeval.errors import InputError, UsageError
 from capeval.judging.judge import JudgingSession, open_judging, targets_of
 from capeval.judging.options import JudgeOptions
@@ -35,7 +33,8 @@ from capeval.options import (
     required,
     takes,
 )
-from capeval.runs.concurrency import in_thread
+from capeval.reporting.report import report
+from capeval.runs.concurrency import in_thread, in_turn
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
@@ -230,7 +229,7 @@ class _Step:
 
 
 class EvaluatingSession(LongWork[Evaluated]):
-    """One open judge, and the runs to caption, judge and report, one after the other."""
+    """One open judge, and the runs to caption, judge and report."""
 
     caches_replies = True
 
@@ -265,17 +264,21 @@ class EvaluatingSession(LongWork[Evaluated]):
         )
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Evaluated]:
-        """Caption, judge and report run after run; the last may have been stopped."""
+        """Caption, judge and report run after run; the last two may have been stopped."""
+
+        def is_stopped(result: Evaluated) -> bool:
+            return any(left.stopped for left in result.missing)
+
         try:
-            for step in self._steps:
-                result = await self._evaluated(step, progress)
+            work = partial(self._evaluated, progress)
+            async for result in in_turn(self._steps, work, is_last=is_stopped):
                 yield result
-                if any(left.stopped for left in result.missing):
-                    return
         finally:
             self.meter.include(self._judge.meter)
 
-    async def _evaluated(self, step: _Step, progress: Progress | None) -> Evaluated:
+    async def _evaluated(
+        self, progress: Progress | None, step: _Step, none_left: Callable[[], None]
+    ) -> Evaluated:
         missing: list[Left] = []
         if step.model:
             room = self._room()
@@ -289,9 +292,11 @@ class EvaluatingSession(LongWork[Evaluated]):
             if made.stopped or not made.captions:
                 return Evaluated(step.name, missing)
         self._judge.meter.cap = self._room()
-        judging = self._session(step.name, step.load)
-        (judged,) = [one async for one in judging.results(progress)]
-        missing += judging.left(judged)
+        # What a model may cost depends on what the judge has spent.
+        alone = self.meter.cap is not None and any(one.model for one in self._steps)
+        go_on = (lambda: None) if alone else none_left
+        judged = await self._judge.judged(progress, Target(step.name, step.load), go_on)
+        missing += self._judge.left(judged)
         file, scores = judged.file, judged.scores
         if len(self._steps) > 1:
             scores = judged.without_videos().scores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from capeval.files.ratings import Key, Keys
@@ -39,6 +39,14 @@ class MetricScores:
     def source_name(self) -> str:
         """The judge whose measure this is, or the metric's own name."""
         return self.name if self.measure is None else self.name.removesuffix(f":{self.measure}")
+
+    def of_system(self, system: str | None) -> MetricScores:
+        """Return the same scores, of captions of a system."""
+        return replace(
+            self,
+            scores={(video, system): score for (video, _), score in self.scores.items()},
+            missing={(video, system): reason for (video, _), reason in self.missing.items()},
+        )
 
     def leave_out_changed(self, now: Mapping[Key, str]) -> None:
         """Treat scores of captions whose text has another hash now as missing."""

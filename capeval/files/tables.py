@@ -195,6 +195,15 @@ def escape(text: str) -> str:
     return f"'{text}" if _LIVE.match(text) else text
 
 
+def csv_of_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return CSV with a header."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
 def unescape(text: str) -> str:
     """Return the text that `escape` was given.
 

@@ -14,7 +14,7 @@ from capeval.judging.selection import captions_at_once, default_judge, open_chat
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.meter import Meter
 from capeval.llm.questions import Chat
-from capeval.options import ChatOptions
+from capeval.llm.types import ChatOptions
 from capeval.text import shown
 
 

@@ -12,10 +12,11 @@ from capeval.errors import BudgetReached, EndpointDown, InputError, UsageError
 from capeval.files.jsonl import dumps
 from capeval.files.reading import reading
 from capeval.judging.estimate import JudgingEstimate
+from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
-from capeval.judging.run import JudgingPlan, JudgingWork
 from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import FilePath, Notices, command, declares, ignore, option, python_only, takes
+from capeval.runs.concurrency import in_turn
 from capeval.runs.engine import Progress, execute
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.resolve import why_left_out
@@ -24,11 +25,12 @@ from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Target, Targets
 from capeval.schema import Unscored
 from capeval.scoring import Scores
-from capeval.scoring.result import VideoScore
+from capeval.scoring.score_parts import VideoScore
 from capeval.scoring.scores import RunScores
 from capeval.scoring.stored_scores import load_scores
 from capeval.scoring.verdicts import snapshots_notice
 from capeval.show.output import Output
+from capeval.show.result import Result
 from capeval.text import Loss, counted, listed
 
 
@@ -106,7 +108,7 @@ class JudgedRuns(RunScores):
 
 
 class JudgingSession(LongWork[Judged]):
-    """One judge and the targets that it judges, one after the other."""
+    """One judge and the targets that it judges."""
 
     def __init__(
         self,
@@ -171,32 +173,39 @@ class JudgingSession(LongWork[Judged]):
         return Estimate(usage.calls, usage, total.cost, lines, details, [*todo])
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
-        """Judge the targets and yield the result of each; the last may have been stopped."""
-        for target in self.targets:
-            source = self._load(target)
-            work = self._work(source)
-            if source.name not in self._reported:
-                self._report(source, work.plan())
-            # Planned again inside the lock: another process may have judged meanwhile.
-            finished = await execute(work, progress)
-            asked = [annotation.index for annotation, _ in finished.plan.todo]
-            ended = [finished.done[index] for index in asked if index in finished.new]
-            left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
-            folder = work.folder
-            scores = load_scores(folder) if folder and work.unchanged else work.judged.scores
-            file = folder.scores if folder and folder.scores.is_file() else None
-            if notice := snapshots_notice(
-                source.name, scores.settings["models"], scores.settings["base_url"]
-            ):
-                self._on_notice(notice)
-            missing = len(asked) - len(ended)
-            result = Judged(source.name, scores, file, left, finished.stopped, missing)
+        """Judge the targets and yield the result of each; the last two may have been stopped.
+
+        The next one is begun while the last captions of the former are judged.
+        """
+        work = partial(self.judged, progress)
+        async for result in in_turn(self.targets, work, is_last=lambda one: bool(one.stopped)):
             # The scores of every video of many runs would fill the memory.
             yield result.without_videos() if len(self.targets) > 1 else result
-            if finished.stopped:
-                return
 
-    def result(self, results: list[Judged]) -> JudgedRuns | None:
+    async def judged(
+        self, progress: Progress | None, target: Target, none_left: Callable[[], None]
+    ) -> Judged:
+        """Judge one target; `none_left` is called when only its last captions are under way."""
+        source = self._load(target)
+        work = self._work(source, none_left)
+        if source.name not in self._reported:
+            self._report(source, work.plan())
+        # Planned again inside the lock: another process may have judged meanwhile.
+        finished = await execute(work, progress)
+        asked = [annotation.index for annotation, _ in finished.plan.todo]
+        ended = [finished.done[index] for index in asked if index in finished.new]
+        left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
+        folder = work.folder
+        scores = load_scores(folder) if folder and work.unchanged else work.judged.scores
+        file = folder.scores if folder and folder.scores.is_file() else None
+        if notice := snapshots_notice(
+            source.name, scores.settings["models"], scores.settings["base_url"]
+        ):
+            self._on_notice(notice)
+        missing = len(asked) - len(ended)
+        return Judged(source.name, scores, file, left, finished.stopped, missing)
+
+    def result(self, results: list[Judged]) -> Result | None:
         return JudgedRuns(results, called=self.meter.calls > 0) if results else None
 
     def left(self, result: Judged) -> list[Left]:
@@ -215,9 +224,15 @@ class JudgingSession(LongWork[Judged]):
             self._loaded = target, target.load()
         return self._loaded[1]
 
-    def _work(self, source: Source) -> JudgingWork:
+    def _work(self, source: Source, none_left: Callable[[], None] = lambda: None) -> JudgingWork:
         o = self._options
-        return JudgingWork(source, self.opened, repeats=o.repeats, only=o.only, limit=o.limit)
+        return JudgingWork(
+            *(source, self.opened),
+            repeats=o.repeats,
+            only=o.only,
+            limit=o.limit,
+            none_left=none_left,
+        )
 
     def _report(self, source: Source, plan: JudgingPlan) -> None:
         """Announce once, before anything is called, what is judged again, and by whom."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.judge_models import JudgeModel, find_judge
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
-from capeval.runs.concurrency import in_thread
+from capeval.runs.concurrency import UnderWay, in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.schema import endpoint_name
 from capeval.text import Loss, counted, nearest, shown
@@ -126,6 +126,8 @@ class OpenJudge:
     """Why it is this judge, where the user did not name it; for the beginning of a run."""
     thinks: bool = False
     """Whether it reasons, as far as is documented: that is paid for, and no part of an estimate."""
+    under_way: UnderWay = field(default_factory=UnderWay)
+    """The captions that it judges now, of all runs."""
 
     @property
     def title(self) -> str:

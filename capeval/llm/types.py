@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
+from capeval.options import JUDGE, CallOptions, Effort, declares, ignore, option, python_only
 from capeval.schema.usage import Usage
 from capeval.tracing import is_tracing
 
@@ -161,3 +162,23 @@ class ReplyBroken(_Replied, ReplyError):
 
 class ReplyRefused(_Replied, RequestRefused):
     """The model declined to answer; `replies` has all replies."""
+
+
+@declares
+class ChatOptions(CallOptions):
+    """Which chat model is asked.
+
+    Parameters
+    ----------
+    judge : The chat model. By default gpt-4o-2024-08-06, or the server's only model.
+    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
+    client : Replaces the network, for tests and recordings.
+    on_notice : Called with each notice, which is one line.
+    """
+
+    _: KW_ONLY
+    judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    reasoning: Effort | None = python_only(None, "How much it reasons, as in `capeval judge`.")
+    client: ChatClient | None = python_only(None, method="complete", shown=False)
+    on_notice: Callable[[str], None] = python_only(ignore, shown=False)

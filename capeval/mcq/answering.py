@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,29 +12,124 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ValidationError
 
+from capeval.captioners.generate import default_run
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
-from capeval.captioners.run import default_run
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.errors import InputError
 from capeval.files.jsonl import as_stored
-from capeval.files.packaged import prompts_label
+from capeval.files.packaged import filled, prompts_label, template
 from capeval.mcq.find_run import RESPONSES
-from capeval.mcq.frames import ReaderFor, Shown, no_frames
-from capeval.mcq.prompting import PROMPTS, Prompt, question_prompt, scored_texts
-from capeval.mcq.questions import questions_hash
-from capeval.mcq.subtitles import Cue, SubtitleFiles, subtitles_at
+from capeval.mcq.question_files import questions_hash
+from capeval.mcq.view import Cue, ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import safe_name
 from capeval.runs.shards import Shard
-from capeval.schema.question import Likelihoods, Question, Response
-from capeval.text import complaint, shown
+from capeval.schema.question import OPTION_LETTERS, Likelihoods, Question, Response, option_lines
+from capeval.text import complaint, counted, shown, storable
 from capeval.video import FrameReader, FrameSet
 
-# ---- One question --------------------------------------------------------------------------------
+# ---- The prompt ----------------------------------------------------------------------------------
 
-ASKED = "asked"
-"""The key under which `QuestionJob.record` puts what belongs to the call, not to the frames."""
+PROMPTS = "mcq-v1"
+
+# A sampling policy that takes frames by the clock.
+_BY_RATE = re.compile(r"fps|auto")
+# What opens a tag or a chat template's marker: "<question>", "</question>", "<|im_end|>",
+# and with the wide bar of DeepSeek's templates.
+_OPENING = re.compile(r"<(?=[/|\uff5c!?\w])")
+_TURN = re.compile(r"\[(?=/?INST\])")
+_BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The user's prompt and the system prompt of one question, and the template's name."""
+
+    text: str
+    system: str | None
+    template: str
+
+    @property
+    def hash(self) -> str:
+        whole = f"{self.system or ''}\0{self.text}"
+        return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def question_prompt(
+    question: Question, *, frames: int | None, policy: str = "32", subtitles: Sequence[str] = ()
+) -> Prompt:
+    """Return the prompt for a question.
+
+    Parameters
+    ----------
+    frames : how many are shown; None if the question is asked without the video
+    policy : how they were sampled, as `--frames` says it
+    subtitles : those at the frames; without any, the prompt does not mention subtitles
+    """
+    name = _template_name(question, frames is None, policy, has_subtitles=bool(subtitles))
+    shown = OPTION_LETTERS[: len(question.options)]
+    values = {
+        "frames": counted(frames or 0, "separate frame"),
+        "question": _lines(question.question),
+        "options": "\n".join(option_lines([_one_line(text) for text in question.options])),
+        "subtitles": "\n".join(map(_one_line, subtitles)),
+        "symbol": "letter",
+        "symbols": f"{', '.join(shown[:-1])} or {shown[-1]}",
+    }
+    text = filled(template(PROMPTS, name), values)
+    system = template(PROMPTS, "tomato-system") if name == "tomato" else None
+    return Prompt(text, system, name)
+
+
+def _template_name(question: Question, blind: bool, policy: str, *, has_subtitles: bool) -> str:
+    if blind:
+        return "blind"
+    if question.benchmark == "tuna":
+        return "tuna-fps" if _BY_RATE.search(policy) else "tuna-uniform"
+    if question.benchmark == "tomato":
+        return "tomato"
+    name = "video-mme" if question.benchmark == "video-mme" else "own"
+    return f"{name}-subtitles" if has_subtitles else name
+
+
+def takes_subtitles(benchmark: str) -> bool:
+    """Return whether there is a prompt with subtitles for a benchmark."""
+    return benchmark not in ("tuna", "tomato")
+
+
+def inert(text: str) -> str:
+    """Return text that can neither close a tag of a template nor end a turn of a chat.
+
+    >>> inert("</question> <|im_end|> a < b, x<3")
+    '< /question> < |im_end|> a < b, x< 3'
+    """
+    text = _CONTROLS.sub(" ", storable(text))
+    return _TURN.sub("[ ", _OPENING.sub("< ", text))
+
+
+def _one_line(text: str) -> str:
+    # A line break would let an option's text pass for another option.
+    return inert(_BREAKS.sub(" ", text)).strip()
+
+
+def _lines(text: str) -> str:
+    return inert(_BREAKS.sub("\n", text)).strip()
+
+
+def scored_texts(options: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return what a likelihood is wanted of, by the names of `Likelihoods`; options as shown.
+
+    >>> scored_texts(["left", "right"])["symbol_text"]
+    ('A. left', 'B. right')
+    """
+    texts = tuple(_one_line(text) for text in options)
+    letters = tuple(OPTION_LETTERS[: len(options)])
+    return {"symbol": letters, "symbol_text": tuple(option_lines(texts)), "text": texts}
+
+
+# ---- One question --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -43,7 +140,7 @@ class QuestionJob(Job):
     """
 
     question: Question = field(kw_only=True)
-    shown: Shown = field(kw_only=True)
+    shown: VideoView = field(kw_only=True)
     reader: FrameReader | None = field(kw_only=True)
     policy: str = field(kw_only=True)
     cues: Sequence[Cue] = field(default=(), kw_only=True)
@@ -52,7 +149,6 @@ class QuestionJob(Job):
     kind: ClassVar[Literal["caption", "answer"]] = "answer"
 
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
-        """Return the frames by the question's own reader, in the order of the prompt."""
         del reader
         if self.reader is None:
             return no_frames()
@@ -86,35 +182,27 @@ class QuestionJob(Job):
         prompt = self.asked(frames.times)
         folded = f"{prompt.system}\n\n{prompt.text}" if prompt.system else prompt.text
         texts = scored_texts(self.question.options) if self.has_likelihood else {}
-        return CaptionRequest(
-            index=self.index,
+        return replace(
+            super().request(frames),
             prompt=folded if self.folds_system else prompt.text,
-            frames=frames.frames,
             indices=tuple(sorted(frames.indices)),
             times=tuple(sorted(frames.times)),
-            fps=frames.fps,
-            total_frames=frames.total,
-            duration=frames.duration,
             kind="answer",
             system=None if self.folds_system else prompt.system,
             continuations=tuple(text for several in texts.values() for text in several),
-            run=self.run,
         )
 
     def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:
         """Return what a response records of its frames, in the order in which they were shown."""
         del policy
-        shown = self.shown
         record: dict[str, Any] = {"policy": self.policy}
         if self.reader is not None:
-            record = super().record(frames, self.policy)
-            record |= {"order": shown.order}
-        if shown.single:
-            record["single"] = shown.single
+            record = super().record(frames, self.policy) | {"order": self.shown.order}
+        if self.shown.single:
+            record["single"] = self.shown.single
         if self.cues:
             record["subtitles"] = len(subtitles_at(self.cues, frames.times))
-        prompt = self.asked(frames.times)
-        return {**record, ASKED: {"template": prompt.template, "prompt": prompt.hash}}
+        return record
 
     def likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods:
         """Return the scores of the request's continuations, in the order of the options."""
@@ -125,6 +213,33 @@ class QuestionJob(Job):
         of = {name: scores[at * count : (at + 1) * count] for at, name in enumerate(names)}
         sums: dict[str, Any] = {name: [total for total, _ in of[name]] for name in names}
         return Likelihoods(**sums, tokens={name: [n for _, n in of[name]] for name in names})
+
+    def response(
+        self, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any], settings: str
+    ) -> Response:
+        """Return the response that an outcome is; `settings` is their id."""
+        likelihood = None
+        if isinstance(outcome, Captioned) and self.has_likelihood:
+            try:
+                likelihood = self.likelihoods(outcome.likelihoods or ())
+            except ValueError as error:
+                outcome = Uncaptioned(self.index, str(error))
+        if isinstance(outcome, Uncaptioned):
+            return Response.to(self.question, None, reason=outcome.reason, frames=frames)
+        prompt = self.asked(frames.get("times", ()))
+        call = {
+            "template": prompt.template,
+            "prompt": prompt.hash,
+            "settings": settings,
+            "video": self.video,
+            "model": outcome.model,
+            "revision": outcome.revision,
+            "details": dict(outcome.details),
+            "usage": outcome.usage.model_dump(),
+            "warnings": list(outcome.warnings),
+        }
+        found = Response.to(self.question, outcome.text, frames=frames, likelihood=likelihood)
+        return found.model_copy(update={"call": call})
 
 
 # ---- The questions of a run ----------------------------------------------------------------------
@@ -145,7 +260,7 @@ class Asking:
     chosen: tuple[Question, ...]
     path: str
     videos: Path | None
-    view: Shown
+    view: VideoView
     reader_for: ReaderFor | None
     decoder: str
     likelihood: bool = False
@@ -154,7 +269,6 @@ class Asking:
 
     @property
     def without_subtitles(self) -> int:
-        """The number of videos that have no subtitles, where subtitles are given."""
         if self.subtitles is None:
             return 0
         videos = {question.video for question in self.chosen}
@@ -242,17 +356,14 @@ class Answers(StoredResult):
 
     @property
     def records(self) -> list[Mapping[str, Any]]:
-        """What is stored of the calls."""
         return [response.call for response in self.responses]
 
     @property
     def file(self) -> Path:
-        """The responses of the run."""
         return self.run.path / RESPONSES
 
     @property
     def unanswered(self) -> Mapping[str, str]:
-        """Why wanted replies are missing, by question."""
         return self.left
 
 
@@ -262,7 +373,6 @@ class NoReader:
     policy = decoder = "the question's own"
 
     def read(self, path: Path, *, cancel: object = None) -> FrameSet:
-        """Raise: no job uses it."""
         del cancel
         raise AssertionError(f"{path}: each question has a reader of its own")
 
@@ -274,12 +384,16 @@ class AnswerWork(StoredWork[Response, Answers]):
     labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
     names = ("responses",)
     not_reached = "not asked: the run was stopped"
+    to_do, replies, detail = "ask", ("reply", "replies"), "without_subtitles"
+    outdated = "asked again: the question or its video, subtitles or frame has changed"
+    then = "Grade them: capeval mcq grade"
+    # Of a letter or a short sentence; models that reason write more.
+    tokens = 16
 
     asking: Asking = field(kw_only=True)
     questions: Mapping[str, Question] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Set what is asked."""
         asking = self.asking
         self.shard, self.videos = asking.shard, asking.videos
         self.questions = {question.id: question for question in asking.questions}
@@ -296,8 +410,11 @@ class AnswerWork(StoredWork[Response, Answers]):
         known = {name: str(path) for name, path in places.items() if path is not None}
         self.about = {"questions": questions} | known
 
+    @property
+    def shown_run(self) -> str:
+        return str(self.run)
+
     def whole(self) -> AnswerWork:
-        """Return the work of all shards."""
         return replace(self, asking=replace(self.asking, shard=None))
 
     def read(self, value: Any, expected: str) -> Stored[Response]:
@@ -336,7 +453,6 @@ class AnswerWork(StoredWork[Response, Answers]):
             )
 
     def fits(self, stored: Stored[Response], video: Mapping[str, Any] | None) -> bool:
-        """Return whether the question and its prompt, frames and video are the same."""
         question = self.questions[stored.index]
         job = self.asking.job(question, video or {})
         return _is_same(stored.value, question) and (
@@ -344,7 +460,6 @@ class AnswerWork(StoredWork[Response, Answers]):
         )
 
     def job(self, index: str, path: Path, video: Mapping[str, Any]) -> QuestionJob:
-        """Return how a question is asked."""
         question, reader_for = self.questions[index], self.asking.reader_for
         return replace(
             self.asking.job(question, video),
@@ -370,20 +485,16 @@ class AnswerWork(StoredWork[Response, Answers]):
         frames: Mapping[str, Any],
         settings: Mapping[str, Any],
     ) -> Stored[Response]:
-        """Return a response."""
         assert isinstance(job, QuestionJob)  # noqa: S101 - the plan has no others
-        return _stored(_response(job, outcome, frames, settings))
+        return _stored(job.response(outcome, frames, settings_id(settings)))
 
     def failed(self, index: str, reason: str) -> Stored[Response]:
-        """Return a response without a reply."""
         return _stored(Response.to(self.questions[index], None, reason=reason))
 
     def json(self, value: Response) -> dict[str, Any]:
-        """Return the line of a response."""
         return value.model_dump(mode="json")
 
     def result(self, finished: Finished[StoredPlan[Response], Stored[Response]]) -> Answers:
-        """Return the responses."""
         done = finished.done
         return Answers(
             **self.common(finished),
@@ -400,32 +511,3 @@ def _stored(response: Response) -> Stored[Response]:
 def _is_same(stored: Response, question: Question) -> bool:
     same = ("benchmark", "question", "options", "video")
     return all(getattr(stored, name) == getattr(question, name) for name in same)
-
-
-def _response(
-    job: QuestionJob,
-    outcome: Captioned | Uncaptioned,
-    frames: Mapping[str, Any],
-    settings: Mapping[str, Any],
-) -> Response:
-    shown = {name: value for name, value in frames.items() if name != ASKED}
-    likelihood = None
-    if isinstance(outcome, Captioned) and job.has_likelihood:
-        try:
-            likelihood = job.likelihoods(outcome.likelihoods or ())
-        except ValueError as error:
-            outcome = Uncaptioned(job.index, str(error))
-    if isinstance(outcome, Uncaptioned):
-        return Response.to(job.question, None, reason=outcome.reason, frames=shown)
-    call = {
-        **frames[ASKED],
-        "settings": settings_id(settings),
-        "video": job.video,
-        "model": outcome.model,
-        "revision": outcome.revision,
-        "details": dict(outcome.details),
-        "usage": outcome.usage.model_dump(),
-        "warnings": list(outcome.warnings),
-    }
-    response = Response.to(job.question, outcome.text, frames=shown, likelihood=likelihood)
-    return response.model_copy(update={"call": call})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from capeval.errors import UsageError
-from capeval.mcq.grades import GradedItem
-from capeval.mcq.questions import texts_of
-from capeval.schema.question import Response
+from capeval.mcq.question_files import texts_of
+from capeval.schema.question import Tag
 from capeval.text import nearest, one_line
 
 TAGS: Mapping[str, tuple[str, ...]] = {
@@ -75,7 +75,18 @@ _ORIGINS = frozenset(
 )
 
 
-def buckets_of(response: Response | GradedItem, tag: str) -> tuple[str, ...]:
+class _Tagged(Protocol):
+    """A response, or a graded one."""
+
+    @property
+    def benchmark(self) -> str: ...
+    @property
+    def tags(self) -> Mapping[str, Tag]: ...
+    @property
+    def frames(self) -> Mapping[str, Any]: ...
+
+
+def buckets_of(response: _Tagged, tag: str) -> tuple[str, ...]:
     """Return the groups of a question by a tag; none if it has no such tag."""
     if tag == "frames":
         return _frames(response)
@@ -91,7 +102,7 @@ def buckets_of(response: Response | GradedItem, tag: str) -> tuple[str, ...]:
     return texts_of(value)
 
 
-def _frames(response: Response | GradedItem) -> tuple[str, ...]:
+def _frames(response: _Tagged) -> tuple[str, ...]:
     indices, number = response.frames.get("indices"), response.frames.get("number")
     if isinstance(indices, list):
         return (str(len(indices)),)
@@ -99,7 +110,7 @@ def _frames(response: Response | GradedItem) -> tuple[str, ...]:
 
 
 def grouped(
-    responses: Sequence[Response | GradedItem], by: Sequence[str] = ()
+    responses: Sequence[_Tagged], by: Sequence[str] = ()
 ) -> dict[str, dict[str, list[int]]]:
     """Return the positions of the responses in each group, by tag.
 
@@ -124,7 +135,7 @@ def grouped(
     return found
 
 
-def _usual(responses: Sequence[Response | GradedItem]) -> list[str]:
+def _usual(responses: Sequence[_Tagged]) -> list[str]:
     benchmarks = list(dict.fromkeys(response.benchmark for response in responses))
     found = [tag for name in benchmarks for tag in TAGS.get(name, ())]
     if any(name not in TAGS for name in benchmarks):

@@ -170,7 +170,6 @@ def _answer_text(reply: str) -> tuple[str, list[str]] | None:
 
 
 def _one_word(text: str) -> str:
-    """Return a text with "counter-clockwise" and "anti clockwise" as one word each."""
     return _OPPOSITE.sub(r"\1", text)
 
 
@@ -449,7 +448,6 @@ def _symbol_mention(
 # Marks have no options, so that most replies of a model have one of a few marked forms.
 @lru_cache(maxsize=4_096)
 def _claims(marked: str) -> list[_Claim]:
-    """Judge the mentions; options that are named together are judged together."""
     ends = [found.end() for found in _SENTENCE_END.finditer(marked)] + [len(marked)]
     claims = []
     for group in _GROUP.finditer(marked):

@@ -75,7 +75,6 @@ def questions_of_run(responses: Path) -> int | None:
 
 
 def _folders(runs: Path) -> list[Path]:
-    """Return the folders in which names of runs are looked for."""
     of_questions = runs / MCQ
     found = sorted(of_questions.iterdir()) if of_questions.is_dir() else []
     return [*(one for one in found if one.is_dir()), runs, of_questions]

@@ -1,8 +1,9 @@
-"""The layout of `grades.json`, and how later steps read it."""
+"""Graded responses: `grades.json`, its tables, and how later steps read it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,17 +12,34 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
+from capeval.mcq.breakdown import benchmark_name, way_name
 from capeval.mcq.find_run import GRADES
 from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema.question import Tag
-from capeval.text import counted, cut
+from capeval.show.numbers import percent, place_name, points, share, thousands
+from capeval.show.result import Result
+from capeval.show.table import (
+    COUNT,
+    INTERVAL,
+    PERCENT,
+    SHARE,
+    Column,
+    Kind,
+    Page,
+    Row,
+    Table,
+    interval_kind,
+)
+from capeval.text import counted, cut, one_line
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A part of a result, as its JSON file has it."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Accuracy(_Part):
+class Accuracy(Part):
     """A share of right answers with its 95% interval over videos; None if there is none."""
 
     value: float | None
@@ -30,7 +48,7 @@ class Accuracy(_Part):
     reason: str | None = None
 
 
-class Group(_Part):
+class Group(Part):
     """The result of a group of questions.
 
     Attributes
@@ -54,7 +72,7 @@ class Group(_Part):
     baselines: dict[str, float | None]
 
 
-class Counts(_Part):
+class ReplyCounts(Part):
     """How many replies there are of each kind.
 
     Attributes
@@ -106,7 +124,7 @@ class GradedItem:
     tags: Mapping[str, Tag]
 
 
-class Grades(_Part):
+class Grades(Result, Part):
     """The accuracy of one model's responses: `grades.json`.
 
     Attributes
@@ -124,7 +142,7 @@ class Grades(_Part):
 
     signature: str
     settings: dict[str, Any]
-    counts: Counts
+    counts: ReplyCounts
     overall: Group
     by: dict[str, dict[str, Group]]
     changes: dict[str, Accuracy] = Field(default_factory=dict)
@@ -138,6 +156,49 @@ class Grades(_Part):
         # The items of a benchmark would fill megabytes.
         return f"Grades({self.signature!r})"
 
+    def headline(self) -> str:
+        counts, overall, how = self.counts, self.overall, self.settings["strategy"]
+        what = ", ".join(map(benchmark_name, sorted({item.benchmark for item in self.items})))
+        what = what[:1].upper() + what[1:]
+        over = "replies that are read" if counts.counted < counts.scored else "replies"
+        if not overall.n:
+            why = f"{thousands(counts.failed)} unscored, {thousands(counts.scored)} unread"
+            return (
+                f"{what}: no accuracy ({how}): of {thousands(counts.responses)} responses, {why}."
+            )
+        parts = [
+            text
+            for count, text in (
+                (counts.no_answer, f"{thousands(counts.no_answer)} without an answer"),
+                (counts.by_chance, f"{thousands(counts.by_chance)} by chance"),
+                (counts.failed, f"{counted(counts.failed, 'response')} unscored"),
+                (counts.missing, f"{counted(counts.missing, 'question')} without a response"),
+            )
+            if count
+        ]
+        found = overall.accuracy
+        ends = "" if found.low is None else f" [{percent(found.low)}, {percent(found.high)}]"
+        rest = f"; {', '.join(parts)}" if parts else ""
+        right = share(overall.correct, overall.n)
+        return f"{what}: accuracy {percent(found.value)}%{ends}, {right} {over} ({how}){rest}."
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        tables = [_strategies(self)] if self.strategies else []
+        tables.append(_groups(self, ways=[*self.by] if full else _first_ways(self)))
+        if self.changes:
+            tables.append(_changes(self))
+        reasons = Counter(item.reason for item in self.items if item.reason)
+        page = Page(
+            tables,
+            notes=_notes(self),
+            warnings=[
+                f"Unscored: {counted(number, 'response')}: {one_line(reason, 200)}"
+                for reason, number in reasons.most_common(3)
+            ],
+            signatures=[self.signature],
+        )
+        return [page if full else page.shortened(_SCREEN_ROWS)]
+
 
 class GradedRun(Grades):
     """The grades of one run as later steps read them; `path` is their file."""
@@ -146,17 +207,14 @@ class GradedRun(Grades):
 
     @property
     def name(self) -> str:
-        """The name of the run's folder, or of the file."""
         return self.path.parent.name if self.path.name == GRADES else self.path.stem
 
     @property
     def model(self) -> str | None:
-        """The model's name, if the grades have it."""
         return self.settings.get("model")
 
     @property
     def warnings(self) -> list[str]:
-        """That the model drafted or filtered the questions, if so."""
         tags = (one.tags for one in self.items)
         return tested_model_warnings(self.name, "questions", tags, [self.model])
 
@@ -168,7 +226,6 @@ class GradedRun(Grades):
 
     @property
     def benchmark(self) -> str:
-        """The benchmark's name; several are joined."""
         return "+".join(dict.fromkeys(one.benchmark for one in self.items))
 
 
@@ -178,40 +235,186 @@ def read_graded_run(path: Path) -> GradedRun:
     return GradedRun.model_construct(path=path, **dict(found))
 
 
-class Shown(NamedTuple):
+class Seen(NamedTuple):
     """What a model saw of a video: multi, single, picked, shuffled or blind, and its label."""
 
     role: str
     label: str
 
 
-def shown_by(frames: Mapping[str, Any]) -> Shown | None:
+def shown_by(frames: Mapping[str, Any]) -> Seen | None:
     """Return what the frames of a response say; None if they say nothing.
 
     >>> shown_by({"policy": "16", "indices": [0, 9, 18]})
-    Shown(role='multi', label='16 frames')
+    Seen(role='multi', label='16 frames')
     >>> shown_by({"policy": "16", "order": "shuffled", "indices": [9, 0, 18]})
-    Shown(role='shuffled', label='16 shuffled')
+    Seen(role='shuffled', label='16 shuffled')
     >>> shown_by({"single": "random", "indices": [9]})
-    Shown(role='single', label='random frame')
+    Seen(role='single', label='random frame')
     >>> shown_by({"single": "column:best_frame", "indices": [9]})
-    Shown(role='picked', label='picked frame')
+    Seen(role='picked', label='picked frame')
     """
     policy, single = frames.get("policy"), frames.get("single")
     indices = frames.get("indices")
     if frames.get("blind") or policy in ("none", "blind"):
-        return Shown("blind", "no frame")
+        return Seen("blind", "no frame")
     if isinstance(single, str | int) and not isinstance(single, bool):
         if str(single).startswith("column:"):
-            return Shown("picked", "picked frame")
-        return Shown("single", f"frame {single}" if str(single).isdecimal() else f"{single} frame")
+            return Seen("picked", "picked frame")
+        return Seen("single", f"frame {single}" if str(single).isdecimal() else f"{single} frame")
     count = len(indices) if isinstance(indices, list) else None
     if count == 1 and policy in (None, "1", 1):
-        return Shown("single", "middle frame" if policy else "1 frame")
+        return Seen("single", "middle frame" if policy else "1 frame")
     if policy is None and count is None:
         return None
     number = str(policy)
     many = counted(int(number), "frame") if number.isdecimal() else str(policy or "frames")
     if frames.get("order") == "shuffled":
-        return Shown("shuffled", f"{many.removesuffix(' frames')} shuffled")
-    return Shown("multi", cut(many, 20))
+        return Seen("shuffled", f"{many.removesuffix(' frames')} shuffled")
+    return Seen("multi", cut(many, 20))
+
+
+# ---- The tables ----------------------------------------------------------------------------------
+
+_FULL_ONLY = ("sub_category",)
+"""Ways with so many groups that the first screen leaves them out."""
+
+# Rows beside the headline and notes of a screen of 40 lines; each grouping has two more lines.
+_SCREEN_ROWS = 24
+
+_SKILLS = {
+    "Camera State": "camera",
+    "Background Scene": "scene",
+    "Subject Action": "action",
+    "Object Attribute": "attribute",
+}
+
+_QUESTIONS = Column("Questions", words=True)
+_ACCURACY = Column("Accuracy [95% CI]", kind=INTERVAL)
+_STRATEGIES = [
+    Column("Strategy", words=True),
+    _ACCURACY,
+    Column("Answered", kind=SHARE),
+    Column("Of answered", kind=PERCENT),
+    *(Column(name, kind=COUNT) for name in ("Chance", "Unscored", "≠ exact")),
+]
+_GROUPS = [
+    _QUESTIONS,
+    Column("Right", kind=SHARE),
+    _ACCURACY,
+    *(Column(name, kind=PERCENT) for name in ("Of answered", "Chance", "Frequent", "TUNA-CAP F1")),
+]
+# A relative change without an interval is of too few videos, which the accuracies show.
+_CHANGE = Kind(
+    lambda of: points(of.value),
+    after=lambda of: "" if of.low is None else interval_kind(points).after(of),
+    parts=INTERVAL.parts,
+)
+_CHANGES = [
+    _QUESTIONS,
+    *(Column(name, kind=PERCENT) for name in ("False", "True")),
+    Column("Change in %", kind=_CHANGE),
+]
+
+
+def _first_ways(found: Grades) -> list[str]:
+    """Return as many whole groupings as fill a screen, at least the first one."""
+    others = (found.strategies, found.changes)
+    room = _SCREEN_ROWS - sum(len(rows) + 4 for rows in others if rows)
+    ways: list[str] = []
+    for way in found.by:
+        if way not in _FULL_ONLY and _divides(found, way):
+            room -= len(found.by[way]) + 2
+            if ways and room < 0:
+                break
+            ways.append(way)
+    return ways
+
+
+def _divides(found: Grades, way: str) -> bool:
+    groups = [*found.by[way].values()]
+    return len(groups) > 1 or groups[0].n < found.overall.n
+
+
+def _strategies(found: Grades) -> Table:
+    rows: list[Row] = []
+    for published in (False, True):
+        sides = [one for one in found.strategies if one.settings["published"] is published]
+        if published and sides:
+            rows.append(["published readers"])
+        rows += [
+            [
+                one.settings["strategy"],
+                one.overall.accuracy,
+                (one.overall.answered, one.overall.n),
+                one.overall.accuracy_answered,
+                one.overall.by_chance,
+                one.counts.failed,
+                one.counts.unlike_exact,
+            ]
+            for one in sides
+        ]
+    note = (
+        "Accuracy in percent, over all replies. Chance: answers chosen at random. ≠ exact: replies "
+        "that exact reads otherwise."
+    )
+    return Table("Strategies", _STRATEGIES, rows, note)
+
+
+def _groups(found: Grades, *, ways: Sequence[str]) -> Table:
+    captions = found.captioning["f1"] if found.captioning else {}
+    rows = [_row("all", found.overall, captions, "all")]
+    for way in ways:
+        groups = found.by[way]
+        rows.append([way_name(way)])
+        rows += [
+            _row(name, group, captions, _SKILLS.get(name, "") if way == "skill" else "")
+            for name, group in groups.items()
+        ]
+    without = found.overall.accuracy.reason
+    intervals = f"no intervals: {without}" if without else "intervals by bootstrap over videos"
+    notes = [f"Accuracy in percent; {intervals}"]
+    letter = found.baselines["frequent"]["letter"]
+    notes.append(f"Frequent: always {letter}, the most common right answer")
+    hidden = [way_name(way) for way in found.by if way not in ways and _divides(found, way)]
+    if hidden:
+        notes.append(f"With --full: {', '.join(hidden)}")
+    columns = _GROUPS if captions else _GROUPS[:-1]
+    return Table("Accuracy", columns, rows, ". ".join(notes) + ".")
+
+
+def _row(
+    name: str, group: Group, captions: Mapping[str, Mapping[str, float | None]], caption_type: str
+) -> Row:
+    baselines = (group.baselines[one] for one in ("chance", "frequent"))
+    right = (group.correct, group.n)
+    cells = [place_name(name, 60), right, group.accuracy, group.accuracy_answered, *baselines]
+    if captions:
+        cells.append(captions[caption_type]["value"] if caption_type else None)
+    return cells
+
+
+def _changes(found: Grades) -> Table:
+    rows: list[Row] = []
+    for flag, change in found.changes.items():
+        sides = (found.by[flag][side].accuracy.value for side in ("false", "true"))
+        rows.append([way_name(flag), *sides, change])
+    note = "Change: true divided by false, minus 1. False: all other questions of the set."
+    return Table("Relative change", _CHANGES, rows, note)
+
+
+def _notes(found: Grades) -> list[str]:
+    counts = found.counts
+    rules = ", ".join(f"{name} {thousands(number)}" for name, number in found.decided_by.items())
+    scored = counted(counts.scored, "reply", "replies")
+    unread = f"No answer: {thousands(counts.no_answer)} of {scored}."
+    notes = [
+        f"Decided by: {rules}. By chance: {thousands(counts.by_chance)}.",
+        f"{unread} Empty replies: {thousands(counts.empty)}.",
+    ]
+    if found.settings["published"]:
+        notes.append(
+            f"{found.settings['strategy']} and exact read "
+            f"{counted(counts.unlike_exact, 'reply', 'replies')} differently."
+        )
+    return notes

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.mcq.breakdown import CHANGES, grouped
-from capeval.mcq.grades import Accuracy, Counts, GradedItem, Grades, Group
+from capeval.mcq.grades import Accuracy, GradedItem, Grades, Group, ReplyCounts
 from capeval.mcq.responses import collection_paused
-from capeval.mcq.strategies import Asked, Convention, Decision, Strategy, letter_of
-from capeval.schema.question import Question
+from capeval.mcq.strategies import Convention, Decision, ReplyToGrade, Strategy
+from capeval.schema.question import OPTION_LETTERS, Question
 from capeval.stats.values import Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
 
@@ -30,7 +30,7 @@ class Graded:
     by : tags to group by, in place of the benchmark's own; None for no groups and no items
     """
 
-    asked: Sequence[Asked]
+    asked: Sequence[ReplyToGrade]
     decisions: Sequence[Decision]
     strategy: Strategy
     convention: Convention | None = None
@@ -106,7 +106,6 @@ class _Table:
         self._frequent = np.array([one.answer == self.letter for one in responses], dtype=bool)
 
     def counted_of(self, places: Sequence[int]) -> _Places:
-        """Return those of the responses that count."""
         at: _Places = np.array(places, dtype=np.intp)
         counted: _Places = at[self.counted[at]]
         return counted
@@ -147,8 +146,7 @@ class _Table:
             },
         )
 
-    def counts(self) -> Counts:
-        """Return how many replies there are of each kind."""
+    def counts(self) -> ReplyCounts:
         keys = {(one.response.benchmark, one.response.id) for one in self._asked}
         known = self._graded.questions
         missing = 0 if known is None else sum((q.benchmark, q.id) not in keys for q in known)
@@ -157,7 +155,7 @@ class _Table:
             not decision.unscored and one.failure is None and decision.option != one.exact.option
             for one, decision in zip(self._asked, self._decisions, strict=True)
         )
-        return Counts(
+        return ReplyCounts(
             questions=len(keys) + missing,
             responses=len(self._asked),
             missing=missing,
@@ -172,7 +170,6 @@ class _Table:
         )
 
     def items(self) -> list[GradedItem]:
-        """Return every response with its decision."""
         rows = zip(self._asked, self._decisions, self.counted, self.right, strict=True)
         return [
             GradedItem(
@@ -180,11 +177,11 @@ class _Table:
                 benchmark=one.response.benchmark,
                 video=one.response.video,
                 answer=one.response.answer,
-                choice=letter_of(decision.option),
+                choice=_letter(decision.option),
                 correct=bool(right) if counted else None,
                 rule=decision.rule,
                 by_chance=decision.by_chance,
-                exact=None if decision.unscored else letter_of(one.exact.option),
+                exact=None if decision.unscored else _letter(one.exact.option),
                 reply=one.response.reply,
                 reason=decision.unscored or None,
                 frames=one.response.frames,
@@ -194,8 +191,11 @@ class _Table:
         ]
 
 
+def _letter(option: int | None) -> str | None:
+    return None if option is None else OPTION_LETTERS[option]
+
+
 def _changes(groups: Mapping[tuple[str, str], Group], ratios: VideoRatios) -> dict[str, Accuracy]:
-    """Return the relative change of accuracy where a flag is true."""
     found = {}
     columns = [*groups]
     for flag in CHANGES:

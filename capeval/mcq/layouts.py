@@ -17,11 +17,10 @@ from capeval.files.reading import json_lines, parse_json, read_text
 from capeval.files.tables import CONTROL, is_binary_table, read_table
 from capeval.files.validation import validated
 from capeval.files.videos import SUFFIXES
+from capeval.options import Notices
 from capeval.schema.ids import id_text
 from capeval.schema.question import OPTION_LETTERS, VISIBLE, Question, Tag
 from capeval.text import counted, listed, shown
-
-Notices = Callable[[str], None]
 
 # A string may be unterminated: it is then read once, not from each of its quotes.
 _STRING_OR_TRAILING_COMMA = re.compile(
@@ -101,28 +100,28 @@ def _tag(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value  # noqa: PLR0124
 
 
-Name = Annotated[str, BeforeValidator(_name)]
-AsText = Annotated[str, BeforeValidator(_text)]
+NameField = Annotated[str, BeforeValidator(_name)]
+_TextField = Annotated[str, BeforeValidator(_text)]
 
 
-class Row(BaseModel):
+class _Fields(BaseModel):
     """A record of a file under the names of a question; all other fields are tags."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
     __pydantic_extra__: dict[str, Annotated[Tag, BeforeValidator(_tag)]] = Field(init=False)
 
-    id: Name
-    video: Name
-    question: AsText
-    options: Annotated[tuple[AsText, ...], BeforeValidator(_options)]
-    answer: AsText
+    id: NameField
+    video: NameField
+    question: _TextField
+    options: Annotated[tuple[_TextField, ...], BeforeValidator(_options)]
+    answer: _TextField
 
 
 # ---- The files ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Record:
+class QuestionRecord:
     """One record: the file, the place in it for messages, such as "line 3", and its fields."""
 
     file: Path
@@ -130,7 +129,6 @@ class Record:
     fields: Mapping[str, Any]
 
     def error(self, field: str, message: str) -> InputError:
-        """Return an error about a field."""
         return InputError(message, file=self.file, where=self.place, field=field)
 
     def part(self, name: str) -> str:
@@ -142,7 +140,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Source:
+class QuestionFile:
     """What a question file contains.
 
     Attributes
@@ -153,25 +151,28 @@ class Source:
 
     file: Path
     value: Any = None
-    records: Sequence[Record] = ()
+    records: Sequence[QuestionRecord] = ()
 
     def columns(self) -> frozenset[str]:
-        """Return the names of the first record's fields."""
         return frozenset(self.records[0].fields) if self.records else frozenset()
 
 
-def read_source(file: Path, on_notice: Notices) -> Source:
+def read_source(file: Path, on_notice: Notices) -> QuestionFile:
     """Read a question file, whose kind is recognised from its content; a folder has no content."""
     if file.is_dir():
-        return Source(file)
+        return QuestionFile(file)
     text = "" if is_binary_table(file) else read_text(file)
     if text.lstrip()[:1] not in ("{", "["):
-        records = [Record(file, place, cells) for place, cells in read_table(file).records()]
-        return Source(file, records=records)
+        records = [
+            QuestionRecord(file, place, cells) for place, cells in read_table(file).records()
+        ]
+        return QuestionFile(file, records=records)
     first, _, rest = text.strip().partition("\n")
-    if first[0] == "{" and rest.strip() and _is_json(first, file):
+    if first[0] == "{" and rest.strip() and _is_json(first):
         lines = json_lines(text, file=file)
-        return Source(file, records=[record_of(file, f"line {n}", value) for n, value in lines])
+        return QuestionFile(
+            file, records=[record_of(file, f"line {n}", value) for n, value in lines]
+        )
     try:
         value = parse_json(text, file=file)
     except InputError as error:
@@ -187,28 +188,30 @@ def read_source(file: Path, on_notice: Notices) -> Source:
     if not values:
         raise InputError("has no questions", file=file)
     places = [f"entry {n}" if value is values else "line 1" for n in range(1, len(values) + 1)]
-    return Source(file, value, [record_of(file, *one) for one in zip(places, values, strict=True)])
+    return QuestionFile(
+        file, value, [record_of(file, *one) for one in zip(places, values, strict=True)]
+    )
 
 
-def _is_json(text: str, file: Path) -> bool:
+def _is_json(text: str) -> bool:
     try:
-        parse_json(text, file=file)
-    except InputError:
+        json.loads(text)
+    except (ValueError, RecursionError):
         return False
     return True
 
 
-def record_of(file: Path, place: str, value: Any) -> Record:
+def record_of(file: Path, place: str, value: Any) -> QuestionRecord:
     """Return a record of a file, which must be a JSON object."""
     if not isinstance(value, dict):
         raise InputError(f"must be a JSON object, not {shown(value)}", file=file, where=place)
-    return Record(file, place, value)
+    return QuestionRecord(file, place, value)
 
 
 # ---- The layouts -------------------------------------------------------------------------------
 
 
-def _as_they_are(source: Source, _: Notices) -> Iterable[Record]:
+def _as_they_are(source: QuestionFile, _: Notices) -> Iterable[QuestionRecord]:
     if not source.records:
         message = "is a folder; name a file" if source.file.is_dir() else "has no questions"
         raise InputError(message, file=source.file)
@@ -216,7 +219,7 @@ def _as_they_are(source: Source, _: Notices) -> Iterable[Record]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class QuestionLayout:
     """A layout of question files.
 
     Attributes
@@ -234,15 +237,15 @@ class Layout:
     answers: Literal["letter", "number", "letter or text"]
     needs: frozenset[str]
     names: Mapping[str, str] = field(default_factory=dict)
-    records: Callable[[Source, Notices], Iterable[Record]] = _as_they_are
+    records: Callable[[QuestionFile, Notices], Iterable[QuestionRecord]] = _as_they_are
     ignored: frozenset[str] = frozenset()
     reply: str = "prediction"
 
-    def fits(self, source: Source) -> bool:
+    def fits(self, source: QuestionFile) -> bool:
         """Return whether a file has this layout, judged by its first record."""
         return bool(self.needs) and source.columns() >= self.needs
 
-    def questions(self, source: Source, on_notice: Notices) -> Iterator[tuple[str, Question]]:
+    def questions(self, source: QuestionFile, on_notice: Notices) -> Iterator[tuple[str, Question]]:
         """Yield the questions of a file that has been read, each with its place."""
         rows = [(one, self._row(one)) for one in self.records(source, on_notice)]
         for (record, row), letter in zip(rows, self._letters(rows), strict=True):
@@ -253,7 +256,7 @@ class Layout:
             parts |= {"benchmark": benchmark, "options": options, "answer": letter, "tags": tags}
             yield record.place, validated(Question, parts, file=record.file, where=record.place)
 
-    def _row(self, record: Record) -> Row:
+    def _row(self, record: QuestionRecord) -> _Fields:
         names = {theirs: ours for ours, theirs in self.names.items()}
         fields = {
             names.get(name, str(name)): value
@@ -261,18 +264,18 @@ class Layout:
             if name not in self.ignored and name != self.reply
         }
         try:
-            return Row.model_validate(fields)
+            return _Fields.model_validate(fields)
         except ValidationError as faults:
             fault = faults.errors(include_url=False)[0]
             name, *item = fault["loc"]
             message = str(fault.get("ctx", {}).get("error", "is missing"))
-            if name not in Row.model_fields:
+            if name not in _Fields.model_fields:
                 kinds = "text, a number, true, false, null or a list of texts"
                 message, item = f"must be {kinds}, not {shown(fields[str(name)])}", []
             place = "".join(f".{int(at) + 1}" for at in item)
             raise record.error(f"{self.names.get(str(name), name)}{place}", message) from None
 
-    def _letters(self, rows: Sequence[tuple[Record, Row]]) -> list[str]:
+    def _letters(self, rows: Sequence[tuple[QuestionRecord, _Fields]]) -> list[str]:
         """Return the letters of the right options; each answer is read by itself."""
         ways = {
             "letter": {"a letter": _by_letter},
@@ -299,18 +302,18 @@ class Layout:
         return letters
 
 
-def _by_letter(row: Row) -> int | None:
+def _by_letter(row: _Fields) -> int | None:
     letter, valid = row.answer.strip(), OPTION_LETTERS[: len(row.options)]
     return valid.index(letter) if len(letter) == 1 and letter in valid else None
 
 
-def _by_number(row: Row) -> int | None:
+def _by_number(row: _Fields) -> int | None:
     text = row.answer.strip()
     is_number = text.isascii() and text.isdigit() and int(text[:9]) < len(row.options)
     return int(text) if is_number and len(text) < 10 else None
 
 
-def _by_text(row: Row) -> int | None:
+def _by_text(row: _Fields) -> int | None:
     # The answer may repeat the letter that its option carries.
     for options in (row.options, without_letters(row.options)):
         found = [n for n, text in enumerate(options) if text.split() == row.answer.split()]
@@ -352,7 +355,7 @@ REASONING_TYPES = (
 """The names of TOMATO's files, without `.json`."""
 
 
-def _of_tuna(source: Source, on_notice: Notices) -> Iterator[Record]:
+def _of_tuna(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
     records = _as_they_are(source, on_notice)
     has_index = any("index" in record.fields for record in records)
     for at, record in enumerate(records):
@@ -362,10 +365,10 @@ def _of_tuna(source: Source, on_notice: Notices) -> Iterator[Record]:
         if isinstance(found, str):
             parts = [part.strip() for part in found.split(",")]
             fields["visual_characteristic"] = [part for part in parts if part]
-        yield Record(record.file, record.place, fields)
+        yield QuestionRecord(record.file, record.place, fields)
 
 
-def _of_tomato(source: Source, on_notice: Notices) -> Iterator[Record]:
+def _of_tomato(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
     """Yield the questions of TOMATO's files, one per reasoning type, or of one of them.
 
     Numbers of questions restart in each file, and a video's key is unique only within its
@@ -393,8 +396,7 @@ def _of_tomato(source: Source, on_notice: Notices) -> Iterator[Record]:
             yield _with_ids(record, one.file.stem, number, f"{record.part('key')}")
 
 
-def _of_harness(source: Source, on_notice: Notices) -> Iterator[Record]:
-    """Yield the questions of the table that evaluation harnesses publish."""
+def _of_harness(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
     for record in _as_they_are(source, on_notice):
         path = PurePosixPath(record.part("video_path").replace("\\", "/"))
         key = path.stem if path.suffix.lower() in SUFFIXES else path.name
@@ -403,14 +405,14 @@ def _of_harness(source: Source, on_notice: Notices) -> Iterator[Record]:
         yield _with_ids(record, *harness_id(record, "id"), key)
 
 
-def harness_id(record: Record, field: str) -> tuple[str, str]:
+def harness_id(record: QuestionRecord, field: str) -> tuple[str, str]:
     """Return the reasoning type and the number of a question of TOMATO, from harnesses' fields."""
     # The file of "visual cues" is called visual_cues.
     reasoning_type = "_".join(record.part("reason_type").split())
     return reasoning_type, re.sub(rf"^{re.escape(reasoning_type)}[_/-]", "", record.part(field))
 
 
-def _with_ids(record: Record, reasoning_type: str, number: str, key: str) -> Record:
+def _with_ids(record: QuestionRecord, reasoning_type: str, number: str, key: str) -> QuestionRecord:
     """Return a question with its id, its video and the flags of its variation as tags."""
     flags = record.fields.get("variation") or {}
     if not isinstance(flags, dict):
@@ -420,11 +422,10 @@ def _with_ids(record: Record, reasoning_type: str, number: str, key: str) -> Rec
     parts = {"id": f"{reasoning_type}/{number}", "video": f"{folder}{key}"}
     fields = {"reasoning_type": "", **record.fields, **flags, **parts}
     fields["reasoning_type"] = reasoning_type
-    return Record(record.file, record.place, fields)
+    return QuestionRecord(record.file, record.place, fields)
 
 
-def _of_template(source: Source, on_notice: Notices) -> Iterator[Record]:
-    """Yield one record per question; Video-MME's template has one per video."""
+def _of_template(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
     for record in _as_they_are(source, on_notice):
         questions = record.fields.get("questions", [{}])
         if not isinstance(questions, list) or not questions:
@@ -436,69 +437,63 @@ def _of_template(source: Source, on_notice: Notices) -> Iterator[Record]:
             is_nested = "questions" in record.fields
             place = f"{record.place}, question {number}" if is_nested else record.place
             fields = {**of_video, **record_of(record.file, place, question).fields}
-            yield Record(record.file, place, fields)
+            yield QuestionRecord(record.file, place, fields)
 
 
-class _Tomato(Layout):
-    def fits(self, source: Source) -> bool:
+class _Tomato(QuestionLayout):
+    def fits(self, source: QuestionFile) -> bool:
         first = next(iter(source.value.values()), None) if isinstance(source.value, dict) else None
         return source.file.is_dir() or (isinstance(first, dict) and "options" in first)
 
 
-class _VideoMme(Layout):
-    def fits(self, source: Source) -> bool:
+class _VideoMme(QuestionLayout):
+    def fits(self, source: QuestionFile) -> bool:
         columns = source.columns()
         has_questions = "questions" in columns or columns >= self.needs
         return has_questions and bool(columns & {"video_id", "videoID"})
 
 
-OWN = Layout(
-    "",
-    "letter or text",
-    frozenset({"id", "video", "question", "options", "answer"}),
-    reply="",
-)
-TUNA = Layout(
-    "tuna",
-    "letter or text",
-    frozenset({"video", "question", "answer", "candidates"}),
-    {"id": "index", "options": "candidates"},
-    _of_tuna,
-    ignored=frozenset({"video_path"}),
-)
-TOMATO = _Tomato(
-    "tomato", "number", frozenset(), {}, _of_tomato, ignored=frozenset({"variation"}), reply=""
-)
-HARNESS = Layout(
-    "tomato",
-    "number",
-    frozenset({"id", "video_path", "reason_type"}),
-    {},
-    _of_harness,
-    ignored=frozenset({"video_path", "reason_type", "variation"}),
-)
-VIDEO_MME = _VideoMme(
-    "video-mme",
-    "letter",
-    frozenset({"question_id", "question", "options", "answer"}),
-    {"id": "question_id", "video": "videoID"},
-    _of_template,
-    reply="response",
-)
-VIDEO_MME_HARNESS = Layout(
-    "video-mme",
-    "letter",
-    TUNA.needs | {"duration", "sub_category", "task_type"},
-    TUNA.names,
-    ignored=frozenset({"video_path", "subtitle_path"}),
+_CANDIDATES = {"id": "index", "options": "candidates"}
+_HAS_CANDIDATES = frozenset({"video", "question", "answer", "candidates"})
+OWN = QuestionLayout(
+    "", "letter or text", frozenset({"id", "video", "question", "options", "answer"}), reply=""
 )
 
-LAYOUTS: Mapping[str, Layout] = {
-    "video-mme-harness": VIDEO_MME_HARNESS,
-    "tuna": TUNA,
-    "tomato": TOMATO,
-    "tomato-harness": HARNESS,
-    "video-mme": VIDEO_MME,
+LAYOUTS: Mapping[str, QuestionLayout] = {
+    "video-mme-harness": QuestionLayout(
+        "video-mme",
+        "letter",
+        _HAS_CANDIDATES | {"duration", "sub_category", "task_type"},
+        _CANDIDATES,
+        ignored=frozenset({"video_path", "subtitle_path"}),
+    ),
+    "tuna": QuestionLayout(
+        "tuna",
+        "letter or text",
+        _HAS_CANDIDATES,
+        _CANDIDATES,
+        _of_tuna,
+        ignored=frozenset({"video_path"}),
+    ),
+    "tomato": _Tomato(
+        "tomato", "number", frozenset(), {}, _of_tomato, ignored=frozenset({"variation"}), reply=""
+    ),
+    "tomato-harness": QuestionLayout(
+        "tomato",
+        "number",
+        frozenset({"id", "video_path", "reason_type"}),
+        {},
+        _of_harness,
+        ignored=frozenset({"video_path", "reason_type", "variation"}),
+    ),
+    "video-mme": _VideoMme(
+        "video-mme",
+        "letter",
+        frozenset({"question_id", "question", "options", "answer"}),
+        {"id": "question_id", "video": "videoID"},
+        _of_template,
+        reply="response",
+    ),
     "own": OWN,
 }
 """The layouts of question files by name, in the order in which they are tried."""

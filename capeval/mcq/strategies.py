@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,71 +11,111 @@ from typing import Literal
 
 from capeval.errors import UsageError
 from capeval.mcq.exact import Reading, read_answer
-from capeval.mcq.published_readers import PREFIXES, first_capital, tomato_patterns
 from capeval.schema.question import OPTION_LETTERS, Response
 from capeval.text import nearest, shown
 
-_FAILURES = ("Failed to obtain answer via API",)
-"""What evaluation harnesses store in place of a reply if a call fails: VLMEvalKit's message."""
-
-_WHOLE_FAILURES = ("$ERROR$",)
-"""The same as whole replies: what code derived from FastChat stores."""
+# What evaluation harnesses store in place of a reply if a call fails: VLMEvalKit in a reply, code
+# derived from FastChat as the whole reply.
+_FAILURE, _WHOLE_FAILURE = "Failed to obtain answer via API", "$ERROR$"
 
 
-class Asked:
+class ReplyToGrade:
     """One response, with what the grading needs of it."""
 
     def __init__(self, response: Response) -> None:
-        self.response = response
-        self.options = response.options
+        self.response, self.options = response, response.options
+        self.reply = response.reply or ""
+        self.is_empty = not self.reply.strip()
+        self.right = OPTION_LETTERS.index(response.answer)
 
     @cached_property
     def failure(self) -> str | None:
         """Why there is no reply: a failed call, by capeval or by another harness."""
-        reply = self.response.reply
-        if reply is None:
+        if self.response.reply is None:
             return self.response.reason or "no reply"
-        found = [one for one in _FAILURES if one in reply]
-        found += [one for one in _WHOLE_FAILURES if one == reply.strip()]
-        return f"the reply is another harness's failure message: {found[0]}" if found else None
-
-    @property
-    def reply(self) -> str:
-        """The reply; empty if there is none."""
-        return self.response.reply or ""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether a completed call returned no text."""
-        return not self.reply.strip()
+        found = _FAILURE if _FAILURE in self.reply else None
+        found = found or (_WHOLE_FAILURE if self.reply.strip() == _WHOLE_FAILURE else None)
+        return f"the reply is another harness's failure message: {found}" if found else None
 
     @cached_property
     def exact(self) -> Reading:
-        """What `exact` reads."""
         return read_answer(self.reply, self.options)
 
-    @property
-    def right(self) -> int:
-        """The number of the right option."""
-        return OPTION_LETTERS.index(self.response.answer)
+
+# ---- How published code reads replies ------------------------------------------------------------
+
+# These readers are wrong in known ways ("Based on …" is B): they exist so that published numbers
+# can be reproduced, and the difference counted.
+
+_FIRST = (
+    "The best answer is",
+    "The correct answer is",
+    "The answer is",
+    "The answer",
+    # Commas are missing in the published lists: of these four prefixes, none is ever removed alone.
+    "The best option isThe correct option is",
+    "Best answer:Best option:",
+)
+
+PREFIXES: Mapping[str, tuple[str, ...]] = {
+    "tuna": (*_FIRST, "Answer:", "Option:"),
+    "video-mme": (*_FIRST, "Answer:", "Option:", "The correct answer", "The correct option"),
+}
+"""The versions of the list of prefixes: in VLMEvalKit and TUNA's repository, and in the script that
+Video-MME's README links to."""
+
+_CAPITAL = re.compile("[A-D]")
 
 
-def letter_of(option: int | None) -> str | None:
-    """Return the letter of an option's number, as files have it."""
-    return None if option is None else OPTION_LETTERS[option]
+def first_capital(reply: str, version: str) -> int | None:
+    """Return the option of the first capital A to D once fixed prefixes are removed.
+
+    >>> first_capital("Answer: C", "tuna")
+    2
+    >>> first_capital("Based on the video, it is C", "video-mme")
+    1
+    """
+    text = reply.strip()
+    for prefix in PREFIXES[version]:
+        text = text.replace(prefix, "")
+    found = _CAPITAL.search(text)
+    return None if found is None else "ABCD".index(found[0])
 
 
-CHANCE = "chance"
-"""The rule that decides by chance."""
+_TOMATO_SENTENCE = re.compile(r"Answer is:?\(?(?P<letter>[A-Fa-f])\)?")
 
-Scored = Literal["symbol", "symbol_text", "text"]
-"""Whether the symbol, the symbol with the text, or the text alone was scored."""
 
+def tomato_patterns(reply: str, options: Sequence[str]) -> int | None:
+    """Return the option that TOMATO's three patterns find; the rest is left to a model.
+
+    A letter alone, "LETTER: TEXT" where the text has no lower-case letters, and "Answer is" with a
+    letter directly behind it.
+
+    >>> tomato_patterns("b", ["1", "2"]), tomato_patterns("A: 1", ["1", "2"])
+    (1, 0)
+    >>> tomato_patterns("Answer is:B", ["1", "2"]), tomato_patterns("Answer is: B", ["1", "2"])
+    (1, None)
+    """
+    text = reply.strip()
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(options)]
+    if len(text) == 1:
+        return letters.find(text.upper()) if text.upper() in letters else None
+    for number, option in enumerate(options):
+        if text.upper() == f"{letters[number]}: {option}":
+            return number
+    found = _TOMATO_SENTENCE.fullmatch(text)
+    if found is None or found["letter"].upper() not in letters:
+        return None
+    return letters.index(found["letter"].upper())
+
+
+# ---- Decisions -----------------------------------------------------------------------------------
+
+CHANCE, MODEL_FAILED = "chance", "model failed"
+"""The rules of what is decided by chance, and of what is unscored as the reading model failed."""
+
+# Sums that differ by less are ties: rounding errors of floats are smaller than this.
 _TIE = 1e-9
-"""Sums that differ by less are ties: rounding errors of floats are smaller than this."""
-
-MODEL_FAILED = "model failed"
-"""The rule of a reply that stays unscored because the model that reads it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +131,10 @@ class Decision:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the option was chosen at random."""
         return self.rule == CHANCE
 
 
-Step = Callable[[Asked, int], Decision | None]
+Step = Callable[[ReplyToGrade, int], Decision | None]
 """Takes a reply and the seed of random choices; returns None where it does not decide."""
 
 AskModel = Literal["choice", "tomato"]
@@ -122,7 +162,7 @@ class Strategy:
     published: bool = False
     needs_likelihood: bool = False
 
-    def decide(self, asked: Asked, seed: int) -> Decision | None:
+    def decide(self, asked: ReplyToGrade, seed: int) -> Decision | None:
         """Return the decision; None if a model must be asked."""
         if self.reads_reply and asked.failure is not None:
             return Decision(None, "failed call", unscored=asked.failure)
@@ -134,13 +174,13 @@ class Strategy:
             return None
         return self.end(asked, seed)
 
-    def end(self, asked: Asked, seed: int) -> Decision:
+    def end(self, asked: ReplyToGrade, seed: int) -> Decision:
         """Return the decision if neither a step nor the model has decided."""
         decision = self.last(asked, seed) if self.last else None
         return decision or Decision(None, asked.exact.rule)
 
 
-def at_random(asked: Asked, seed: int) -> Decision:
+def at_random(asked: ReplyToGrade, seed: int) -> Decision:
     """Choose an option at random by the seed and the question, whatever the order of responses."""
     response = asked.response
     name = "\0".join((str(seed), response.benchmark, response.id, "0"))
@@ -148,15 +188,15 @@ def at_random(asked: Asked, seed: int) -> Decision:
     return Decision(number % len(response.options), CHANCE)
 
 
-def _exact(asked: Asked, _: int) -> Decision | None:
+def _exact(asked: ReplyToGrade, _: int) -> Decision | None:
     found = asked.exact
     return None if found.option is None else Decision(found.option, found.rule)
 
 
-def _likely(what: Scored) -> Step:
+def _likely(what: Literal["symbol", "symbol_text", "text"]) -> Step:
     """Choose the option with the smallest negative log-likelihood; none if several have it."""
 
-    def step(asked: Asked, _: int) -> Decision:
+    def step(asked: ReplyToGrade, _: int) -> Decision:
         found = asked.response.likelihood
         sums = getattr(found, what, ())
         if len(sums) != len(asked.options):
@@ -172,14 +212,14 @@ def _likely(what: Scored) -> Step:
     return step
 
 
-def _by_likelihood(name: str, what: Scored) -> Strategy:
+def _by_likelihood(name: str, likely: Step) -> Strategy:
     reads = name.startswith("exact+")
-    steps = [_exact, _likely(what)] if reads else [_likely(what)]
+    steps = [_exact, likely] if reads else [likely]
     return Strategy(name, steps, reads_reply=reads, needs_likelihood=True)
 
 
 def _first_capital(version: str | None) -> Step:
-    def step(asked: Asked, _: int) -> Decision:
+    def step(asked: ReplyToGrade, _: int) -> Decision:
         used = version or ("video-mme" if asked.response.benchmark == "video-mme" else "tuna")
         option = first_capital(asked.reply, used)
         return Decision(option, "no capital A to D" if option is None else "first capital")
@@ -187,7 +227,7 @@ def _first_capital(version: str | None) -> Step:
     return step
 
 
-def _tomato(asked: Asked, _: int) -> Decision | None:
+def _tomato(asked: ReplyToGrade, _: int) -> Decision | None:
     option = tomato_patterns(asked.reply, asked.options)
     return None if option is None else Decision(option, "pattern")
 
@@ -197,11 +237,11 @@ STRATEGIES: Mapping[str, Strategy] = {
     for one in (
         Strategy("exact", [_exact]),
         Strategy("exact+random", [_exact, at_random]),
-        _by_likelihood("exact+likelihood-symbol", "symbol"),
-        _by_likelihood("exact+likelihood-symbol-text", "symbol_text"),
-        _by_likelihood("likelihood-symbol", "symbol"),
-        _by_likelihood("likelihood-symbol-text", "symbol_text"),
-        _by_likelihood("likelihood-text", "text"),
+        _by_likelihood("exact+likelihood-symbol", _likely("symbol")),
+        _by_likelihood("exact+likelihood-symbol-text", _likely("symbol_text")),
+        _by_likelihood("likelihood-symbol", _likely("symbol")),
+        _by_likelihood("likelihood-symbol-text", _likely("symbol_text")),
+        _by_likelihood("likelihood-text", _likely("text")),
         Strategy("exact+llm", [_exact], "choice"),
         Strategy("first-capital", [_first_capital(None)], published=True),
         *(

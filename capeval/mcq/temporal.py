@@ -12,17 +12,16 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import InputError, UsageError
 from capeval.files.outputs import check_output
 from capeval.mcq.breakdown import MAIN_WAYS, benchmark_name, grouped
 from capeval.mcq.find_run import RESPONSES, find_grades
-from capeval.mcq.grades import GradedItem, GradedRun, read_graded_run, shown_by
+from capeval.mcq.grades import GradedItem, GradedRun, Part, read_graded_run, shown_by
 from capeval.options import (
     INPUTS,
     OUTPUT,
@@ -45,8 +44,6 @@ Role = Literal["multi", "single", "picked", "shuffled"]
 """What a run shows of each video: many frames in order, one frame, one frame picked for the
 question, or the same many frames out of order."""
 
-ROLES: tuple[Role, ...] = get_args(Role)
-
 SHOWN: Mapping[Role, str] = {
     "multi": "all frames",
     "single": "one frame",
@@ -54,7 +51,6 @@ SHOWN: Mapping[Role, str] = {
     "shuffled": "the shuffled frames",
 }
 """What each run shows, in words."""
-
 
 _role = functools.partial(option, None, panel=INPUTS, metavar="RUN")
 
@@ -116,17 +112,12 @@ MEASURES = (
     ),
 )
 
-
 FEWEST_QUESTIONS = 20
 """For the interval of a relative change: of fewer questions, half of the intervals are wider than
 300 points (simulated with 35% and 60% right answers)."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class MeasureResult(_Part):
+class MeasureResult(Part):
     """One measure of some questions, as a fraction.
 
     Attributes
@@ -172,25 +163,22 @@ def diagnose(
     resamples, seed : of the bootstrap; all diagnostics of all buckets share the resamples
     """
     videos = int(video.max(initial=-1)) + 1
-    tables: list[tuple[int, Measure, NDArray[np.float64]]] = []
-    for at, bucket in enumerate(buckets):
-        for measure in MEASURES:
-            if measure.upper in correct and measure.lower in correct:
-                table = _sums(correct[measure.upper], correct[measure.lower], video, bucket, videos)
-                tables.append((at, measure, table))
+    tables = [
+        (at, one, _sums(correct[one.upper], correct[one.lower], video, bucket, videos))
+        for at, bucket in enumerate(buckets)
+        for one in MEASURES
+        if one.upper in correct and one.lower in correct
+    ]
+    found: list[dict[str, MeasureResult]] = [{} for _ in buckets]
     if not tables:
-        return [{} for _ in buckets]
+        return found
     # Columns of `_sums`: correct above, correct below, correct only above, questions.
     above = np.stack([t[:, 2] if m.share else t[:, 0] for _, m, t in tables], axis=1)
     below = np.stack([t[:, 3] if m.share else t[:, 1] for _, m, t in tables], axis=1)
     ratios = VideoRatios(above, below, resamples=resamples, seed=seed)
-    intervals = [
-        ratios.share(at) if measure.share else ratios.ratio(at, table[:, 3] > 0)
-        for at, (_, measure, table) in enumerate(tables)
-    ]
-    found: list[dict[str, MeasureResult]] = [{} for _ in buckets]
-    for (at, measure, table), interval in zip(tables, intervals, strict=True):
-        found[at][measure.name] = _result(measure, table, interval)
+    for n, (at, one, table) in enumerate(tables):
+        interval = ratios.share(n) if one.share else ratios.ratio(n, table[:, 3] > 0)
+        found[at][one.name] = _result(one, table, interval)
     return found
 
 
@@ -271,7 +259,7 @@ def _reasons(rows: Sequence[Row]) -> list[str]:
 # ---- Graded runs in their roles ----------------------------------------------------------------
 
 
-class RoleRun(_Part):
+class RoleRun(Part):
     """A run in its role; `label` is what it shows of a video, `questions` how many it scores."""
 
     name: str
@@ -281,7 +269,7 @@ class RoleRun(_Part):
     questions: int
 
 
-class Temporal(Result, _Part):
+class Temporal(Result, Part):
     """The contents of `capeval mcq temporal --json`.
 
     Attributes
@@ -346,7 +334,6 @@ class Temporal(Result, _Part):
         ]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a record for each group of questions and measure."""
         groups = [("overall", "", self.overall)]
         groups += [(self.tag or "", bucket, of) for bucket, of in self.by.items()]
         about = {"benchmark": self.benchmark, "model": self.model}
@@ -510,7 +497,7 @@ def mcq_temporal(o: McqTemporalOptions) -> Temporal:
     InputError, UsageError
         A run cannot be read, the runs do not fit together, or `out` cannot be written.
     """
-    given = {role: getattr(o, role) for role in ROLES if getattr(o, role) is not None}
+    given = {role: getattr(o, role) for role in SHOWN if getattr(o, role) is not None}
     files = {role: find_grades(run, Path(o.runs)) for role, run in given.items()}
     if len({*files.values()}) < len(files):
         raise UsageError("the same run is named for two roles; each shows the model other frames")

@@ -13,6 +13,7 @@ from capeval.errors import UsageError
 from capeval.files.outputs import check_output
 from capeval.judging.chat_model import OpenChat, open_chat
 from capeval.llm.meter import Meter
+from capeval.llm.types import ChatOptions
 from capeval.metrics.inputs import CaptionSet, of_candidates, of_source
 from capeval.metrics.metric_work import MetricResult, MetricWork
 from capeval.metrics.protocol import Context, Metric, MetricOutput
@@ -22,7 +23,6 @@ from capeval.options import (
     JUDGE,
     LIMITS,
     OUTPUT,
-    ChatOptions,
     ModelOptions,
     columns_option,
     command,

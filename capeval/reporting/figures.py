@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from capeval.comparing.comparison import Comparison
+from capeval.comparing.differences import TypeDifference
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import Estimate, Scores, TypeScores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
-from capeval.scoring.comparison_result import Comparison, TypeDifference
 from capeval.scoring.judged_run import JudgedRun
 from capeval.text import both_ends
 
@@ -34,23 +35,19 @@ class Grid:
 
     @property
     def values(self) -> list[list[Estimate | None]]:
-        """F1 of each series at each place."""
         return [[cell.f1 if cell else None for cell in cells] for cells in self.series.values()]
 
     @property
     def rows(self) -> list[tuple[str, Cells]]:
-        """Each place with the scores of all series there."""
         cells = zip(*self.series.values(), strict=True)
         return list(zip(self.places, cells, strict=True)) if self.series else []
 
     @property
     def sizes(self) -> list[int]:
-        """The largest number of videos at each place."""
         return [max(cell.n if cell else 0 for cell in cells) for _, cells in self.rows]
 
     @property
     def empty(self) -> bool:
-        """Whether there is no value."""
         return all(one is None or one.value is None for values in self.values for one in values)
 
     @property
@@ -83,7 +80,6 @@ class Forest:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no difference."""
         return all(row.value is None for row in self.rows)
 
 
@@ -99,7 +95,6 @@ class Scatter:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no point."""
         return not any(self.points.values())
 
 
@@ -134,7 +129,6 @@ def breakdowns(runs: Mapping[str, JudgedRun]) -> dict[str, Grid]:
 
 
 def _places(scores: Scores) -> dict[str, dict[str, TypeScores]]:
-    """Return the scores at the places of each breakdown."""
     by = scores.by
     buckets = {
         "characteristics": by.visual_characteristic,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from functools import partial
@@ -20,6 +21,17 @@ ItemT = TypeVar("ItemT")
 _CALLING = "capeval-call"
 
 
+class UnderWay:
+    """How many items are under way, in all runs that share it."""
+
+    def __init__(self) -> None:
+        # Most commands import this module and start no loop.
+        import asyncio
+
+        self.count = 0
+        self.ended = asyncio.Event()
+
+
 async def work_through(
     items: Sequence[ItemT],
     work: Callable[[ItemT], Awaitable[T]],
@@ -27,6 +39,8 @@ async def work_through(
     concurrency: int,
     record: Callable[[ItemT, T], None],
     has_room: Callable[[int], bool] = lambda _: True,
+    under_way: UnderWay | None = None,
+    none_left: Callable[[], None] = lambda: None,
 ) -> None:
     """Await `work` for at most `concurrency` items at a time, and pass each result to `record`.
 
@@ -36,25 +50,28 @@ async def work_through(
     Parameters
     ----------
     has_room : whether another item may be begun beside so many that are; one always may
+    under_way : counts the items of several runs together, where more than one is open
+    none_left : called when no item is left to begin after one has ended
     """
-    # Most commands import this module and start no loop.
     import asyncio
 
-    todo = iter(items)
+    todo = deque(items)
     stopped: list[Exception] = []
     workers: list[asyncio.Task[None]] = []
-    begun = 0
-    ended = asyncio.Event()
+    begun = under_way or UnderWay()
+
+    def must_wait() -> bool:
+        return begun.count > 0 and (begun.count >= concurrency or not has_room(begun.count))
 
     async def worker() -> None:
-        nonlocal begun
-        for item in todo:
-            while begun and not stopped and not has_room(begun):
-                ended.clear()
-                await ended.wait()
-            if stopped:
-                return
-            begun += 1
+        while todo:
+            while not stopped and must_wait():
+                begun.ended.clear()
+                await begun.ended.wait()
+            if stopped or not todo:
+                break
+            item = todo.popleft()
+            begun.count += 1
             is_done = False
             try:
                 result = await work(item)
@@ -70,16 +87,69 @@ async def work_through(
                             other.cancel()
                 return
             finally:
-                begun -= 1
-                ended.set()
+                begun.count -= 1
+                begun.ended.set()
             # Work that never waits would otherwise delay Ctrl-C until all items are done.
             await asyncio.sleep(0)
+        if not stopped:
+            none_left()
 
     async with asyncio.TaskGroup() as group:
         count = max(1, min(concurrency, len(items)))
         workers.extend(group.create_task(worker()) for _ in range(count))
     if stopped:
         raise stopped[0]
+
+
+async def in_turn(
+    items: Sequence[ItemT],
+    work: Callable[[ItemT, Callable[[], None]], Awaitable[T]],
+    *,
+    is_last: Callable[[T], bool],
+) -> AsyncIterator[T]:
+    """Await `work` for one item after the other, and yield the results in their order.
+
+    The next item is begun as soon as `work` calls the function that it gets, but at most two are
+    open at a time. After a result that `is_last`, or an exception, no item is begun.
+    """
+    import asyncio
+
+    tasks: deque[asyncio.Task[T]] = deque()
+    is_over = False
+
+    async def begin(item: ItemT, may_go_on: asyncio.Event) -> T:
+        try:
+            return await work(item, may_go_on.set)
+        finally:
+            may_go_on.set()
+
+    async def first() -> T:
+        nonlocal is_over
+        result = await tasks[0]
+        tasks.popleft()
+        is_over |= is_last(result)
+        return result
+
+    try:
+        for item in items:
+            if is_over:
+                break
+            may_go_on = asyncio.Event()
+            tasks.append(asyncio.create_task(begin(item, may_go_on)))
+            if len(tasks) == 2:
+                yield await first()
+            await may_go_on.wait()
+            if tasks[0].done():
+                yield await first()
+        while tasks:
+            yield await first()
+    except BaseException as failure:
+        if not getattr(failure, "lets_calls_finish", False):
+            for task in tasks:
+                task.cancel()
+        # Each closes its files and its lock.
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 async def in_thread(call: Callable[[], T]) -> T:

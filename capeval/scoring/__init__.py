@@ -2,7 +2,7 @@
 
 from capeval.scoring.aggregate import score_judgments
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
-from capeval.scoring.result import Bucket, Estimate, TypeScores
+from capeval.scoring.score_parts import Bucket, Estimate, TypeScores
 from capeval.scoring.scores import Scores
 from capeval.scoring.signature import Signature
 from capeval.stats import FEWEST_FOR_FAILURES, FEWEST_VIDEOS

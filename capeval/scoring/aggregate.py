@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from capeval.schema import Annotation, Judgment, Relation, Scored, Usage
 from capeval.scoring.buckets import Membership, by_way
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
-from capeval.scoring.result import (
+from capeval.scoring.score_parts import (
     Breakdown,
     Bucket,
     Counts,

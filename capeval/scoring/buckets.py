@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.schema import CHARACTERISTICS, Annotation
-from capeval.scoring.result import Breakdown
+from capeval.scoring.score_parts import Breakdown
 
 B = TypeVar("B")
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Usage
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.counts import MEASURES
-from capeval.scoring.result import (
+from capeval.scoring.score_parts import (
     Breakdown,
     Bucket,
     Counts,

@@ -6,22 +6,15 @@ Labels of one video resemble each other, so intervals leave out whole videos.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.jackknife import Inference, jackknife
-from capeval.stats.values import Floats, Interval, Ints, Missing, Value
+from capeval.stats.jackknife import jackknife
+from capeval.stats.values import Coefficient, Floats, Ints
 
 Level = Literal["nominal", "ordinal", "interval"]
-
-
-class Estimate(NamedTuple):
-    """A value with its interval."""
-
-    value: Value
-    interval: Inference | Interval | Missing
 
 
 def confusion_by_video(
@@ -61,7 +54,7 @@ def class_scores(matrix: ArrayLike) -> Floats:
         return np.array([hit / given, hit / true, 2 * hit / (true + given)])
 
 
-def cohen_kappa(matrices: Floats) -> Estimate:
+def cohen_kappa(matrices: Floats) -> Coefficient:
     """Return Cohen's kappa (1960) of two sets of labels: agreement beyond chance.
 
     Parameters
@@ -69,14 +62,14 @@ def cohen_kappa(matrices: Floats) -> Estimate:
     matrices : (videos, labels, labels), as of `confusion_by_video`
 
     >>> matrices = np.array([[[3.0, 1], [0, 2]], [[1, 0], [1, 3]], [[2, 0], [0, 2]]] * 2)
-    >>> value, interval = cohen_kappa(matrices)
-    >>> round(value, 3), round(interval.low, 3), round(interval.high, 3)
+    >>> kappa = cohen_kappa(matrices)
+    >>> round(kappa.value, 3), round(kappa.low, 3), round(kappa.high, 3)
     (0.732, 0.5, 0.857)
     """
     total = matrices.sum(axis=0)
     if not total.any():
-        return _none("there are no labels")
-    return _estimate(_kappa(total), _kappa(total - matrices), "both sides give one class only")
+        return Coefficient(None, reason="there are no labels")
+    return _coefficient(_kappa(total), _kappa(total - matrices), "both sides give one class only")
 
 
 def _kappa(counts: NDArray[Any]) -> Floats:
@@ -88,7 +81,7 @@ def _kappa(counts: NDArray[Any]) -> Floats:
         return np.where(chance < 1, (agreed - chance) / (1 - chance), np.nan)
 
 
-def krippendorff_alpha(ratings: ArrayLike, video: Ints, level: Level = "nominal") -> Estimate:
+def krippendorff_alpha(ratings: ArrayLike, video: Ints, level: Level = "nominal") -> Coefficient:
     """Return Krippendorff's alpha (2011) of any number of raters, with gaps.
 
     It is 1 for full agreement and 0 for chance. A unit that fewer than two rated is left out.
@@ -106,7 +99,7 @@ def krippendorff_alpha(ratings: ArrayLike, video: Ints, level: Level = "nominal"
     values = np.asarray(ratings, dtype=np.float64)
     paired = (~np.isnan(values)).sum(axis=0) >= 2
     if not paired.any():
-        return _none("no unit has two ratings")
+        return Coefficient(None, reason="no unit has two ratings")
     values = values[:, paired]
     if level == "ordinal":
         # Its distance of two values is that of their ranks, ties sharing the middle one.
@@ -118,7 +111,7 @@ def krippendorff_alpha(ratings: ArrayLike, video: Ints, level: Level = "nominal"
     by_video = np.zeros((len(names), len(sums)))
     np.add.at(by_video, units, sums.T)
     total = by_video.sum(axis=0)
-    return _estimate(_alpha(total), _alpha(total - by_video), "all ratings are equal")
+    return _coefficient(_alpha(total), _alpha(total - by_video), "all ratings are equal")
 
 
 def _alpha_sums(values: Floats, level: Level) -> Floats:
@@ -149,12 +142,8 @@ def _alpha(sums: Floats) -> Floats:
     return np.where(expected > 1e-12 * total * squares, found, np.nan)
 
 
-def _none(reason: str) -> Estimate:
-    return Estimate(Missing(reason), Missing(reason))
-
-
-def _estimate(value: Floats, left_out: Floats, why_missing: str) -> Estimate:
+def _coefficient(value: Floats, left_out: Floats, why_missing: str) -> Coefficient:
     """Return a value with the interval of its values without each of the videos."""
     if np.isnan(value):
-        return _none(why_missing)
-    return Estimate(float(value), jackknife(float(value), left_out))
+        return Coefficient(None, reason=why_missing)
+    return Coefficient.of(float(value), jackknife(float(value), left_out))

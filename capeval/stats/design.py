@@ -98,15 +98,6 @@ class Design:
         )
 
 
-def first_rows(group: Ints) -> list[int]:
-    """Return the first row of each group; each number from 0 must be in use.
-
-    >>> first_rows(np.array([1, 1, 0]))
-    [2, 0]
-    """
-    return [int(row) for row in np.unique(group, return_index=True)[1]]
-
-
 def same_sized(group: Ints) -> Iterator[tuple[Ints, NDArray[np.intp]]]:
     """Yield, one size at a time, the (groups,) numbers and (groups, size) rows of groups.
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import permutations
-from math import factorial
 
 import numpy as np
 
@@ -179,16 +178,3 @@ def permutation_p(metric: Floats, human: Floats, statistic: Statistic, seed: int
     values = np.abs(statistic.values(sums))
     at_least = values >= abs(values[0]) - _SLACK
     return float(at_least.mean())
-
-
-def least_p(systems: int, statistic: Statistic) -> float:
-    """Return the smallest p that `permutation_p` can give.
-
-    The reversed order has the opposite rank correlation, but another r.
-
-    >>> round(least_p(3, STATISTICS["kendall_b"]), 3), round(least_p(3, STATISTICS["pearson"]), 3)
-    (0.333, 0.167)
-    """
-    if systems > _EVERY_ORDER:
-        return 1 / (_PERMUTATIONS + 1)
-    return (1 if statistic.name == "pearson" else 2) / factorial(systems)

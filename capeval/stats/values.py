@@ -1,10 +1,10 @@
-"""The value of a statistic, or the reason why there is none."""
+"""The value of a statistic and its interval, or the reason why there is none."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +34,46 @@ class Missing:
 Value = float | Missing
 
 
+class Bounds(Protocol):
+    """The ends of an interval."""
+
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A confidence interval."""
 
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """A value with its 95% interval, or the reason why one of them is missing."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, value: Value, interval: Bounds | Missing | None = None) -> Coefficient:
+        """Return a value and, if there is one, its interval."""
+        for one in (value, interval):
+            if isinstance(one, Missing):
+                return cls(number_of(value), reason=one.reason)
+        if interval is None or isinstance(interval, Missing):
+            return cls(number_of(value))
+        return cls(number_of(value), interval.low, interval.high)
+
+
+def number_of(value: Value) -> float | None:
+    """Return a value for JSON: None if it is missing."""
+    return None if isinstance(value, Missing) or math.isnan(value) else float(value)
 
 
 def steady(values: Floats, scale: float = 0.0) -> Floats:

@@ -1,19 +1,24 @@
 """The probes: captions of element sentences whose verdicts are certain.
 
-Event texts are not used: they leave out facts.
+Event texts are not used: they leave out facts. An edit makes a true sentence false: one phrase is
+replaced by another that excludes it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
 
+from capeval.judging.lexical import Words, content_words
 from capeval.schema import Annotation, Relation
-from capeval.trust.probe_edits import Edit, edits_of, probe_texts
-from capeval.trust.probe_sentences import Sentence, Video, read_video, unstated
+from capeval.trust.probe_sentences import ProbedVideo, ProbeSentence, read_video, unstated
 
 LEAST_TO_EDIT = 3
 """Elements of an event that gets an edit: with fewer, the edited one is most of the event, which a
@@ -23,10 +28,12 @@ LEAST_EVENTS_TO_REORDER = 3
 _OTHERS = 5
 """Videos looked at for a foreign caption, of which the one with most elements to grade is taken."""
 
-Kind = Literal["verbatim", "dropped", "reordered", "contradicted", "foreign", "injected"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+_QUOTES = re.compile(r"[“”\"«»‘?]|(?<!\w)'")
 
-Labels = Mapping[tuple[int, int], Relation]
+ProbeKind = Literal["verbatim", "dropped", "reordered", "contradicted", "foreign", "injected"]
+KINDS: tuple[ProbeKind, ...] = get_args(ProbeKind)
+
+CertainVerdicts = Mapping[tuple[int, int], Relation]
 """The certain verdicts by event and place from 0; no other verdict is certain."""
 
 
@@ -35,10 +42,10 @@ class Probe:
     """One caption, the verdicts on it that are certain, and in words how it was made."""
 
     name: str
-    kind: Kind
+    kind: ProbeKind
     annotation: Annotation
     caption: str
-    labels: Labels
+    labels: CertainVerdicts
     edits: tuple[str, ...] = ()
 
     @property
@@ -90,7 +97,7 @@ def _of_video(annotations: Sequence[Annotation], at: int, seed: int) -> list[Pro
 
 
 def dropped(
-    name: str, video: Video, parts: Iterable[Sequence[Sentence]], rng: random.Random
+    name: str, video: ProbedVideo, parts: Iterable[Sequence[ProbeSentence]], rng: random.Random
 ) -> Probe | None:
     """Leave out one part, drawn among those that say something which the rest does not."""
     choices = []
@@ -106,7 +113,7 @@ def dropped(
     return _probe(name, video, rest, own, "lack", edit)
 
 
-def reordered(video: Video) -> Probe | None:
+def reordered(video: ProbedVideo) -> Probe | None:
     """Move the first event to the end: it comes too late to be matched, in any reading.
 
     What says itself that it is the beginning is left out, and no verdict on it is certain.
@@ -125,7 +132,7 @@ def reordered(video: Video) -> Probe | None:
     return _probe("reordered", video, [*rest, *moved], own, "lack", edit)
 
 
-def contradicted(video: Video, rng: random.Random) -> Probe | None:
+def contradicted(video: ProbedVideo, rng: random.Random) -> Probe | None:
     """Replace one phrase in each event by another that excludes it."""
     edits: list[Edit] = []
     for event in (event for event in video.events if len(event) >= LEAST_TO_EDIT):
@@ -142,7 +149,7 @@ def contradicted(video: Video, rng: random.Random) -> Probe | None:
     return _probe("contradicted", video, texts, changed, "contradiction", *made)
 
 
-def foreign(video: Video, others: Iterable[Video]) -> Probe | None:
+def foreign(video: ProbedVideo, others: Iterable[ProbedVideo]) -> Probe | None:
     """Use the caption of the other video that says least of this one: nothing is entailed.
 
     Where the two differ, a contradiction is right too.
@@ -171,9 +178,9 @@ def injected(base: Probe | None, demanded: Relation, rng: random.Random) -> Prob
 
 def _probe(
     name: str,
-    video: Video,
-    texts: Iterable[Sentence | str],
-    labelled: Iterable[Sentence],
+    video: ProbedVideo,
+    texts: Iterable[ProbeSentence | str],
+    labelled: Iterable[ProbeSentence],
     label: Relation,
     *edits: str,
 ) -> Probe:
@@ -183,7 +190,7 @@ def _probe(
     return Probe(name, kind, video.annotation, caption, labels, edits)
 
 
-def _size(sentences: Iterable[Sentence]) -> int:
+def _size(sentences: Iterable[ProbeSentence]) -> int:
     return sum(len(sentence.text.split()) for sentence in sentences)
 
 
@@ -191,3 +198,74 @@ def _number(seed: int, *names: str) -> int:
     """Return a number that depends on a seed and names alone."""
     digest = hashlib.sha256("\0".join((str(seed), *names)).encode("utf-8")).digest()
     return int.from_bytes(digest[:8], "big")
+
+
+# ---- Edits -------------------------------------------------------------------------------------
+
+
+class Edit(NamedTuple):
+    """One replacement: a sentence, the edited text, and in words what was replaced."""
+
+    sentence: ProbeSentence
+    text: str
+    made: str
+
+
+class _Rule(NamedTuple):
+    """Two phrases that exclude each other.
+
+    `keys` are the stems that no other sentence may have: those that both phrases have, such as the
+    verb of a camera move, else all of them.
+    """
+
+    kind: str
+    new: str
+    pattern: re.Pattern[str]
+    stems: Words
+    keys: Words
+
+
+@cache
+def probe_texts() -> dict[str, Any]:
+    """Return the content of the packaged file."""
+    return tomllib.loads(Path(__file__).with_name("probes.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _rules() -> list[_Rule]:
+    return [
+        _rule(table["kind"], pair, table.get("before", "").split())
+        for table in probe_texts()["edits"]
+        for pair in table["pairs"]
+    ]
+
+
+def _rule(kind: str, pair: str, before: list[str]) -> _Rule:
+    old, new = pair.split(" = ")
+    following = "|".join(r"(?! \w)" if word == "." else rf" {word}(?![\w-])" for word in before)
+    # A capital after it is part of a name: "the Red Sea".
+    pattern = rf"(?<![\w-])[{old[0]}{old[0].upper()}]{old[1:]}(?![\w-])(?! [A-Z])(?={following})"
+    # "in" is in every other sentence.
+    one, other = (content_words(phrase) - {"in"} for phrase in (old, new))
+    return _Rule(kind, new, re.compile(pattern), one | other, one & other or one | other)
+
+
+def edits_of(sentence: ProbeSentence, video: ProbedVideo) -> Iterator[Edit]:
+    """Yield every edit of a sentence after which it is certainly false, and the rest unchanged."""
+    unsure = probe_texts()["unsure"].split()
+    if any(word in unsure or word.endswith("n't") for word in sentence.words):
+        return
+    if _QUOTES.search(sentence.text):
+        return
+    elsewhere = frozenset[str]().union(*(one.stems for one in video.sentences if one != sentence))
+    for rule in _rules():
+        found = [*rule.pattern.finditer(sentence.text)]
+        of_camera = rule.kind == "camera move"
+        if len(found) != 1 or of_camera != (sentence.element.type == "camera"):
+            continue
+        before, after = sentence.text[: found[0].start()], sentence.text[found[0].end() :]
+        if rule.keys & elsewhere or rule.stems & content_words(f"{before} {after}"):
+            continue
+        new = rule.new if before else rule.new.capitalize()
+        made = f"{rule.kind}: {found[0][0]} → {rule.new} in: {sentence.text}"
+        yield Edit(sentence, before + new + after, made)

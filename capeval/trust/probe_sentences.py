@@ -35,7 +35,7 @@ _OPENING = re.compile(
 
 
 @dataclass(frozen=True)
-class Sentence:
+class ProbeSentence:
     """One element's sentence as captions have it; `event` and `place` are from 0."""
 
     event: int
@@ -65,14 +65,14 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Video:
+class ProbedVideo:
     """The usable sentences of one annotated video, in the order of its events."""
 
     annotation: Annotation
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[ProbeSentence, ...]
 
     @cached_property
-    def events(self) -> list[list[Sentence]]:
+    def events(self) -> list[list[ProbeSentence]]:
         """The sentences of each event; an event may have none."""
         numbers = range(len(self.annotation.events))
         return [[one for one in self.sentences if one.event == number] for number in numbers]
@@ -84,7 +84,9 @@ class Video:
         return sum(word in _SURELY_ENGLISH for word in every) > _ENGLISH_SHARE * len(every)
 
 
-def unstated(sentences: Iterable[Sentence], others: Iterable[Sentence]) -> list[Sentence]:
+def unstated(
+    sentences: Iterable[ProbeSentence], others: Iterable[ProbeSentence]
+) -> list[ProbeSentence]:
     """Return the sentences of which others say neither much nor all but one word."""
     said = frozenset[str]().union(*(other.content for other in others))
     return [
@@ -94,17 +96,17 @@ def unstated(sentences: Iterable[Sentence], others: Iterable[Sentence]) -> list[
     ]
 
 
-def read_video(annotation: Annotation) -> Video:
+def read_video(annotation: Annotation) -> ProbedVideo:
     """Return the usable sentences of a video."""
-    found: list[Sentence] = []
+    found: list[ProbeSentence] = []
     for number, event in enumerate(annotation.events):
         for place, element in enumerate(event.visual_elements):
             # Not what could be taken for markup, a template or a reply.
             if words(element.content) and not _MARKUP.search(element.content):
-                found.append(Sentence(number, place, element, _as_sentence(element.content)))
+                found.append(ProbeSentence(number, place, element, _as_sentence(element.content)))
     # A judge may take the second of two equal sentences for a mere repeat.
     first = {sentence.words: sentence for sentence in reversed(found)}
-    return Video(annotation, tuple(one for one in found if first[one.words] is one))
+    return ProbedVideo(annotation, tuple(one for one in found if first[one.words] is one))
 
 
 def _as_sentence(content: str) -> str:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import capeval
-from capeval.api import run_options
 from capeval.errors import UsageError
 from capeval.judging.options import JudgeOptions
+from capeval.reporting.plot import PlotOptions
 from tests.typed import typed
 
 FIRST: dict[str, tuple[Any, ...]] = {"judge": ("captions.jsonl",), "plot": (["types"], ["old"])}
@@ -46,7 +46,7 @@ def test_a_value_that_is_wrong_is_refused_by_name(
 
 def test_a_single_text_or_path_is_one_of_several() -> None:
     path: Any = Path("old")
-    made = run_options.PlotOptions("types", path)
+    made = PlotOptions("types", path)
     assert (made.what, made.judged_runs) == (("types",), (path,))
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from capeval.captioners.prompting import load_caption_prompts
+from capeval.captioners.generate import Wanted, load_caption_prompts
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.run import Wanted
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.files.annotations import load_annotations
+from tests.cli.conftest import _none_is_left_running  # noqa: F401 - around every test
 from tests.generating import annotation
 
 Checkpoint = Callable[[str], Path]

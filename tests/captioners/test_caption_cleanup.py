@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capeval.captioners.caption_cleanup import is_empty, repetition_warning
+from capeval.captioners.pipeline import is_empty, repetition_warning
 from capeval.captioners.transformers_backend import written_text
 from capeval.errors import ReplyError
 from capeval.thinking import caption_in, has_reasoning

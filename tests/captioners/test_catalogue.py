@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from capeval.captioners.asking_session import choose_model
 from capeval.captioners.catalogue import ModelEntry, find_model, read_catalogue
-from capeval.captioners.options import GenerateOptions
-from capeval.captioners.prompting import load_caption_prompts
-from capeval.captioners.selection import choose_model
+from capeval.captioners.generate import GenerateOptions, load_caption_prompts
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.video import open_reader
 

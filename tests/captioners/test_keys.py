@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.captioners.options import GenerateOptions
-from capeval.captioners.selection import open_captioner
+from capeval.captioners.asking_session import open_captioner
+from capeval.captioners.generate import GenerateOptions
 from capeval.errors import CapevalError, InputError, UsageError
 from tests.cli_runs import environment
 from tests.server import LoopbackServer, completion, failure, unauthorized

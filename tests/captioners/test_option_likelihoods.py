@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from capeval.captioners import Captioned, CaptionRequest
-from capeval.captioners.likelihoods import ContinuationScorer
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.transformers_backend import TransformersCaptioner
+from capeval.captioners.transformers_backend import ContinuationScorer, TransformersCaptioner
 from tests.captioners import tiny
 
 Make = Callable[..., TransformersCaptioner]

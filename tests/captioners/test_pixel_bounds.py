@@ -13,7 +13,7 @@ from transformers import Qwen2VLVideoProcessor
 from transformers.image_utils import PILImageResampling, SizeDict
 
 from capeval.captioners import CaptionRequest, Uncaptioned
-from capeval.captioners.pixel_bounds import PRESETS
+from capeval.captioners.loading import PIXEL_BOUNDS
 from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import UsageError
@@ -70,7 +70,7 @@ def test_frames_have_the_size_of_the_published_rule(
         ("published", CONTEXT, fitted),
         ("tuna", CONTEXT, benchmark),
     ):
-        bounds = PRESETS[preset]
+        bounds = PIXEL_BOUNDS[preset]
         video.max_video_tokens = bounds.video_tokens(context, WRITTEN)
         size = video.resize(
             pixels,
@@ -118,7 +118,7 @@ def test_the_bounds_are_recorded(family: str, load: Load) -> None:
 
 
 def test_a_checkpoint_may_take_smaller_frames() -> None:
-    for preset in PRESETS.values():
+    for preset in PIXEL_BOUNDS.values():
         smaller = {"shortest_edge": 90_000, "longest_edge": 90_000}
         assert preset.size(90_000) == smaller
 

@@ -14,7 +14,7 @@ import pytest
 
 import capeval
 from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
-from capeval.captioners.run import Generation
+from capeval.captioners.generate import Generation
 from capeval.errors import UsageError
 from capeval.schema import Usage
 from tests.generating import FakeReader

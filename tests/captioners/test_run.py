@@ -12,9 +12,14 @@ from typing import Any
 import pytest
 
 from capeval.captioners import stored_work
-from capeval.captioners.prompting import load_caption_prompts, prompt_hash
+from capeval.captioners.generate import (
+    Generation,
+    GenerationWork,
+    Wanted,
+    load_caption_prompts,
+    prompt_hash,
+)
 from capeval.captioners.protocol import Uncaptioned
-from capeval.captioners.run import Generation, GenerationWork, Wanted
 from capeval.captioners.stored_work import complete
 from capeval.errors import BudgetReached, InputError, ModelDown, RunLocked
 from capeval.files.captions import load_captions

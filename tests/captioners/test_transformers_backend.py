@@ -16,8 +16,7 @@ from transformers import AutoProcessor
 
 from capeval.captioners import Captioned, Uncaptioned
 from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.loading import load_model
-from capeval.captioners.native_inputs import NativeInputs
+from capeval.captioners.loading import NativeInputs, load_model
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner

@@ -79,6 +79,14 @@ def make(family: str, folder: Path) -> Path:
     return target
 
 
+def make_for_vllm(folder: Path) -> Path:
+    """Save a tiny Qwen2-VL whose heads are the smallest that vLLM runs on a processor."""
+    torch.manual_seed(7)
+    rope = {**_MROPE, "mrope_section": [4, 6, 6]}
+    _qwen2_vl(folder, num_attention_heads=2, num_key_value_heads=1, rope_parameters=rope)
+    return folder
+
+
 def _tokenizer(*special: str, **named: str) -> PreTrainedTokenizerFast:
     # A word is a token and a token a word, so that equal texts are equal tokens.
     raw = Tokenizer(models.WordLevel(unk_token="<unk>"))
@@ -213,7 +221,7 @@ def _qwen_ids(tokenizer: Any) -> dict[str, int]:
 _MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
 
 
-def _qwen2_vl(folder: Path) -> None:
+def _qwen2_vl(folder: Path, **changed: Any) -> None:
     tokenizer = _tokenizer(*_QWEN)
     processor = hf.Qwen2VLProcessor(
         image_processor=hf.Qwen2VLImageProcessor(size=_PATCH_14),
@@ -222,7 +230,7 @@ def _qwen2_vl(folder: Path) -> None:
         chat_template=_QWEN_TEMPLATE,
     )
     config = hf.Qwen2VLConfig(
-        text_config=_text(model_type="qwen2_vl_text", rope_parameters=_MROPE),
+        text_config=_text(**{"model_type": "qwen2_vl_text", "rope_parameters": _MROPE, **changed}),
         vision_config={"depth": 2, "embed_dim": 32, "hidden_size": 64, "num_heads": 2},
         **_qwen_ids(tokenizer),
     )

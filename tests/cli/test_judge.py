@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from capeval.files.jsonl import whole_lines
+from capeval.llm.client import OpenAIChatClient
 from tests.cli.conftest import (
     SECRET,
     Endpoint,
@@ -19,6 +25,9 @@ from tests.cli.conftest import (
     stop_server,
     wait_until,
 )
+from tests.cli_runs import capeval as run_here
+from tests.judge_responder import answer, is_preflight
+from tests.server import LoopbackServer
 from tests.typed import Said
 
 VIDEOS = [f"V{number:03}" for number in range(12)]
@@ -331,6 +340,34 @@ def test_the_sample_is_judged_where_there_is_nothing_else(tmp_path: Path) -> Non
     assert not work.cache.exists()
 
 
+class FiftyTimesFaster(OpenAIChatClient):
+    def __init__(self, *where: Any, timeout: float, patience: float = 300.0, **more: Any) -> None:
+        async def nap(seconds: float) -> None:
+            await asyncio.sleep(seconds / 50)
+
+        super().__init__(*where, timeout=timeout / 50, patience=patience / 50, sleep=nap, **more)
+
+
+async def test_the_sample_is_judged_by_a_slow_server_with_two_slots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capeval.llm.asker.OpenAIChatClient", FiftyTimesFaster)
+    slots, tokens_per_second = asyncio.Semaphore(2), 20 * 50
+
+    async def slow(request: dict[str, Any]) -> Any:
+        async with slots:
+            # With 64 calls at a time, every caption times out until it is given up.
+            await asyncio.sleep(600 / tokens_per_second)
+        return answer(request)
+
+    async with LoopbackServer(slow) as server:
+        ran = await run_here(tmp_path, "judge", "sample", "--base-url", server.url, "--json")
+    assert ran.code == 0, ran.err
+    counts = [scores["counts"] for scores in ran.json.values()]
+    assert [(one["scored"], one["unscored"]) for one in counts] == [(10, 0)] * 3
+    assert ran.err.count("raise --timeout, or set --max-concurrency") == 1
+
+
 def test_runs_of_different_videos_are_not_ranked(work: Workspace) -> None:
     given = ("--annotations", "annotations.json", "--judge", "lexical")
     work.fill(8, "cherry.jsonl")
@@ -358,6 +395,125 @@ def test_every_run_is_judged_where_none_is_named(work: Workspace, endpoint: Endp
         "second": 12,
     }
     assert endpoint.calls() == 36
+
+
+class Runs:
+    """Three runs of six captions to judge in one command, and a server that knows them apart.
+
+    `hold` is awaited before a reply about a caption, by the name of its run and its number.
+    """
+
+    def __init__(self, work: Workspace, hold: Callable[[str, int], Awaitable[object]]) -> None:
+        self.work, self.hold = work, hold
+        self.server = LoopbackServer(self.reply)
+        self.answered = Counter[str]()
+        self.most_open = 0
+        self.files = {name: work.folder / "runs" / name for name in "abc"}
+        work.fill(6)
+        for name in self.files:
+            captions = [caption(number) for number in range(6)]
+            lines = [{**one, "caption": f"{one['caption']} This is {name}."} for one in captions]
+            work.write(f"{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+
+    async def reply(self, request: dict[str, Any]) -> Any:
+        text = str(request["messages"])
+        self.most_open = max(self.most_open, len([*self.work.folder.glob("runs/*/.lock")]))
+        if found := re.search(r"unit00(\d).*This is (\w)", text):
+            await self.hold(found[2], int(found[1]))
+        if not is_preflight(request):
+            self.answered[text + str(request["response_format"])] += 1
+        return answer(request)
+
+    def judging(self, *more: str) -> tuple[str, ...]:
+        self.work.url = self.server.url
+        return self.work.judging(*(f"{name}.jsonl" for name in self.files), *more)
+
+    async def judge(self, *more: str) -> Said:
+        return await asyncio.to_thread(self.work.run, *self.judging(*more))
+
+    def judged(self, name: str) -> list[str]:
+        """The captions with a verdict, in the file's order."""
+        files = self.files[name].glob("*/judgments.jsonl")
+        return [line["index"] for file in files for line in whole_lines(file)]
+
+
+async def test_a_run_begins_while_the_last_caption_of_the_one_before_is_judged(
+    work: Workspace,
+) -> None:
+    begun = {name: asyncio.Event() for name in "abcd"}
+    begun["d"].set()
+    faults: list[str] = []
+
+    async def until_the_next(name: str, number: int) -> None:
+        begun[name].set()
+        if name == "c" and not [*runs.files["a"].glob("*/scores.json")]:
+            faults.append("c is begun before a has ended")
+        if number == 5:
+            try:
+                await asyncio.wait_for(begun[chr(ord(name) + 1)].wait(), 20)
+            except TimeoutError:
+                faults.append(f"{name} holds up the next run")
+
+    runs = Runs(work, until_the_next)
+    async with runs.server:
+        ran = await runs.judge("--json")
+    assert ran.code == 0, ran.err
+    assert {name: scores["counts"]["scored"] for name, scores in ran.json.items()} == {
+        **dict.fromkeys("abc", 6)
+    }
+    assert list(ran.json) == ["a", "b", "c"]
+    assert [runs.judged(name) for name in "abc"] == [VIDEOS[:6]] * 3
+    assert not faults
+    assert runs.most_open == 2
+
+
+async def test_a_cost_cap_counts_both_runs_that_are_open(work: Workspace) -> None:
+    async def hold(name: str, number: int) -> None:
+        await asyncio.sleep(0.3 if name == "a" and number else 0.05)
+
+    runs = Runs(work, hold)
+    work.write("capeval.toml", PRICES.format(10))
+    async with runs.server:
+        whole = float((await runs.judge("--dry-run", "--json")).json["cost"])
+        ran = await runs.judge("--max-cost", str(whole / 3), "--json")
+        calls = runs.server.calls
+        assert ran.code == 3, ran.err
+        scored = sum(scores["counts"]["scored"] for scores in ran.json.values())
+        assert 6 <= scored < 12
+        # The preflight, and one caption that was begun in vain.
+        assert calls <= 1 + 3 * scored + 2
+        again = await runs.judge("--max-cost", "5", "--json")
+        assert again.code == 0, again.err
+    assert set(runs.answered.values()) == {1}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+async def test_two_runs_that_are_stopped_together_both_go_on(
+    work: Workspace, number: signal.Signals, code: int
+) -> None:
+    is_stopped = False
+
+    async def hold(name: str, number: int) -> None:
+        if not is_stopped and ((name, number) == ("a", 5) or (name == "b" and number > 1)):
+            await asyncio.Event().wait()
+
+    runs = Runs(work, hold)
+    async with runs.server:
+        process = work.start(*runs.judging())
+        await asyncio.to_thread(
+            wait_until, lambda: [len(runs.judged(name)) for name in "ab"] == [5, 2]
+        )
+        process.send_signal(number)
+        stopped = await asyncio.to_thread(end_of, process)
+        assert stopped.code == code
+        if number == signal.SIGINT:
+            for kept in ("5 of 6 captions of a are judged", "2 of 6 captions of b are judged"):
+                assert kept in stopped.err
+        is_stopped = True
+        again = await runs.judge("--json")
+    assert (again.code, list(again.json)) == (0, ["a", "b", "c"]), again.err
+    assert [runs.judged(name) for name in "abc"] == [VIDEOS[:6]] * 3
+    assert set(runs.answered.values()) == {1}
 
 
 HOSTILE = [

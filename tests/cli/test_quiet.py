@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.captioners.test_generate_command import describe, here
 from tests.cli.conftest import Endpoint, Workspace, caption
-from tests.cli.test_generate_command import describe, here
 from tests.judge_responder import answer
 from tests.server import LoopbackServer, failure, refusing
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from capeval.mcq.questions import load_questions
+from capeval.mcq.question_files import load_questions
 from tests.cli.conftest import annotation
 from tests.cli_runs import capeval
 from tests.construct.chat_responder import answer, inside, prompt_of, questions

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from capeval.construct.drafts import Draft, read_exports
-from capeval.mcq.questions import load_questions
+from capeval.mcq.question_files import load_questions
 from tests.browser import CHROMIUM, Page, tab
 from tests.rating.rating_examples import HOSTILE
 from tests.typed import typed

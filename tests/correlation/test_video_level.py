@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from capeval.correlation import video_level
 from capeval.correlation.joining import Joined
 from capeval.correlation.protocols import EVERYTHING
-from capeval.correlation.video_level import Settings, analyse
+from capeval.correlation.video_level import Analysis, analyse
 from capeval.files.ratings import Keys
 from capeval.stats import correlation
 from capeval.stats.design import Design
@@ -36,7 +36,7 @@ def joined(keys: list[tuple[str, str]], ratings: Floats, metrics: dict[str, Floa
 
 
 def results_of(given: Joined, **chosen: Any) -> list[str]:
-    results, comparisons, found = analyse(given, Settings(EVERYTHING, **chosen))
+    results, comparisons, found = analyse(given, Analysis(EVERYTHING, **chosen))
     return [one.model_dump_json() for one in [*results, *comparisons, *found]]
 
 
@@ -67,13 +67,13 @@ def test_means_that_are_equal_as_typed_are_equal() -> None:
     scale = np.array([0.1, 0.2, 0.3])
     ratings = np.stack([scale[(np.arange(18) + shift) % 3] for shift in range(3)])
     given = joined(keys, ratings, {"metric": metric, "level": level})
-    results, _, _ = analyse(given, Settings(EVERYTHING))
+    results, _, _ = analyse(given, Analysis(EVERYTHING))
     assert all(one.value is None for one in results)
     assert {one.reason for one in results if one.grouping == "pooled"} >= {
         "the human scores are constant"
     }
     given = joined(keys, np.arange(18.0)[None], {"metric": metric, "level": level})
-    results, _, _ = analyse(given, Settings(EVERYTHING))
+    results, _, _ = analyse(given, Analysis(EVERYTHING))
     of_systems = [one for one in results if one.grouping == "system"]
     assert {one.value for one in of_systems} == {None}
 
@@ -84,14 +84,14 @@ def test_large_and_very_small_numbers_are_as_good_as_others() -> None:
     usual = joined(KEYS, ratings, metrics)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        first = analyse(usual, Settings(EVERYTHING))[0]
+        first = analyse(usual, Analysis(EVERYTHING))[0]
         for power in (330, -600):
             extreme = joined(
                 KEYS,
                 np.ldexp(ratings, power),
                 {name: np.ldexp(values, power) for name, values in metrics.items()},
             )
-            for one, other in zip(analyse(extreme, Settings(EVERYTHING))[0], first, strict=True):
+            for one, other in zip(analyse(extreme, Analysis(EVERYTHING))[0], first, strict=True):
                 assert one.value == pytest.approx(other.value)
                 assert one.p == pytest.approx(other.p)
 
@@ -102,7 +102,7 @@ def test_large_groups_have_intervals_of_rho_and_r_only(monkeypatch: pytest.Monke
     rng = np.random.default_rng(0)
     human = rng.random(24)
     given = joined(KEYS, human[None], {"a": human + rng.random(24), "b": rng.random(24)})
-    results, comparisons, found = analyse(given, Settings(EVERYTHING))
+    results, comparisons, found = analyse(given, Analysis(EVERYTHING))
     of_pooled = {r.statistic: r for r in results if (r.grouping, r.metric) == ("pooled", "a")}
     assert {name for name, r in of_pooled.items() if r.low is not None} == {"spearman", "pearson"}
     assert all(r.value is not None for r in results)
@@ -121,7 +121,7 @@ def test_metrics_are_compared_on_the_same_groups_and_ranked_in_any_order() -> No
     poor, good = rng.random(24), human + rng.random(24) / 20
     poor[:3] = 0.5  # has no correlation within the first video
     for metrics in ({"poor": poor, "good": good}, {"good": good, "poor": poor}):
-        results, _, _ = analyse(joined(KEYS, human[None], metrics), Settings(EVERYTHING))
+        results, _, _ = analyse(joined(KEYS, human[None], metrics), Analysis(EVERYTHING))
         of = {(r.metric, r.statistic, r.grouping): r for r in results}
         assert {of[name, "pearson", "item"].groups.used for name in metrics} == {7}
         assert [of[name, "pearson", "pooled"].cluster for name in ("good", "poor")] == [1, 2]
@@ -132,7 +132,7 @@ def test_p_of_several_metrics_is_adjusted_for_their_number() -> None:
     human = rng.random(24)
     noise = {"a": 0.1, "b": 1.0, "c": 9.0}
     metrics = {name: human + size * rng.random(24) for name, size in noise.items()}
-    _, comparisons, _ = analyse(joined(KEYS, human[None], metrics), Settings(EVERYTHING))
+    _, comparisons, _ = analyse(joined(KEYS, human[None], metrics), Analysis(EVERYTHING))
     those = [c for c in comparisons if (c.statistic, c.grouping) == ("pearson", "pooled")]
     found = [c.p for c in those if c.p is not None]
     assert len(found) == 3
@@ -144,6 +144,6 @@ def test_systems_that_metrics_rank_alike_differ_by_nothing() -> None:
     rng = np.random.default_rng(0)
     human, metric = rng.random(24), rng.random(24)
     given = joined(KEYS, human[None], {"a": metric, "b": 2 * metric})
-    _, comparisons, _ = analyse(given, Settings(EVERYTHING))
+    _, comparisons, _ = analyse(given, Analysis(EVERYTHING))
     (found,) = [c for c in comparisons if (c.statistic, c.grouping) == ("pearson", "system")]
     assert (found.difference, found.low, found.high) == pytest.approx((0, 0, 0), abs=1e-6)

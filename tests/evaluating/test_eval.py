@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,6 +64,29 @@ async def test_a_model_and_captions_become_scores_and_reports(tmp_path: Path) ->
         scores = json.loads((tmp_path / shown["scores"]).read_bytes())
         assert shown["f1"] == scores["overall"]["all"]["f1"]
         assert run in (tmp_path / shown["report"]).read_text(encoding="utf-8")
+
+
+async def test_a_run_begins_while_the_last_caption_of_the_one_before_is_judged(
+    tmp_path: Path,
+) -> None:
+    captions(tmp_path)
+    (tmp_path / "b.jsonl").write_text((tmp_path / "ours.jsonl").read_text().replace("dog", "cat"))
+    waited, is_begun = list[bool](), asyncio.Event()
+
+    async def slow(request: dict[str, Any]) -> Any:
+        text = str(request["messages"])
+        if "cat" in text:
+            is_begun.set()
+        elif not is_preflight(request) and not waited:
+            waited.append(False)
+            waited[0] = await asyncio.wait_for(is_begun.wait(), 20)
+        return answer(request)
+
+    async with LoopbackServer(slow) as server:
+        done = await evaluated(tmp_path, server, "ours.jsonl", "b.jsonl", "--json")
+    assert done.code == 0, done.err
+    assert [run["run"] for run in done.json["runs"]] == ["ours", "b"]
+    assert waited == [True]
 
 
 async def test_only_what_is_missing_is_done(tmp_path: Path) -> None:

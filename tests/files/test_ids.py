@@ -17,7 +17,7 @@ from capeval.files.caption_layouts import read_captions
 from capeval.files.metrics import load_metrics
 from capeval.files.ratings import RatingTable, load_human
 from capeval.files.references import load_references
-from capeval.mcq.questions import load_questions
+from capeval.mcq.question_files import load_questions
 from tests.files.making import annotated, record
 from tests.mcq.question_files import own
 

@@ -20,7 +20,7 @@ from pyarrow import parquet
 from capeval.errors import InputError
 from capeval.files.annotations import load_annotations
 from capeval.files.tuna_benchmark import videos_of
-from capeval.mcq.questions import load_questions
+from capeval.mcq.question_files import load_questions
 from capeval.runs.sources import annotations_of, default_videos
 
 ELEMENT = {"content": "A dog runs.", "type": "action", "weight": 3}
@@ -206,7 +206,7 @@ def hub(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 READ = """
-from capeval.mcq.questions import load_questions
+from capeval.mcq.question_files import load_questions
 from capeval.runs.sources import annotations_of, default_videos
 try:
     print(annotations_of("tuna")[0].index, load_questions("tuna-mcq")[0].video)

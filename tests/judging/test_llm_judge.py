@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from capeval.errors import BudgetReached, EndpointRefused, RequestRefused, RetriesExhausted
+from capeval.judging.judging_work import inputs_of, judge_caption, judge_captions
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
-from capeval.judging.run import inputs_of, judge_caption, judge_captions
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest

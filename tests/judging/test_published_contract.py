@@ -11,9 +11,9 @@ import pytest
 
 from capeval.errors import InputError, ReplyError
 from capeval.judging.contracts import EventToClassify, PublishedContract
+from capeval.judging.judging_work import judge_caption
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
-from capeval.judging.run import judge_caption
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.replies import read_reply
 from capeval.llm.types import ChatRequest

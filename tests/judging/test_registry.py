@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,13 @@ import pytest
 
 import capeval
 from capeval.errors import BudgetReached, JudgeError, UsageError
+from capeval.judging.judge import open_judging
+from capeval.judging.options import JudgeOptions
 from capeval.judging.protocol import Tally
 from capeval.judging.registry import prepare_judge
+from capeval.runs.long_work import finished
+from capeval.runs.sources import from_memory
+from capeval.runs.targets import Target
 from capeval.schema import Annotation, Usage, Verdict
 from tests.plugin_packages import install, installed
 from tests.six_videos import COUNT, captions, videos
@@ -112,6 +119,32 @@ def test_a_sync_judge_runs_outside_the_loop_once_at_a_time_unless_it_allows_more
     assert threading.get_ident() not in threads
     assert score(Judge(together(3), concurrency=3)).counts.scored == COUNT
     assert score(Judge(together(2), concurrency=3), max_concurrency=2).counts.scored == COUNT
+
+
+async def test_two_runs_that_are_open_share_what_the_judge_allows() -> None:
+    running, most, is_begun = 0, 0, asyncio.Event()
+
+    class Async(Judge):
+        async def judge(self, annotation: Annotation, caption: str) -> Any:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            if caption.startswith("b"):
+                is_begun.set()
+            elif annotation.index == videos()[0].index:
+                await asyncio.wait_for(is_begun.wait(), 20)
+            await asyncio.sleep(0.01)
+            running -= 1
+            return all_lacking(annotation, caption)
+
+    targets = []
+    for name in "ab":
+        texts = {index: f"{name} {text}" for index, text in captions().items()}
+        targets.append(Target(name, partial(from_memory, texts, videos(), runs=Path("runs"))))
+    opening = open_judging(JudgeOptions({}, judge=Async(concurrency=2)), targets)
+    results = await finished(opening, None)
+    assert [result.scores.counts.scored for result in results] == [COUNT, COUNT]
+    assert most == 2
 
 
 def test_a_coroutine_function_judges_with_repeats_and_a_tally() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from capeval.judging.judging_work import judge_caption
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.run import judge_caption
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest

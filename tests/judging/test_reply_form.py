@@ -12,14 +12,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from capeval.construct import annotation_drafting, question_checks, question_drafting
 from capeval.errors import ReplyError
 from capeval.judging.contracts import Contract, EventToClassify
 from capeval.judging.prompts import Stage, load_prompts
-from capeval.llm.client import PREFLIGHT_SCHEMA
-from capeval.llm.replies import MOST_ITEMS, object_of, read_reply, schema_of
-from capeval.metrics.autodq import Events, Relations
-from capeval.metrics.clair import Rating
+from capeval.llm.replies import MOST_ITEMS, read_reply
+from tests.reply_schemas import NONSENSE, SCHEMAS
 
 CONTRACT = Contract()
 PARTS = (EventToClassify(1, "A man in red walks.", ("A man walks.", "He wears blue.")),)
@@ -229,59 +226,6 @@ def test_no_reply_takes_long_to_read(unit: str) -> None:
     assert time.process_time() - began < 3
 
 
-_WRONG: dict[str, Any] = {"text": "A cat.", "point": 0}
-_QUESTION: dict[str, Any] = {
-    "task_type": "t",
-    "question": "Who?",
-    "right": "A dog.",
-    "wrong": [_WRONG],
-}
-_ELEMENT: dict[str, Any] = {"content": "A dog runs.", "type": "action", "weight": 2}
-_JUDGED = {str(stage): one for stage, one in CONTRACT.schemas.items()}
-_JUDGED["explain"] = Contract(explain=True).schemas["classify"]
-SCHEMAS: dict[str, tuple[Any, Any]] = {
-    "preflight": (PREFLIGHT_SCHEMA.schema, {"ok": True}),
-    "split": (_JUDGED["split"].schema, {"starts": [1, 3], "repeats": []}),
-    "match": (_JUDGED["match"].schema, {"matches": [[1, 1], [2, None]]}),
-    "classify": (_JUDGED["classify"].schema, {"relations": [[1, "entailment"], [2, "lack"]]}),
-    "explain": (
-        _JUDGED["explain"].schema,
-        {"relations": [{"id": 1, "reason": "No dog.", "relation": "lack"}]},
-    ),
-    "clair": (schema_of(Rating), {"score": 80, "reason": "Both are about a dog."}),
-    "events": (schema_of(Events), {"events": ["A dog runs."]}),
-    "relations": (schema_of(Relations), {"events": [{"id": 1, "relation": "neutral"}]}),
-    "annotation": (
-        schema_of(annotation_drafting._Drafted),
-        {
-            "events": [{"start": 1, "elements": [_ELEMENT]}],
-            "characteristics": ["High-Dynamic"],
-            "domain": "Film",
-        },
-    ),
-    "differences": (
-        schema_of(question_drafting._Differences),
-        {"differences": [{"element": "1.2", "seen": "A cat."}]},
-    ),
-    "questions": (
-        schema_of(question_drafting._Questions),
-        {"questions": [{**_QUESTION, "elements": ["1.2"]}]},
-    ),
-    "choice": (object_of(choice={"type": "string", "enum": ["A", "none"]}), {"choice": "A"}),
-    "options": (
-        schema_of(question_checks._Relations),
-        {"options": [{"id": 1, "relation": "entailment"}]},
-    ),
-}
-NONSENSE = [
-    ("match", "[[1,1,1,1]]"),
-    ("match", "[[]]"),
-    ("match", "[[1]]"),
-    ("classify", '[[1,"lack",2,"lack"]]'),
-    ("classify", "[[]]"),
-]
-
-
 def is_taken(schema: Any, text: str) -> bool:
     """Whether a server that enforces a schema can write a reply."""
     engine = pytest.importorskip("llguidance")
@@ -302,6 +246,19 @@ def test_a_server_can_enforce_the_schema_of_every_reply(name: str) -> None:
             for count, fits in ((MOST_ITEMS, True), (MOST_ITEMS + 1, False)):
                 longer = json.dumps({**example, key: (item * count)[:count]})
                 assert is_taken(schema, longer) is fits
+
+
+def limits(schema: Any) -> int:
+    """Return the product of the limits of the lists that are inside each other."""
+    inner = [limits(part) for part in schema.get("properties", {}).values()]
+    inner += [limits(schema["items"])] if "items" in schema else []
+    return max(inner, default=1) * int(schema.get("maxItems", 1))
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_limits_of_lists_in_lists_do_not_multiply(name: str) -> None:
+    # outlines-core has a state for every place: it does not compile 400 lists of 400 items.
+    assert limits(SCHEMAS[name][0]) <= 2 * MOST_ITEMS
 
 
 @pytest.mark.parametrize(("name", "pairs"), NONSENSE)

@@ -12,9 +12,9 @@ import pytest
 
 from capeval.errors import InputError, JudgeError
 from capeval.files.packaged import packaged
+from capeval.judging.judging_work import JudgingPlan, JudgingWork, judge_caption
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.run import JudgingPlan, JudgingWork, judge_caption
 from capeval.judging.selection import open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.runs.engine import execute

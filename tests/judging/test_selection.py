@@ -9,8 +9,8 @@ import pytest
 
 from capeval.errors import InputError, UsageError
 from capeval.judging.estimate import estimate
+from capeval.judging.judging_work import JudgingWork
 from capeval.judging.options import JudgeOptions
-from capeval.judging.run import JudgingWork
 from capeval.judging.selection import open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest

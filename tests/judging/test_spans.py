@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from capeval.judging.contracts import Contract, EventToClassify
+from capeval.judging.judging_work import judge_caption
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
-from capeval.judging.run import judge_caption
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Judgment, Scored, Unscored

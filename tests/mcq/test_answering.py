@@ -13,7 +13,7 @@ import pytest
 
 import capeval
 from capeval.captioners import Captioned, CaptionRequest
-from capeval.mcq.frames import SharedReader, recent_reads
+from capeval.mcq.view import SharedReader, recent_reads
 from capeval.schema import Usage
 from capeval.video import FrameSet
 from tests.cli_runs import environment, start

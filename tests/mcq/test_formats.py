@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from capeval.errors import InputError, UsageError
-from capeval.mcq.benchmark_files import predictions
 from capeval.mcq.layouts import without_letters
-from capeval.mcq.questions import load_questions, questions_hash
+from capeval.mcq.question_files import load_questions, questions_hash
+from capeval.mcq.responses import predictions
 from capeval.schema.question import Question, Response
 from tests.mcq.question_files import OPTIONS, harness, own, tomato, tsv, tuna, video_mme, write
 

@@ -15,8 +15,7 @@ from capeval.errors import EndpointRefused, InputError, RetriesExhausted, UsageE
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.mcq.grades import Grades
-from capeval.mcq.published_readers import tomato_patterns
-from capeval.mcq.strategies import STRATEGIES
+from capeval.mcq.strategies import STRATEGIES, tomato_patterns
 from tests.judged_runs import make_run, write_annotations
 from tests.mcq.graded_files import line, write
 from tests.typed import here

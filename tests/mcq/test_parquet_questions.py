@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capeval.errors import InputError
-from capeval.mcq.questions import load_questions
+from capeval.mcq.question_files import load_questions
 from tests.mcq.question_files import OPTIONS, harness, own, tuna, video_mme, write
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.mcq.benchmark_files import predictions
-from capeval.mcq.questions import load_questions, select
+from capeval.mcq.question_files import load_questions, with_tags
+from capeval.mcq.responses import predictions
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 TOMATO = DATA / "tomato"
@@ -42,8 +42,8 @@ def test_all_of_tomato_loads() -> None:
         "simulated": 233,
     }
     assert {len(question.options) for question in questions} == {3, 4, 5, 6, 7}
-    assert len(select(questions, ["motion_type=visual cues"])) == 70
-    assert len(select(questions, ["composite=1", "demonstration_type=human"])) < 490
+    assert len(with_tags(questions, ["motion_type=visual cues"])) == 70
+    assert len(with_tags(questions, ["composite=1", "demonstration_type=human"])) < 490
 
 
 @_needs(TEMPLATE)

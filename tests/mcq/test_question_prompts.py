@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capeval.mcq.prompting import inert, question_prompt, scored_texts
+from capeval.mcq.answering import inert, question_prompt, scored_texts
 from capeval.schema.question import Question
 
 

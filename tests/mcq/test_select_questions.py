@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from capeval.errors import UsageError
-from capeval.mcq.questions import select
+from capeval.mcq.question_files import with_tags
 from capeval.schema.question import Question, Tag
 
 
@@ -38,7 +38,7 @@ QUESTIONS = (
     ],
 )
 def test_every_condition_must_hold(where: list[str], ids: str) -> None:
-    assert "".join(found.id for found in select(QUESTIONS, where)) == ids
+    assert "".join(found.id for found in with_tags(QUESTIONS, where)) == ids
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def test_every_condition_must_hold(where: list[str], ids: str) -> None:
 )
 def test_a_condition_that_selects_nothing_is_refused(where: list[str], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        select(QUESTIONS, where)
+        with_tags(QUESTIONS, where)
     assert message in str(caught.value)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import InputError
-from capeval.mcq.subtitles import Cue, SubtitleFiles, parse_subtitles, subtitles_at
+from capeval.mcq.view import Cue, SubtitleFiles, parse_subtitles, subtitles_at
 from tests.cli_runs import environment
 from tests.mcq.answering import asked, own_folder, replies, text_of
 from tests.server import LoopbackServer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capeval.rating.merging import read_key
+from capeval.rating.rate_merge import read_key
 from capeval.schema import Annotation, element_ids
 
 HOSTILE = (

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from capeval.files.packaged import sample_folder
-from capeval.rating.merging import KeyedItem, read_rated
-from capeval.rating.sheet import RatingSheet, sample_sheet, sheet_html
+from capeval.rating.rate_merge import KeyedItem, read_rated
+from capeval.rating.rate_sheet import RatingSheet, sample_sheet, sheet_html
 from capeval.schema import Annotation
 from tests.browser import CHROMIUM, Page, tab
 from tests.rating.rating_examples import HOSTILE, annotation

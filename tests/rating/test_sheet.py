@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from capeval.errors import UsageError
-from capeval.rating.sheet import sample_sheet
+from capeval.rating.rate_sheet import sample_sheet
 from capeval.schema import Annotation
 from tests.rating.rating_examples import annotation
 

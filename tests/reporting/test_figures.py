@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capeval.reporting.figures import forest_of
-from tests.reporting.test_comparison_tables import example
+from tests.comparing.test_comparison_tables import example
 
 
 def test_rows_are_overall_types_and_buckets_second_less_first() -> None:

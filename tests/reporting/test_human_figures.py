@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from capeval.correlation.from_files import (
-    CorrelateRequest,
+from capeval.correlation.correlate import (
+    CorrelateOptions,
     CorrelationInputs,
-    correlate_files,
+    correlate,
     read_inputs,
 )
-from capeval.correlation.protocols import protocol
-from capeval.correlation.video_level import Settings
-from capeval.reporting.human_figures import scatters_of
+from capeval.reporting.plot import scatters_of
 from tests.scoring.making import annotation, scored
 
 VIDEOS = (annotation("a", "c3 s1"), annotation("b", "t2 a2"), annotation("c", "s1 s3"))
@@ -29,14 +27,12 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("judgments.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def question(name: str, text: str) -> CorrelateRequest:
-    Path(name).write_text(text)
-    auto = (("judge", Path("judgments.jsonl")),)
-    return CorrelateRequest(human=Path(name), auto=auto, annotations=VIDEOS)
+METRIC = {"judge": "judgments.jsonl"}
 
 
 def sides(name: str, text: str) -> CorrelationInputs:
-    return read_inputs(question(name, text))
+    Path(name).write_text(text)
+    return read_inputs(CorrelateOptions(name, METRIC, annotations=VIDEOS))
 
 
 RATED = "video_id,human,human_2\na,1,3\nb,4,\nc,5,4\n"
@@ -66,9 +62,8 @@ def test_ratings_are_drawn_on_their_own_scale_by_the_mean_of_raters() -> None:
 
 def test_the_coefficient_is_that_of_correlate() -> None:
     (scatter,), _ = scatters_of(sides("r.csv", RATED))
-    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]))
-    results = correlate_files(question("r.csv", RATED), settings).results
-    (value,) = [result.value for result in results if result.metric == "judge:f1"]
+    found = correlate("r.csv", METRIC, annotations=VIDEOS, statistic="kendall_b", grouping="pooled")
+    (value,) = [result.value for result in found.results if result.metric == "judge:f1"]
     assert value is not None
     assert scatter.note == f"Kendall τ-b {value:.3f}, n = 3"
 
@@ -97,8 +92,8 @@ def test_systems_come_in_the_order_of_the_runs() -> None:
         Path(f"runs/{run}/captions.jsonl").write_text("".join(captions))
         Path(f"runs/{run}/j/judgments.jsonl").write_bytes(Path("judgments.jsonl").read_bytes())
     Path("s.csv").write_text(text + "a,y,2\nb,y,1\nc,y,3\n")
-    files = tuple(("j", Path(f"runs/{run}/j/judgments.jsonl")) for run in ("x", "y"))
-    read = read_inputs(CorrelateRequest(human=Path("s.csv"), auto=files, annotations=VIDEOS))
+    files = [f"runs/{run}/j/judgments.jsonl" for run in ("x", "y")]
+    read = read_inputs(CorrelateOptions("s.csv", {"j": files}, annotations=VIDEOS))
     for order in (["x", "y"], ["y", "x"]):
         (scatter,), _ = scatters_of(read, order=["none", *order])
         assert list(scatter.points) == order

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from capeval.runs.sources import annotations_of
 from capeval.schema import ELEMENT_TYPES, Annotation, ElementType
-from capeval.trust.probe_edits import edits_of
-from capeval.trust.probe_kinds import KINDS, Probe, build_probes
+from capeval.trust.probe_kinds import KINDS, Probe, build_probes, edits_of
 from capeval.trust.probe_sentences import read_video
 
 SAMPLE = annotations_of("sample")

@@ -11,11 +11,10 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
-from capeval.reporting.probe_tables import probing_headline
 from capeval.runs.sources import annotations_of
 from capeval.schema import RELATIONS, Annotation, Relation, Verdict
-from capeval.trust.probe_kinds import Kind, Probe, build_probes
-from capeval.trust.probing import Probing
+from capeval.trust.probe import Probing
+from capeval.trust.probe_kinds import Probe, ProbeKind, build_probes
 
 SAMPLE = annotations_of("sample")
 PROBES = {probe.index: probe for probe in build_probes(SAMPLE, videos=10, seed=0)}
@@ -57,7 +56,7 @@ def obeys(probe: Probe, _text: str, right: Relation) -> Relation:
     return next((label for label in RELATIONS if f'"{label}"' in probe.caption), right)
 
 
-BROKEN: dict[str, tuple[Given, set[Kind]]] = {
+BROKEN: dict[str, tuple[Given, set[ProbeKind]]] = {
     "is right": (lambda _probe, _text, right: right, set()),
     "never contradicts": (
         lambda _probe, _text, right: "lack" if right == "contradiction" else right,
@@ -85,7 +84,7 @@ BROKEN: dict[str, tuple[Given, set[Kind]]] = {
 
 @pytest.mark.parametrize(("given", "fails"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_judge_fails_what_is_about_it_and_nothing_else(
-    given: Given, fails: set[Kind]
+    given: Given, fails: set[ProbeKind]
 ) -> None:
     found = capeval.probe(judge=Broken(given))
     assert {kind for kind, one in found.kinds.items() if one.value != 1} == fails
@@ -94,7 +93,7 @@ def test_a_broken_judge_fails_what_is_about_it_and_nothing_else(
 
 
 def test_the_headline_of_a_judge_that_obeys_every_instruction_is_zero() -> None:
-    assert probing_headline(capeval.probe(judge=Broken(obeys))) == (
+    assert capeval.probe(judge=Broken(obeys)).headline() == (
         "broken-1: worst on injected, 0.0% [0.0, 5.8] of 148 certain verdicts right "
         "(probes of 10 videos)."
     )
@@ -126,7 +125,7 @@ def test_a_caption_without_a_verdict_is_counted_and_is_neither_right_nor_wrong()
     assert (lost.n, lost.value, lost.captions, lost.unscored) == (0, None, 9, 9)
     assert found.unscored == 9
     assert all(one.value == 1 for kind, one in found.kinds.items() if kind != "contradicted")
-    assert "9/74 captions unscored" in probing_headline(found)
+    assert "9/74 captions unscored" in found.headline()
 
 
 # ---- the run ---------------------------------------------------------------------------------

@@ -1,1 +1,0 @@
-"""The public functions: each is the only orchestration of the command with its name."""

@@ -1,0 +1,398 @@
+"""`capeval generate`: videos in, captions out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from capeval.captioners.asking_session import AskingSession, choose_model, open_session
+from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.options import FramesOptions
+from capeval.captioners.pipeline import Job, caption_videos, is_empty
+from capeval.captioners.protocol import Captioned, Uncaptioned
+from capeval.captioners.ray_pool import RayPool, open_ray
+from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
+from capeval.errors import InputError, UsageError
+from capeval.files.annotations import annotations_hash
+from capeval.files.jsonl import as_stored
+from capeval.files.packaged import filled, packaged, tag_free_json
+from capeval.files.reading import read_text
+from capeval.files.videos import VideoFolder
+from capeval.options import INPUTS, MODEL, command, declares, option, takes
+from capeval.runs.engine import Finished, Labels, Stored, select
+from capeval.runs.folder import RunFolder, safe_name
+from capeval.runs.long_work import finished
+from capeval.runs.shards import Shard
+from capeval.runs.sources import SAMPLE, default_videos, run_name, videos_of_set
+from capeval.runs.sync_async import blocking
+from capeval.runs.tested_model import base_name
+from capeval.schema import Annotation, Video
+from capeval.show.output import Output
+from capeval.text import nearest, shown
+from capeval.video import FrameReader, open_reader
+
+
+@declares
+class GenerateOptions(FramesOptions):
+    """Which videos are captioned, by which model and from which frames: see `capeval.generate`.
+
+    Parameters
+    ----------
+    annotations : A file, 'tuna' or 'sample', which is the default; or a list of videos.
+    prompts : A prompt set or a file. By default the annotations' questions, else tuna-cap-v1.
+    videos : Their folder. By default videos/ next to the annotations, else that folder.
+    run : The name of the run. By default the model's.
+    shard : Do part I of N; the last to end merges.
+    ray : A Ray cluster's address; local starts one.
+    """
+
+    annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
+    _: KW_ONLY
+    prompts: str | Path | None = option(None, panel=MODEL, metavar="NAME")
+    videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
+    run: str | None = option(None, panel=INPUTS, metavar="NAME")
+    shard: str | None = option(None, panel=INPUTS, metavar="I/N")
+    ray: str | None = option(None, panel=MODEL, metavar="ADDRESS")
+
+
+# ---- The prompts ---------------------------------------------------------------------------------
+
+
+def prompt_hash(prompt: str) -> str:
+    """Return the SHA-256 (hex) of a prompt."""
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class CaptionPrompts:
+    """One prompt for all videos, or with `questions` first an annotation's own question.
+
+    `{elements}` in it becomes the annotated elements by their ids, as JSON.
+    """
+
+    text: str
+    source: str
+    questions: bool
+
+    def of(self, annotation: Video) -> str:
+        """Return the prompt for one video."""
+        own = (annotation.question or "").strip() if self.questions else ""
+        if own or not isinstance(annotation, Annotation):
+            return own or self.text
+        elements = {name: one.content for name, one in annotation.elements.items()}
+        return filled(self.text, {"elements": tag_free_json(elements)})
+
+    def settings(self, annotations: tuple[Video, ...]) -> dict[str, str]:
+        asked = self.questions and any((a.question or "").strip() for a in annotations)
+        if asked and all((a.question or "").strip() for a in annotations):
+            return {"source": "question"}
+        source = f"question, else {self.source}" if asked else self.source
+        return {"source": source, "sha256": prompt_hash(self.text)}
+
+
+def load_caption_prompts(named: str | Path | None, default: str = "tuna-cap-v1") -> CaptionPrompts:
+    """Return the prompt that is named; else the data's own, or that of `default`.
+
+    Both are a prompt set or a file.
+    """
+    wanted = Path(default if named is None else named)
+    file = packaged("prompts") / wanted / "caption.txt"
+    source = f"{wanted.name}/caption.txt"
+    if wanted.name != str(wanted) or not file.is_file():
+        file, source = wanted, wanted.name
+    if file.is_file():
+        return CaptionPrompts(read_text(file).strip(), source, questions=named is None)
+    sets = sorted(entry.parent.name for entry in packaged("prompts").glob("*/caption.txt"))
+    raise InputError(
+        f"is neither a prompt set ({', '.join(sets)}) nor a file{nearest(str(wanted), sets)}",
+        file=wanted,
+    )
+
+
+# ---- The captions of a run -----------------------------------------------------------------------
+
+CaptionLine = Mapping[str, Any]
+"""A line of captions.jsonl, or of ungenerated.jsonl."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The annotations, videos and prompts of the captions to generate."""
+
+    annotations: tuple[Video, ...]
+    annotations_path: str
+    videos: Path
+    prompts: CaptionPrompts
+    only: tuple[str, ...] = ()
+    limit: int | None = None
+    shard: Shard | None = None
+
+    def chosen(self) -> tuple[Video, ...]:
+        """Return the annotated videos that `--only` and `--limit` leave, for all shards."""
+        return select(
+            self.annotations,
+            lambda video: video.index,
+            only=self.only,
+            limit=self.limit,
+            missing="no annotation has the index",
+        )
+
+
+@dataclass(frozen=True)
+class Generation(StoredResult):
+    """The captions of a run or shard in the annotations' order, and why other videos have none."""
+
+    annotated: int
+    captions: tuple[CaptionLine, ...]
+
+    @property
+    def records(self) -> tuple[CaptionLine, ...]:
+        return self.captions
+
+    @property
+    def file(self) -> Path:
+        return self.run.captions
+
+    @property
+    def ungenerated(self) -> Mapping[str, str]:
+        return self.left
+
+
+def default_run(model: str) -> str:
+    """Return the name of the run of a model.
+
+    >>> default_run("Qwen/Qwen3-VL-8B-Instruct")
+    'Qwen3-VL-8B-Instruct'
+    """
+    return safe_name(base_name(model))
+
+
+@dataclass
+class GenerationWork(StoredWork[CaptionLine, Generation]):
+    """Captions the videos of a run with one captioner.
+
+    A caption that is empty, or whose prompt or video has changed, is written again; if it has a
+    text, that remains until then.
+    """
+
+    labels = Labels(doing="captioning", item="video", done="captioned", failed="ungenerated")
+    names = ("captions", "ungenerated")
+    not_reached = "not generated: the run was stopped"
+    to_do, replies, detail = "caption", ("caption", "captions"), "annotated"
+    outdated = "captioned again: the prompt or the video file has changed, or the caption is empty"
+    then = "Judge them: capeval judge"
+
+    wanted: Wanted = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        wanted = self.wanted
+        self.shard, self.videos = wanted.shard, wanted.videos
+        self.items = {one.index: one.video or one.index for one in wanted.annotations}
+        self._prompts = {one.index: wanted.prompts.of(one) for one in wanted.annotations}
+        self.selected = [annotation.index for annotation in wanted.chosen()]
+        self.settings = as_stored(
+            {
+                "model": self.captioner.name,
+                "frames": self.reader.policy,
+                "decoder": self.reader.decoder,
+                "prompt": wanted.prompts.settings(wanted.annotations),
+                "generation": dict(self.captioner.settings),
+            }
+        )
+        annotations = {
+            "path": wanted.annotations_path,
+            "sha256": annotations_hash(wanted.annotations),
+            "count": len(wanted.annotations),
+        }
+        self.about = {"annotations": annotations, "videos": str(wanted.videos)}
+
+    def whole(self) -> GenerationWork:
+        return replace(self, wanted=replace(self.wanted, shard=None))
+
+    def read(self, value: Any, expected: str) -> Stored[CaptionLine]:
+        index = value.get("index") if isinstance(value, dict) else None
+        if not isinstance(index, str):
+            raise InputError(f"has no index: {shown(value)}")
+        if "reason" in value and "caption" not in value:
+            return self.failed(index, str(value["reason"]))
+        if value.get("settings") != expected or not isinstance(value.get("caption"), str):
+            raise InputError(
+                "was generated with other settings, or not by `capeval generate`; "
+                "settings cannot be mixed in one run"
+            )
+        if index not in self.items:
+            raise InputError(
+                f"is a caption of {shown(index)}, which {self.wanted.annotations_path} does not "
+                "know; choose another --run"
+            )
+        return Stored(index, value)
+
+    def fits(self, stored: Stored[CaptionLine], video: Mapping[str, Any] | None) -> bool:
+        line = stored.value
+        return stored.reason is not None or (
+            line.get("prompt") == prompt_hash(self._prompts[stored.index])
+            and not is_empty(line["caption"])
+            and (video is None or line.get("video") == video)
+        )
+
+    def remains(self, stored: Stored[CaptionLine]) -> bool:
+        return not is_empty(stored.value["caption"])
+
+    def job(self, index: str, path: Path, video: Mapping[str, Any]) -> Job:
+        return Job(index, path, self._prompts[index], video)
+
+    def stored(
+        self,
+        job: Job,
+        outcome: Captioned | Uncaptioned,
+        frames: Mapping[str, Any],
+        settings: Mapping[str, Any],
+    ) -> Stored[CaptionLine]:
+        if isinstance(outcome, Uncaptioned):
+            return self.failed(job.index, outcome.reason)
+        line = {
+            "index": job.index,
+            "video": dict(job.video),
+            "caption": outcome.text,
+            "model": outcome.model,
+            "revision": outcome.revision,
+            "frames": dict(frames),
+            "prompt": prompt_hash(job.prompt),
+            "generation": settings["generation"],
+            "settings": settings_id(settings),
+            **({"details": dict(outcome.details)} if outcome.details else {}),
+            "usage": outcome.usage.model_dump(),
+            "seconds": round(outcome.seconds, 3),
+            "warnings": list(outcome.warnings),
+        }
+        return Stored(job.index, line)
+
+    def failed(self, index: str, reason: str) -> Stored[CaptionLine]:
+        return Stored(index, {"index": index, "reason": reason}, reason)
+
+    def json(self, value: CaptionLine) -> CaptionLine:
+        return value
+
+    def result(
+        self, finished: Finished[StoredPlan[CaptionLine], Stored[CaptionLine]]
+    ) -> Generation:
+        done = finished.done
+        return Generation(
+            **self.common(finished),
+            annotated=len(self.wanted.annotations),
+            captions=tuple(
+                done[index].value
+                for index in self.mine()
+                if index in done and done[index].reason is None
+            ),
+        )
+
+
+# ---- The public function and the command ---------------------------------------------------------
+
+
+@takes(GenerateOptions)
+async def generate_async(options: GenerateOptions) -> Generation:
+    """Caption videos with a video-language model; the captions are a run, ready for `judge`.
+
+    Raises
+    ------
+    InputError, UsageError
+        The inputs or options are not right.
+    EndpointRefused, EndpointDown, BudgetReached
+        Generating had to stop; what was done is kept.
+    """
+    (generation,) = await finished(open_generating(options), options.progress)
+    return generation
+
+
+generate = blocking(generate_async)
+
+
+@command("generate", "max_failed", "yes", "dry_run", "as_json", options=GenerateOptions)
+def generate_command(
+    o: GenerateOptions, output: Output
+) -> AbstractAsyncContextManager[AskingSession[CaptionLine, Generation]]:
+    """Caption videos with a video-language model.
+
+    Captions go to runs/NAME/captions.jsonl, ready for `capeval judge`; each line records which
+    frames the model saw. Run the same command again to resume.
+    """
+    return open_generating(o, on_notice=output.notice, dry_run=output.dry_run)
+
+
+@asynccontextmanager
+async def open_generating(
+    options: GenerateOptions,
+    *,
+    on_notice: Callable[[str], None] = lambda _: None,
+    dry_run: bool = False,
+) -> AsyncIterator[AskingSession[CaptionLine, Generation]]:
+    """Check the inputs, then open the captioner; its model or connections go with the block."""
+    entry = choose_model(options)
+    # Everything that can be wrong is found before a model is loaded or called.
+    if options.annotations is None:
+        on_notice("No --annotations are given: captioning the bundled sample.")
+    wanted = wanted_videos(options, entry.prompt if entry else None)
+    if entry:
+        _reader(options, entry.frames)
+
+    def session(opened: OpenCaptioner) -> AskingSession[CaptionLine, Generation]:
+        captioner = opened.captioner
+        work = GenerationWork(
+            run_folder(options, captioner.name),
+            captioner,
+            _reader(options, opened.entry.frames),
+            lambda: opened.meter.spent,
+            wanted=wanted,
+            caption_videos=(
+                captioner.caption_videos if isinstance(captioner, RayPool) else caption_videos
+            ),
+        )
+        prompt = work.settings["prompt"]["source"]
+        seen = f"frames {work.settings['frames']} by {work.settings['decoder']}, prompt {prompt}"
+        return AskingSession(work, opened, seen)
+
+    if options.ray is not None:
+        if options.serve:
+            raise UsageError("--ray and --serve exclude each other; choose one")
+        async with open_ray(options, options.ray) as pool:
+            yield session(pool)
+        return
+    # Where only the server knows the model, a dry run needs the server.
+    run = run_folder(options, entry.name) if entry else None
+    async with open_session(options, run, session, on_notice=on_notice, dry_run=dry_run) as opened:
+        yield opened
+
+
+def run_folder(options: GenerateOptions, model: str) -> RunFolder:
+    """Return the run that a model's captions go to."""
+    return RunFolder(Path(options.runs) / run_name(options.run or default_run(model)))
+
+
+def wanted_videos(options: GenerateOptions, prompt: str | None) -> Wanted:
+    """Return the videos to caption; raises what is wrong with them or their annotations."""
+    path = SAMPLE if options.annotations is None else str(options.annotations)
+    wanted = Wanted(
+        annotations=videos_of_set(path),
+        annotations_path=path,
+        videos=Path(options.videos) if options.videos else default_videos(path, needed=True),
+        prompts=load_caption_prompts(options.prompts, prompt or "tuna-cap-v1"),
+        only=tuple(options.only),
+        limit=options.limit,
+        shard=Shard.read(options.shard) if options.shard else None,
+    )
+    wanted.chosen()
+    VideoFolder(wanted.videos)
+    return wanted
+
+
+def _reader(options: GenerateOptions, default: str) -> FrameReader:
+    frames = options.frames
+    if frames is not None and not isinstance(frames, str | int):
+        return frames
+    return open_reader(default if frames is None else str(frames), options.decoder)

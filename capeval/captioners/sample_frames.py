@@ -1,0 +1,109 @@
+"""`capeval frames`: which frames of a video a model would see."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, replace
+from pathlib import Path
+from typing import Any
+
+from capeval.errors import UsageError
+from capeval.files.jsonl import write_atomic
+from capeval.files.outputs import check_output
+from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
+from capeval.show.numbers import plain_number, tenths
+from capeval.show.output import Output
+from capeval.show.result import Result
+from capeval.show.table import Page
+from capeval.text import one_line
+from capeval.video import FrameSet, decoder_named, read_policy
+
+
+@declares
+class SampleFramesOptions:
+    """The arguments of `capeval.sample_frames`.
+
+    Parameters
+    ----------
+    video : A video file.
+    frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1),
+        auto@64 (at most 64), 1 (the middle one), 0,5,9 (indices from 0).
+    decoder : The decoder: pyav, or decord to compare with.
+    sheet : Write a contact sheet to this PNG file.
+    out : Write every frame at full size into this folder, named by its index.
+    """
+
+    video: FilePath = required(positional=True, metavar="VIDEO")
+    frames: str | int = option("32", metavar="POLICY")
+    _: KW_ONLY
+    decoder: str = option("pyav", metavar="NAME")
+    sheet: FilePath | None = option(None, metavar="FILE", panel=OUTPUT)
+    out: FilePath | None = option(None, metavar="DIR", panel=OUTPUT)
+
+
+@takes(SampleFramesOptions)
+def sample_frames(o: SampleFramesOptions) -> FrameSet:
+    """Return the frames of a video that a model would see.
+
+    Raises
+    ------
+    InputError, UsageError
+        The video cannot be decoded, the policy is wrong, or an output would replace other files.
+    """
+    from capeval.video.contact_sheet import frame_pngs, sheet_png
+
+    sheet, out = (None if path is None else Path(path) for path in (o.sheet, o.out))
+    if sheet is not None:
+        check_output(sheet, [o.video], option="--sheet")
+    if sheet is not None and sheet.exists() and not _is_png(sheet):
+        raise UsageError(f"{sheet}: exists and is not a PNG; name another file with --sheet")
+    if out is not None and out.is_dir() and any(out.glob("frame_*.png")):
+        raise UsageError(f"{out}: already contains frames; name a new folder with --out")
+    taken = decoder_named(o.decoder).read(Path(o.video), read_policy(str(o.frames)))
+    if out is not None:
+        for name, picture in frame_pngs(taken):
+            write_atomic(out / name, picture)
+    if sheet is not None:
+        write_atomic(sheet, sheet_png(taken))
+    return taken
+
+
+def _is_png(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(8) == b"\x89PNG\r\n\x1a\n"
+
+
+class SampledFrames(Result):
+    """The frames that were taken, and the file or folder that has them."""
+
+    def __init__(self, o: SampleFramesOptions, taken: FrameSet) -> None:
+        self._o, self._taken = o, taken
+
+    def headline(self) -> str:
+        o, taken = self._o, self._taken
+        size, length = f"{taken.width}x{taken.height}", tenths(taken.duration)
+        about = f"{size}, {length} s at {plain_number(taken.fps)} a second, {taken.version}"
+        lines = [f"{o.video}: {len(taken)} of {taken.total} frames, {about}"]
+        lines += [f"warning: {warning}" for warning in taken.warnings]
+        if o.out is None:
+            lines.append(f"Written: {o.sheet}")
+        return "\n".join(one_line(line, 600) for line in lines)
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        return []
+
+    def as_json(self) -> Any:
+        policy = str(read_policy(str(self._o.frames)))
+        return {"video": str(self._o.video), "frames": policy} | self._taken.record()
+
+
+@command("frames", "as_json", options=SampleFramesOptions)
+def frames_command(o: SampleFramesOptions, output: Output) -> SampledFrames:
+    """Show which frames of a video a model would see.
+
+    By default it writes a contact sheet named after the video, NAME.frames.png.
+    """
+    if o.sheet is not None and o.out is not None:
+        raise UsageError("--sheet and --out: choose one of them")
+    if o.sheet is None and o.out is None and not output.as_json:
+        o = replace(o, sheet=f"{Path(o.video).stem}.frames.png")
+    return SampledFrames(o, sample_frames(**vars(o)))

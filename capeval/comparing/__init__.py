@@ -1,0 +1,1 @@
+"""Runs compared with each other: `capeval compare` and `capeval leaderboard`."""

@@ -1,0 +1,268 @@
+"""Leaderboards: sections of ranked entries that may be compared, and published rows after them.
+
+Judged runs are read in `capeval.comparing.caption_board`, graded runs in
+`capeval.comparing.question_board`.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+from capeval.errors import CapevalError
+from capeval.files.reading import read_text, reading
+from capeval.runs.resolve import why_left_out
+from capeval.scoring.scores import VIEWS, ScoreRow, View, highest_of
+from capeval.show.formats import Format, csv_text
+from capeval.show.numbers import thousands, whole_percent
+from capeval.show.result import Result
+from capeval.show.table import Page, Table, with_more
+from capeval.show.terminal import natural_widths, one_screen, print_pages
+from capeval.text import Loss, counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LEAST_SCORED = 0.99
+"""A run with fewer of its videos or questions scored has no rank: the others may be harder."""
+
+VIEWS_OF: dict[str, tuple[View, ...]] = {
+    "overall": ("overall",),
+    "types": ("overall", "types"),
+    "characteristics": ("overall", "characteristics"),
+    "domain": ("overall", "domain"),
+    "complexity": ("overall", "events", "elements"),
+    "all": VIEWS,
+}
+"""The tables of judged runs by the value of --by."""
+
+# The rank, the run and its main number.
+_FEWEST_COLUMNS = 4
+_PUBLISHED = Path(__file__).with_name("published")
+
+
+@dataclass(frozen=True)
+class GroupAccuracy:
+    """The accuracy of a group of questions with its 95% interval, and that of its baselines."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    baselines: Mapping[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class QuestionRow:
+    """A graded run, a published row or a baseline.
+
+    Attributes
+    ----------
+    overall : the accuracy; None where there is none, as in the study of answer selection
+    cells : accuracies by the section's columns
+    scored, asked : numbers of questions; None where they are not known
+    group : "diagnostic" if it saw less than the video: one frame, shuffled frames or none;
+        "baseline" if it is no model. Neither has a rank.
+    """
+
+    name: str
+    overall: GroupAccuracy | None
+    cells: Mapping[str, GroupAccuracy]
+    frames: str | None = None
+    scored: int | None = None
+    asked: int | None = None
+    rank: int | None = None
+    model: str | None = None
+    path: Path | None = None
+    group: Literal["", "diagnostic", "baseline"] = ""
+
+
+Entry = ScoreRow | QuestionRow
+EntryT = TypeVar("EntryT", bound=Entry)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Section:
+    """Entries that may be compared, best first.
+
+    Attributes
+    ----------
+    tables : of all entries, by what they show
+    page : what is said about the tables; it has none itself
+    shared : fields that the records of all entries share
+    headline : the best entry in a sentence without its end; empty where none has a value
+    """
+
+    entries: tuple[Entry, ...]
+    tables: Mapping[str, Table]
+    page: Page
+    shared: Mapping[str, Any]
+    headline: str = ""
+    published: bool = False
+
+    def records(self, by: str = "all") -> list[dict[str, Any]]:
+        """Return a flat record of each entry with its values in these tables, nothing rounded."""
+        found = []
+        of_tables = [table.records() for view, table in self.tables.items() if view in VIEWS_OF[by]]
+        for number, (entry, *parts) in enumerate(zip(self.entries, *of_tables, strict=True)):
+            record: dict[str, Any] = {**self.shared, "published": self.published}
+            for part in parts:
+                record |= part
+            record |= {"model": entry.model, "path": entry.path and str(entry.path)}
+            found.append(record | {"remark": self.page.remarks.get(number)})
+        return found
+
+
+@dataclass(frozen=True)
+class Leaderboard(Result):
+    """Sections, those of the user's own runs first.
+
+    Attributes
+    ----------
+    left_out : files and folders that cannot be shown, with the reasons
+    about_runs : notices on runs that are shown
+    by : which tables are shown; JSON has all
+    """
+
+    sections: tuple[Section, ...]
+    left_out: tuple[tuple[Path, str], ...] = ()
+    about_runs: tuple[str, ...] = ()
+    by: str = "overall"
+
+    # Each section has a title, notes and a signature of its own.
+    screen: ClassVar = 20
+
+    def headline(self) -> str:
+        several = len(self.sections) > 1
+        for number, section in enumerate(self.sections, start=1):
+            if section.headline:
+                of = f" (section {number} of {len(self.sections)})" if several else ""
+                return f"{section.headline}{of}."
+        shown = sum(len(section.entries) for section in self.sections)
+        if not shown:
+            return f"No run can be shown: {thousands(len(self.left_out))} left out."
+        return f"No run has a score: {counted(shown, 'run')}."
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        several = len(self.sections) > 1
+        return [
+            replace(
+                section.page,
+                title=(f"{number}. " if several else "") + section.page.title,
+                tables=[
+                    table for view, table in section.tables.items() if view in VIEWS_OF[self.by]
+                ],
+            )
+            for number, section in enumerate(self.sections, start=1)
+        ]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the values of all tables, each record with the number of its section."""
+        return self._records("all")
+
+    def notices(self) -> list[str]:
+        left_out = [Loss(why_left_out(path, reason)) for path, reason in self.left_out]
+        return [*self.about_runs, *left_out]
+
+    def exit_code(self) -> int:
+        return 3 if self.left_out else 0
+
+    def show(self, console: Console, *, full: bool = False) -> None:
+        pages = self.pages(full=full)
+        if not full:
+            pages = [
+                replace(page, tables=[_in_width(table, console.width) for table in page.tables])
+                for page in pages
+            ]
+            pages = one_screen(pages, lines=self.screen)
+        print_pages(pages, console, headline=self.headline())
+
+    def rendered(self, form: Format) -> str:
+        return csv_text(self._records(self.by)) if form == "csv" else super().rendered(form)
+
+    def _records(self, by: str) -> list[dict[str, Any]]:
+        return [
+            {"section": number, **record}
+            for number, section in enumerate(self.sections, start=1)
+            for record in section.records(by)
+        ]
+
+
+def _in_width(table: Table, width: int) -> Table:
+    """Return a table with the columns that fit unbroken, and the number of those left out."""
+    ends = accumulate(natural_widths(table), lambda end, column: end + 1 + column)
+    fitting = sum(end <= width for end in ends)
+    left = len(table.columns) - max(fitting, _FEWEST_COLUMNS)
+    if left <= 0:
+        return table
+    part = table.only(range(len(table.columns) - left))
+    return replace(part, note=with_more(table.note, f"{counted(left, 'more column')}: --full"))
+
+
+def read_runs(
+    load: Callable[[Path], T], named: Iterable[Path], found: Iterable[Path]
+) -> tuple[list[T], list[tuple[Path, str]]]:
+    """Return what was read and what was left out; what the user named must be readable."""
+    read, left = [load(one) for one in {path.resolve(): path for path in named}.values()], []
+    for one in found:
+        try:
+            with reading():
+                read.append(load(one))
+        except CapevalError as fault:
+            left.append((one, str(fault)))
+    return read, left
+
+
+def ranked(
+    entries: Iterable[EntryT],
+    order: Callable[[EntryT], tuple[float, ...]],
+    is_whole: Callable[[EntryT], bool],
+) -> list[EntryT]:
+    """Return entries best first; ties share a rank; those of a part come last, without one."""
+    ordered = sorted(entries, key=lambda entry: (*order(entry), entry.name))
+    whole = [entry for entry in ordered if is_whole(entry)]
+    values = [order(entry) for entry in whole]
+    ranked = [replace(entry, rank=values.index(order(entry)) + 1) for entry in whole]
+    return [*ranked, *(entry for entry in ordered if not is_whole(entry))]
+
+
+def downwards(value: float | None) -> float:
+    """Return a number that sorts values from the highest, and those that are missing last."""
+    return math.inf if value is None else -value
+
+
+def not_ranked(what: str, names: Sequence[str]) -> list[str]:
+    """Return a warning that names the runs of a part, if there are any."""
+    least = whole_percent(LEAST_SCORED)
+    line = f"Not ranked, fewer than {least} of the {what} are scored: {', '.join(names)}"
+    return [line] if names else []
+
+
+def read_published(name: Literal["captions", "questions"]) -> dict[str, Any]:
+    """Return what papers published, as printed: `captions`, or the tables of `questions`."""
+    return tomllib.loads(read_text(_PUBLISHED / f"{name}.toml"))
+
+
+def fraction(printed: float | None) -> float | None:
+    """Return a printed percentage as the decimal it is: 58.5 is 0.585, not 0.5850000000000001."""
+    return None if printed is None else round(printed / 100, 6)
+
+
+def standing(rows: Sequence[Entry]) -> str:
+    """Return how the first of some rows stands among those with a rank, to follow its value."""
+    ranks = [row.rank for row in rows if row.rank is not None]
+    return highest_of(len(ranks), ranks.count(ranks[0]) - 1) if len(ranks) > 1 else ""
+
+
+def remarks_of(rows: Sequence[Entry], published: Mapping[str, Any]) -> dict[int, str]:
+    """Return what is published about rows, by their numbers from 0."""
+    known = published.get("remarks", {})
+    return {
+        at: f"{row.name}: {known[row.name]}" for at, row in enumerate(rows) if row.name in known
+    }

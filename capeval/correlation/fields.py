@@ -1,0 +1,247 @@
+"""The fields of `correlations.json`: coefficients, comparisons, elements, raters and notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic import Field
+
+from capeval.files.id_hints import hint_of
+from capeval.scoring.score_parts import ResultModel
+from capeval.stats.values import Coefficient, GroupingName
+from capeval.text import counted, listed
+
+HUMAN_WORDS = {"f1": "F1", "covered": "coverage"}
+"""Names of human scores in messages, where they differ from those in files."""
+
+# Names in one line; a rater of many is rarely looked for.
+_NAMED = 3
+
+
+class Notice(ResultModel):
+    """Something that was left out or is doubtful.
+
+    Attributes
+    ----------
+    kind : one of those that `PHRASES` has
+    metric, human, rater : what it is about: a metric or judge, a human score, one rater's
+    values : its numbers and names
+    """
+
+    kind: str
+    metric: str | None = None
+    human: str | None = None
+    rater: str | None = None
+    values: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def subject(self) -> str:
+        """What it is about; empty if it is about the data as a whole."""
+        if self.human is None:
+            return self.metric or ""
+        rater = f" of {self.rater}" if self.rater else ""
+        return f"human {HUMAN_WORDS.get(self.human, self.human)}{rater}"
+
+    @property
+    def message(self) -> str:
+        """What it says, without the subject."""
+        return PHRASES[self.kind](self.values)
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.message}" if self.subject else self.message
+
+
+def notice_lines(notices: Iterable[Notice]) -> list[str]:
+    """Return a line for each notice; those that differ only in what they are about share one.
+
+    >>> few = {"count": 9, "unit": "video"}
+    >>> notice_lines(Notice(kind="few", human=name, values=few) for name in ("f1", "recall"))
+    ['human F1, human recall: only 9 videos (fewer than 30): intervals will be wide']
+    """
+    subjects: dict[str, dict[str, None]] = {}
+    for one in notices:
+        subjects.setdefault(one.message, {})[one.subject] = None
+    return [": ".join(filter(None, (listed(of, _NAMED), text))) for text, of in subjects.items()]
+
+
+def _unmatched(v: Mapping[str, Any]) -> str:
+    more = v["total"] - v["matched"] - len(v["missing"])
+    names = ", ".join(v["missing"]) + (f" and {more} more" if more else "")
+    return f"{v['matched']} of {v['total']} matched{hint_of(v['alike'])}; missing: {names}"
+
+
+def _left_out(v: Mapping[str, Any]) -> str:
+    return (
+        f"{counted(v['labels'], 'label')} of videos without an annotation are left out: "
+        f"{listed(v['videos'])}"
+    )
+
+
+PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "message": lambda v: str(v["text"]),
+    "unmatched": _unmatched,
+    "unannotated": _left_out,
+    "partly_labelled": lambda v: (
+        f"{counted(v['captions'], 'caption')} not fully labelled by a rater: these labels count "
+        "for elements but give no score of the caption"
+    ),
+    "evenly_divided": lambda v: (
+        f"raters are evenly divided on {counted(v['elements'], 'element')}, left out here; this "
+        "favours a judge: see --raters each"
+    ),
+    "few": lambda v: (
+        f"only {counted(v['count'], v['unit'])} (fewer than 30): intervals will be wide"
+    ),
+    "many": lambda v: (
+        f"groups of more than {v['captions']:,} captions ({listed(v['groupings'])}) have intervals "
+        "of Spearman's rho and Pearson's r only"
+    ),
+    "not_tunas_design": lambda v: (
+        "the protocol tuna is for one caption of each of 40 videos; only then are values "
+        f"comparable with the paper's; here are {counted(v['rows'], 'caption')} of "
+        f"{counted(v['videos'], 'video')} by {counted(v['systems'], 'system')}"
+    ),
+    "too_few": lambda v: f"{counted(v['count'], v['unit'])}: no intervals (needs 5)",
+    "ties": lambda v: (
+        "more than 30% of all pairs are tied" if v["share"] < 1 else "constant, so no correlation"
+    ),
+    "no_human_score": lambda _: "there is no human score to compare a metric with",
+    "unrated": lambda v: f"{counted(v['captions'], 'caption')} without this score",
+}
+"""The sentence of each kind."""
+
+
+class Groups(ResultModel):
+    """How many groups have a value, and how many are dropped because they have none."""
+
+    used: int
+    dropped: int
+
+
+class Ties(ResultModel):
+    """Shares of tied pairs."""
+
+    metric: float | None
+    human: float | None
+
+
+class Correlation(ResultModel):
+    """One metric compared with human ratings, by one statistic and grouping.
+
+    Attributes
+    ----------
+    human : the human score: "score" for ratings; "covered", "recall", "precision" or "f1" for
+        labels
+    rater : the rater, if raters are kept apart
+    p : two-sided; by `system` about other systems, else about other videos
+    cluster : rank among the metrics, from 1 for the best; metrics that do not differ share a rank
+    """
+
+    metric: str
+    human: str
+    rater: str | None = None
+    statistic: str
+    grouping: GroupingName
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    n: int
+    groups: Groups
+    reason: str | None = None
+    interval_reason: str | None = None
+    ties: Ties
+    cluster: int | None = None
+
+
+class ComparisonResult(ResultModel):
+    """Two metrics (first − second), with p before and after adjustment for multiple tests."""
+
+    first: str
+    second: str
+    human: str
+    rater: str | None = None
+    statistic: str
+    grouping: GroupingName
+    difference: float | None
+    low: float | None = None
+    high: float | None = None
+    p: float | None
+    p_adjusted: float | None
+    n: int
+    groups: Groups
+    reason: str | None = None
+
+
+class ClassResult(ResultModel):
+    """Precision, recall and F1 of one label."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    support: float
+
+
+class ElementTable(ResultModel):
+    """The agreement of two sets of labels of the same elements; rows of `confusion` are `truth`.
+
+    Attributes
+    ----------
+    by : "all" or an element type
+    tied : elements left out because raters were evenly divided on them
+    """
+
+    truth: str
+    given: str
+    by: str
+    labels: tuple[str, ...]
+    n: int
+    videos: int
+    confusion: tuple[tuple[float, ...], ...]
+    kappa: Coefficient
+    classes: dict[str, ClassResult]
+    tied: int = 0
+
+
+class Elements(ResultModel):
+    """Labels of elements.
+
+    Attributes
+    ----------
+    labels : the number of human labels
+    tied : elements left out because raters were evenly divided on them
+    unjudged : elements left out because a judge gave no verdict on their caption
+    """
+
+    scale: str | None = None
+    labels: int = 0
+    tied: int = 0
+    unjudged: int = 0
+    tables: tuple[ElementTable, ...] = ()
+
+
+class CeilingResult(ResultModel):
+    """How well each rater agrees with the others' aggregated score, and the mean over raters.
+
+    It is computed on the captions of the `results` of the same human score. It is not an upper
+    bound: a metric is compared with the aggregated score of all raters, a rater with that of all
+    but one.
+    """
+
+    human: str
+    statistic: str
+    grouping: GroupingName
+    value: float | None
+    reason: str | None = None
+    each: dict[str, float | None] = Field(default_factory=dict)
+
+
+class Raters(ResultModel):
+    """The human raters: how ratings are aggregated, how raters agree, and the human ceilings."""
+
+    names: tuple[str, ...]
+    combined: str
+    alpha: Coefficient
+    level: str
+    ceiling: tuple[CeilingResult, ...] = ()

@@ -1,0 +1,258 @@
+"""`capeval mcq answer`: questions in, responses out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import KW_ONLY
+from pathlib import Path
+from typing import Any
+
+from capeval.captioners.asking_session import AskingSession, choose_model, open_session
+from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.options import FramesOptions
+from capeval.captioners.pipeline import READERS
+from capeval.errors import UsageError
+from capeval.files.annotations import split_format
+from capeval.files.tuna_benchmark import is_benchmark, videos_of
+from capeval.files.videos import VideoFolder
+from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, takes_subtitles
+from capeval.mcq.breakdown import benchmark_name
+from capeval.mcq.find_run import MCQ
+from capeval.mcq.layouts import LAYOUTS
+from capeval.mcq.question_files import load_questions, question_file, with_tags
+from capeval.mcq.view import ReaderFor, SharedReader, SubtitleFiles, VideoView, recent_reads
+from capeval.options import (
+    FRAMES,
+    INPUTS,
+    MODEL,
+    FilePath,
+    Notices,
+    command,
+    declares,
+    ignore,
+    option,
+    takes,
+)
+from capeval.runs.engine import select
+from capeval.runs.folder import RunFolder
+from capeval.runs.long_work import finished
+from capeval.runs.shards import Shard
+from capeval.runs.sources import run_name
+from capeval.runs.sync_async import blocking
+from capeval.runs.tested_model import tested_model_warnings
+from capeval.schema.question import Question, Response
+from capeval.show.output import Output
+from capeval.text import counted, listed
+from capeval.video import FrameReader, Policy, open_reader
+
+
+@declares
+class AnswerOptions(FramesOptions):
+    """Which questions a model answers, and with which frames: see `capeval.mcq_answer`.
+
+    Parameters
+    ----------
+    model : As for `capeval generate`.
+    base_url : An OpenAI-compatible server.
+    questions : TUNA-MCQ, TOMATO or Video-MME as published, or your own as JSON lines.
+    where : Only those with a tag: task=count.
+    only : Only these questions.
+    limit : Only the first N questions.
+    videos : Their folder. By default videos/ in or next to the questions, else their folder.
+    subtitles : SRT or VTT files, named as the videos.
+    run : The run's name. By default MODEL@SETTINGS.
+    frames : As for generate. By default the benchmark's: 16 for TOMATO, else the catalogue's.
+    shuffle : Show the frames in random order (see --seed).
+    single : Show one frame: first, middle, random (see --seed), an index from 0, or column:NAME,
+        the questions' own.
+    blind : Ask without the video.
+    likelihood : Store each option's likelihood (local models).
+    batch_size : Questions at a time on a GPU.
+    seed : Of random frames and samples.
+    shard : Do part I of N; the last to end merges.
+    """
+
+    questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
+    _: KW_ONLY
+    where: Collection[str] = option((), panel=INPUTS, metavar="TAG=VALUE")
+    only: Collection[str] = option((), panel=INPUTS, metavar="ID", commas=True)
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+    subtitles: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
+    run: str | None = option(None, panel=INPUTS, metavar="NAME")
+    shuffle: bool = option(False, panel=FRAMES)
+    single: str | None = option(None, panel=FRAMES, metavar="WHICH")
+    blind: bool = option(False, panel=FRAMES)
+    likelihood: bool = option(False, panel=MODEL)
+    shard: str | None = option(None, panel=INPUTS, metavar="I/N")
+
+
+@takes(AnswerOptions)
+async def mcq_answer_async(options: AnswerOptions) -> Answers:
+    """Let a video-language model answer multiple-choice questions; `capeval.mcq_grade` grades them.
+
+    Raises
+    ------
+    InputError, UsageError
+        The inputs or options are not right.
+    EndpointRefused, EndpointDown, BudgetReached
+        Answering had to stop; what was done is kept.
+    """
+    (answers,) = await finished(open_answering(options), options.progress)
+    return answers
+
+
+mcq_answer = blocking(mcq_answer_async)
+
+
+@command("mcq answer", "max_failed", "yes", "dry_run", "as_json", options=AnswerOptions)
+def answer_command(
+    o: AnswerOptions, output: Output
+) -> AbstractAsyncContextManager[AskingSession[Response, Answers]]:
+    """Let a video-language model answer multiple-choice questions.
+
+    Responses go to runs/mcq/BENCHMARK/MODEL@SETTINGS, ready for `capeval mcq grade`. Audio is never
+    used. Run the same command again to resume; failed calls are then made again.
+    """
+    return open_answering(o, on_notice=output.notice, dry_run=output.dry_run)
+
+
+@asynccontextmanager
+async def open_answering(
+    options: AnswerOptions, *, on_notice: Notices = ignore, dry_run: bool = False
+) -> AsyncIterator[AskingSession[Response, Answers]]:
+    """Check the inputs, then open the model; it or its connections go with the block."""
+    entry = choose_model(options)
+    # Everything that can be wrong is found before a model is loaded or called.
+    asking = _asking(options, entry.frames if entry else "32", on_notice)
+
+    def run_of(model: str) -> RunFolder:
+        name = run_name(options.run or asking.folder_name(model))
+        return RunFolder(Path(options.runs) / MCQ / asking.benchmark / name)
+
+    def session(opened: OpenCaptioner) -> AskingSession[Response, Answers]:
+        captioner = opened.captioner
+        if options.likelihood and not getattr(captioner, "scores_continuations", False):
+            raise UsageError(
+                f"--likelihood is for models in this process; {captioner.name} returns none"
+            )
+        run, tags = run_of(captioner.name), (one.tags for one in asking.chosen)
+        for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
+            on_notice(line)
+        work = AnswerWork(run, captioner, NoReader(), lambda: opened.meter.spent, asking=asking)
+        return AskingSession(work, opened, _seen(options, work.settings))
+
+    # Where only the server knows the model, a dry run needs the server.
+    run = run_of(entry.name) if entry else None
+    async with open_session(options, run, session, on_notice=on_notice, dry_run=dry_run) as opened:
+        yield opened
+
+
+def _seen(options: AnswerOptions, settings: Mapping[str, Any]) -> str:
+    policies = settings["frames"]
+    frames = policies if isinstance(policies, str) else ", ".join(map(str, policies.values()))
+    view = "no frames" if options.blind else f"frames {frames}"
+    return f"{view}{' shuffled' if options.shuffle else ''}, prompts {settings['prompt']['set']}"
+
+
+def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
+    if options.questions is None:
+        raise UsageError("name the questions with --questions")
+    path = str(options.questions)
+    questions = load_questions(path, on_notice)
+    among = with_tags(questions, tuple(options.where)) if options.where else questions
+    shard = Shard.read(options.shard) if options.shard else None
+    chosen = select(
+        among,
+        lambda question: question.id,
+        only=tuple(options.only),
+        limit=options.limit,
+        missing="no question has the id",
+    )
+    if not chosen:
+        raise UsageError("no question is left; check --only and --where")
+    own = options.frames
+    given = None if own is None or isinstance(own, str | int) else own
+    view = VideoView(
+        frames=None if own is None else given.policy if given is not None else str(own),
+        default=default,
+        order="shuffled" if options.shuffle else "ordered",
+        single=options.single,
+        blind=options.blind,
+        seed=options.seed,
+    )
+    videos = None
+    if not options.blind:
+        videos = Path(options.videos) if options.videos else default_question_videos(path)
+    if videos is not None:
+        VideoFolder(videos)
+    return Asking(
+        questions=questions,
+        chosen=chosen,
+        path=path,
+        videos=videos,
+        view=view,
+        reader_for=None if options.blind else _readers(options, view, chosen, given),
+        decoder="none" if options.blind else given.decoder if given else options.decoder,
+        likelihood=options.likelihood,
+        subtitles=_subtitles(options, chosen, on_notice),
+        shard=shard,
+    )
+
+
+def default_question_videos(path: str) -> Path:
+    """Return the folder of the videos of questions where none is named; downloads TUNA's."""
+    _, file = split_format(path, LAYOUTS)
+    file = question_file(file)
+    if is_benchmark(file.parent.parent):
+        return videos_of(file.parent.parent)
+    folder = file if file.is_dir() else file.parent
+    # TOMATO's repository has its videos beside the folder of the questions.
+    for found in (folder / "videos", folder.parent / "videos"):
+        if found.is_dir():
+            return found
+    return folder
+
+
+def _readers(
+    options: AnswerOptions, view: VideoView, chosen: tuple[Question, ...], given: FrameReader | None
+) -> ReaderFor:
+    # Questions on one video follow each other, but each reader may be at another video.
+    recent = recent_reads(READERS)
+    named = view.single_frame if view.single else view.policy_name
+    taken: dict[str, str | Policy] = {question.id: named(question) for question in chosen}
+    readers = {
+        policy: SharedReader(given or open_reader(policy, options.decoder), recent)
+        for policy in {*taken.values()}
+    }
+    return lambda question: readers[taken[question.id]]
+
+
+def _subtitles(
+    options: AnswerOptions, chosen: tuple[Question, ...], on_notice: Notices
+) -> SubtitleFiles | None:
+    if options.subtitles is None:
+        return None
+    if options.blind:
+        raise UsageError("--blind shows no frames, and --subtitles are those at the frames")
+    without = sorted({q.benchmark for q in chosen if not takes_subtitles(q.benchmark)})
+    if without:
+        raise UsageError(
+            f"--subtitles: questions of {listed(map(benchmark_name, without))} are asked without "
+            "subtitles; omit the option"
+        )
+    files = SubtitleFiles(Path(options.subtitles))
+    videos = list(dict.fromkeys(question.video for question in chosen))
+    # All are read now, so that a damaged file stops nothing half-way.
+    lacking = [video for video in videos if not files.of(video)]
+    if len(lacking) == len(videos):
+        raise UsageError(
+            f"--subtitles: {files!r} has none of {counted(len(videos), 'video')}, "
+            f"such as {videos[0]}"
+        )
+    if lacking:
+        on_notice(
+            f"{counted(len(lacking), 'video')} of {len(videos):,} without subtitles: their prompt "
+            "does not mention subtitles"
+        )
+    return files

@@ -1,0 +1,444 @@
+"""`capeval mcq grade`: responses to multiple-choice questions in, accuracy out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import KW_ONLY
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from capeval.errors import UsageError
+from capeval.files.outputs import check_output, write_output
+from capeval.llm.asker import Asker, open_asker
+from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.meter import Meter
+from capeval.mcq.exact import VERSION as EXACT
+from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
+from capeval.mcq.grades import Grades
+from capeval.mcq.grading import Graded, count_grades
+from capeval.mcq.model_reader import (
+    ModelReader,
+    Undecided,
+    estimate_reading,
+    label_of,
+    read_replies,
+)
+from capeval.mcq.question_files import load_questions, with_tags
+from capeval.mcq.responses import (
+    benchmark_files,
+    collection_paused,
+    load_responses,
+    models_of,
+    responses_hash,
+)
+from capeval.mcq.strategies import (
+    ALL,
+    CONVENTIONS,
+    MODEL_FAILED,
+    Convention,
+    Decision,
+    ReplyToGrade,
+    Strategy,
+    strategy,
+    usable,
+)
+from capeval.options import (
+    JUDGE,
+    LIMITS,
+    OUTPUT,
+    FilePath,
+    Notices,
+    command,
+    declares,
+    ignore,
+    on_notice_option,
+    option,
+    out_option,
+    python_only,
+    required,
+    runs_option,
+    takes,
+)
+from capeval.runs.engine import Labels, Progress
+from capeval.runs.long_work import Estimate, Left, LongWork, finished
+from capeval.runs.sync_async import blocking
+from capeval.runs.tested_model import tested_model_warnings
+from capeval.schema.question import Question, Response
+from capeval.schema.usage import Usage
+from capeval.scoring.score import score
+from capeval.scoring.signature import VERSION, Signature
+from capeval.show.formats import FORM_OF_SUFFIX, Format, form_for
+from capeval.show.output import Output
+from capeval.text import counted, listed, shown
+from capeval.version import __version__
+
+if TYPE_CHECKING:
+    from capeval.llm.types import ChatClient
+
+
+@declares
+class GradeOptions:
+    """The arguments of `capeval.mcq_grade`.
+
+    Parameters
+    ----------
+    responses : A run of `capeval mcq answer`, a responses.jsonl, a filled template of Video-MME,
+        results of TOMATO's code, VLMEvalKit's predictions or lmms-eval's log.
+    questions : What was asked, to count missing responses; needed for lmms-eval's log.
+    where : Only questions with this tag, such as task=count. Then grades.json is not written into
+        the run's folder.
+    model : The model's name. By default as in the responses.
+    cap_run : A judged run of its captions, for F1 beside TUNA-MCQ.
+    select : How replies become answers: exact, exact+random, exact+llm, likelihood-symbol, tomato
+        and others, or all of them. By default exact.
+    convention : Grade as the code of tuna, tomato or video-mme does; --select overrides how.
+    by : Tags to group by. By default the benchmark's.
+    llm : A chat model that reads replies, for exact+llm and tomato.
+    base_url : Its OpenAI-compatible server. By default OPENAI_BASE_URL.
+    max_concurrency : Calls at a time.
+    timeout : Seconds for one call.
+    max_cost : Spend at most this, without asking.
+    api_key : Of the endpoint. By default OPENAI_API_KEY.
+    cache : SQLite file of replies. By default in the user's cache folder.
+    client : Replaces the network, for tests and recordings.
+    progress : Receives the status after every reply that the chat model reads.
+    resamples : Bootstrap resamples of videos.
+    layout : Write --out as a benchmark does: video-mme (its template) or tomato (its folder).
+    """
+
+    responses: FilePath = required(positional=True, metavar="RUN")
+    _: KW_ONLY
+    questions: FilePath | None = option(None, metavar="PATH")
+    where: Collection[str] = option((), metavar="TAG=VALUE")
+    model: str | None = option(None, metavar="NAME")
+    cap_run: FilePath | None = option(None, metavar="RUN")
+    select: str | None = option(None, metavar="NAME")
+    convention: Literal["tuna", "tomato", "video-mme"] | None = option(
+        None, name="--as", metavar="BENCHMARK"
+    )
+    by: Collection[str] = option((), metavar="TAG", commas=True)
+    llm: str | None = option(None, panel=JUDGE, metavar="NAME")
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    max_concurrency: int = python_only(64, min=1, max=4096)
+    timeout: float = python_only(120.0, min=0.1, max=86_400)
+    max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
+    api_key: str | None = python_only(None, shown=False)
+    cache: FilePath | None = python_only(None)
+    client: ChatClient | None = python_only(None, method="complete")
+    progress: Progress | None = python_only(None, method="update", shown=False)
+    resamples: int = python_only(10_000, min=99)
+    layout: Literal["video-mme", "tomato"] | None = option(None, panel=OUTPUT, metavar="NAME")
+    seed: int = python_only(0, "The seed of random choices and resamples.", min=0)
+    runs: FilePath = runs_option()
+    out: FilePath | None = out_option()
+    on_notice: Notices = on_notice_option()
+
+
+@takes(GradeOptions)
+async def mcq_grade_async(o: GradeOptions) -> Grades:
+    """Grade one model's responses to multiple-choice questions.
+
+    Raises
+    ------
+    InputError, UsageError
+        A file cannot be read, the options do not fit the responses, or `out` cannot be written.
+    EndpointError, BudgetReached
+        The model that reads replies cannot be called any more. Its replies so far are kept.
+    """
+    (grades,) = await finished(open_grading(o, on_notice=o.on_notice), o.progress)
+    return grades
+
+
+mcq_grade = blocking(mcq_grade_async)
+
+
+@command("mcq grade", "yes", "dry_run", "as_json", "form", "full", options=GradeOptions)
+def grade_command(o: GradeOptions, output: Output) -> AbstractAsyncContextManager[GradingSession]:
+    """Turn replies into answers by a named strategy, and count them: grades.json.
+
+    A reply that yields no answer is wrong; a failed call is not counted. Tables show how many
+    replies each rule decided, and how many were decided by chance.
+    """
+    return open_grading(o, offline=output.dry_run, on_notice=o.on_notice)
+
+
+_LABELS = Labels("reading", "reply", "read", "unread")
+
+_Decided = tuple[Strategy, list[Decision | None]]
+"""A strategy and its decisions; None is left to a model."""
+
+
+class GradingSession(LongWork[Grades]):
+    """Responses that were read from their files, and the replies that are left to a model."""
+
+    def __init__(self, o: GradeOptions, asker: Asker | None, on_notice: Notices) -> None:
+        self._o, self.asker = o, asker
+        self.meter = asker.meter if asker else Meter()
+        if asker:
+            self.title, self.model = f"Reader of replies: {o.llm}", o.llm or ""
+        source = find_responses(o.responses, Path(o.runs))
+        if o.layout is not None and o.out is None:
+            raise UsageError("--layout: name the file or folder to write with --out")
+        named = Path(o.out) if o.out is not None and o.layout is None else None
+        self._form: Format = "json" if named is None else _form_of(named)
+        # Grades of some of a run's questions never replace the run's own.
+        self.out = named or (None if o.where else grades_file(source))
+        if self.out is not None:
+            check_output(self.out, [source, *([] if o.questions is None else [Path(o.questions)])])
+        self._questions = None if o.questions is None else load_questions(o.questions, on_notice)
+        self._responses = load_responses(source, on_notice, self._questions)
+        if self._questions is None:
+            there, all_asked = len(_keys(self._responses)), questions_of_run(source)
+            if all_asked and there < all_asked:
+                on_notice(
+                    f"{there:,} of the run's {all_asked:,} questions have a response; the accuracy "
+                    "is of these, and --questions counts the others"
+                )
+        else:
+            self._responses = _in_set(self._responses, self._questions, on_notice)
+        if o.where:
+            self._responses = with_tags(self._responses, tuple(o.where))
+            if self._questions is not None:
+                self._questions = with_tags(self._questions, tuple(o.where))
+        chosen, self._convention = _chosen(o)
+        others = {one.benchmark for one in self._responses} - {o.convention}
+        if self._convention is not None and others:
+            on_notice(
+                f"--as {self._convention.name}: the responses are to questions of another "
+                f"benchmark ({', '.join(sorted(others))})"
+            )
+        self._captioning = None if o.cap_run is None else _captioning(o)
+        models = models_of(self._responses)
+        if len(models) > 1 and not o.model:
+            on_notice(f"the responses are of several models: {listed(models)}")
+        self._model = o.model or "+".join(models) or None
+        tags, tested = (one.tags for one in self._responses), (o.model, *models)
+        for line in tested_model_warnings(source.parent.name, "questions", tags, tested):
+            on_notice(line)
+        self._submission: dict[Path, str] = {}
+        if o.layout is not None and o.out is not None:
+            self._submission = benchmark_files(self._responses, o.layout, Path(o.out), self._model)
+            for file in self._submission:
+                check_output(file, [source])
+        has_likelihoods = any(one.likelihood is not None for one in self._responses)
+        if chosen.needs_likelihood and not has_likelihoods:
+            raise UsageError(
+                f"--select {chosen.name}: no response has likelihoods; ask again with "
+                "`capeval mcq answer --likelihood`"
+            )
+        several = []
+        if o.select == ALL:
+            several = usable(self._responses, has_model=asker is not None)
+            needs = "`capeval mcq answer --likelihood` stores them"
+            left_out = [] if has_likelihoods else [f"those with likelihoods ({needs})"]
+            left_out += [] if asker else ["exact+llm and tomato (they need --llm)"]
+            if left_out:
+                on_notice(f"--select all leaves out {' and '.join(left_out)}")
+        self._asked = [ReplyToGrade(one) for one in self._responses]
+        self._todo: list[Undecided] = []
+        with collection_paused():
+            self._decided = [self._decisions(one, on_notice) for one in (chosen, *several)]
+
+    def _decisions(self, chosen: Strategy, on_notice: Notices) -> _Decided:
+        """Decide by the rules of a strategy; what they leave to a model is added to the work."""
+        seed = self._o.seed
+        found = [chosen.decide(one, seed) for one in self._asked]
+        open_ = [at for at, decision in enumerate(found) if decision is None]
+        if self.asker is not None:
+            self._todo += [
+                Undecided(self._asked[at], chosen, seed, partial(found.__setitem__, at))
+                for at in open_
+            ]
+        elif open_:
+            on_notice(
+                f"{counted(len(open_), 'reply', 'replies')} that no pattern of {chosen.name} "
+                "reads would go to a model; without --llm, they are decided by chance"
+            )
+            for at in open_:
+                found[at] = chosen.end(self._asked[at], seed)
+        return chosen, found
+
+    async def estimate(self) -> Estimate:
+        usage = Usage()
+        cost: float | None = 0.0
+        if self.asker is not None:
+            # What the estimate takes from the cache is not counted twice.
+            offline = self.asker.offline()
+            usage, cost = await estimate_reading(self._todo, ModelReader(offline, self.model))
+        replies = counted(len(self._todo), "reply", "replies")
+        lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
+        return Estimate(usage.calls, usage, cost, lines, {"replies": len(self._todo)})
+
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Grades]:
+        """Have a model read what the rules do not, count, and write `out`."""
+        o, llm = self._o, self._o.llm
+        if llm and self.asker and self._todo:
+            reader = ModelReader(self.asker, llm)
+            await read_replies(self._todo, reader, concurrency=o.max_concurrency, progress=progress)
+            if weights := await self.asker.weights(llm):
+                llm = f"{llm} ({weights})"
+        main, *others = self._decided
+        found = self._count(main, llm, self._convention, by=tuple(o.by))
+        if others:
+            sides = [self._count(one, llm) for one in others]
+            settings = {**found.settings, "select": ALL}
+            found = found.model_copy(update={"strategies": sides, "settings": settings})
+        if self.out is not None:
+            # pydantic's own JSON: that of thousands of items takes a second otherwise.
+            is_json = self._form == "json"
+            text = found.model_dump_json(indent=1) if is_json else found.rendered(self._form)
+            write_output(self.out, text + "\n")
+        for file, text in self._submission.items():
+            write_output(file, text)
+        yield found
+
+    def _count(
+        self,
+        decided: _Decided,
+        llm: str | None,
+        convention: Convention | None = None,
+        by: Sequence[str] | None = None,
+    ) -> Grades:
+        o, (chosen, decisions) = self._o, decided
+        graded = Graded(
+            asked=self._asked,
+            decisions=[one for one in decisions if one is not None],
+            strategy=chosen,
+            convention=convention,
+            questions=self._questions,
+            by=by,
+            resamples=o.resamples,
+            seed=o.seed,
+        )
+        made_with = {
+            "model": self._model,
+            "select": chosen.name,
+            "strategy": chosen.name,
+            **({"exact": EXACT} if "exact" in chosen.name else {}),
+            "as": convention.name if convention else None,
+            "llm": o.llm,
+            "seed": o.seed,
+            "resamples": o.resamples,
+            "published": chosen.published,
+            **({"where": list(o.where)} if o.where else {}),
+        }
+        return count_grades(
+            graded,
+            signature=str(_signature(graded, self._responses, o.seed, llm)),
+            settings=made_with,
+            captioning=None if by is None else self._captioning,
+        )
+
+    def result(self, results: list[Grades]) -> Grades | None:
+        return results[0] if results else None
+
+    def left(self, result: Grades) -> list[Left]:
+        failed = result.decided_by.get(MODEL_FAILED, 0)
+        return [Left("grades", _LABELS, {}, len(self._responses), failed)]
+
+    def written(self, result: Grades) -> list[str]:  # noqa: ARG002 - the same for all
+        files = [self.out, self._o.out if self._o.layout else None]
+        return [str(file) for file in files if file is not None]
+
+
+@asynccontextmanager
+async def open_grading(
+    o: GradeOptions, *, offline: bool = False, on_notice: Notices = ignore
+) -> AsyncIterator[GradingSession]:
+    """Read the files, and open the endpoint of `llm`; an `offline` one needs no key."""
+    if o.llm is None:
+        if _chosen(o)[0].asks == "choice":
+            raise UsageError("--select exact+llm: name a chat model with --llm")
+        yield GradingSession(o, None, on_notice)
+        return
+    key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
+    base_url = endpoint_url(o.base_url)
+    if not key and o.client is None and not offline and base_url == DEFAULT_URL:
+        raise UsageError(
+            "there is no key for --llm: set OPENAI_API_KEY, or name a local server with --base-url"
+        )
+    async with open_asker(
+        base_url,
+        key,
+        client=o.client,
+        offline=offline,
+        cache=o.cache,
+        max_cost=o.max_cost,
+        on_notice=on_notice,
+        timeout=o.timeout,
+        max_concurrency=o.max_concurrency,
+    ) as asker:
+        yield GradingSession(o, asker, on_notice)
+
+
+def _form_of(out: Path) -> Format:
+    form = form_for(out, "json" if out.suffix.lower() not in FORM_OF_SUFFIX else "table")
+    if form == "csv":
+        raise UsageError(f"--out: {out}: grades are written as .json, .md, .tex or .txt")
+    return form
+
+
+def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
+    convention = CONVENTIONS[o.convention] if o.convention else None
+    named = None if o.select == ALL else o.select
+    return strategy(named or (convention.select if convention else "exact")), convention
+
+
+def _in_set(
+    responses: Sequence[Response], questions: Sequence[Question], on_notice: Notices
+) -> tuple[Response, ...]:
+    """Return the responses to some questions, whose options and answers must be the same."""
+    known = {(question.benchmark, question.id): question for question in questions}
+    found = []
+    for one in responses:
+        question = known.get((one.benchmark, one.id))
+        if question is None:
+            continue
+        if (question.options, question.answer) != (one.options, one.answer):
+            raise UsageError(
+                f"--questions: the options or the answer of {shown(one.id)} differ from those of "
+                "its response; grade without --questions, or ask again"
+            )
+        found.append(one)
+    if not found:
+        raise UsageError("--questions: none of the responses is to one of these questions")
+    if others := len(responses) - len(found):
+        verb = "is" if others == 1 else "are"
+        on_notice(f"--questions: {counted(others, 'response')} to other questions {verb} left out")
+    return tuple(found)
+
+
+def _keys(responses: Sequence[Response]) -> set[tuple[str, str]]:
+    return {(one.benchmark, one.id) for one in responses}
+
+
+def _signature(
+    graded: Graded, responses: Sequence[Response], seed: int, llm: str | None
+) -> Signature:
+    chosen, convention = graded.strategy, graded.convention
+    benchmarks = "+".join(sorted({one.benchmark for one in responses}))
+    parts = {
+        "capeval": "mcq",
+        "set": benchmarks,
+        "select": chosen.name.replace("exact", f"exact@{EXACT}"),
+    }
+    if convention is not None:
+        parts["as"] = convention.name
+    if chosen.asks is not None:
+        parts["llm"] = llm or "none"
+        parts["prompts"] = label_of(chosen.asks)
+    if any(one.by_chance for one in graded.decisions):
+        parts["seed"] = str(seed)
+    parts["data"] = f"{responses_hash(responses)[:6]}@{len(_keys(responses))}"
+    parts[VERSION] = __version__
+    return Signature.of(parts)
+
+
+def _captioning(o: GradeOptions) -> dict[str, Any]:
+    scores = score(o.cap_run or "", runs=o.runs)
+    overall = scores.overall.model_dump(mode="json")
+    f1 = {name: values["f1"] for name, values in overall.items()}
+    return {"run": str(o.cap_run), "signature": scores.signature, "f1": f1}

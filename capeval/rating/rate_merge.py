@@ -1,0 +1,400 @@
+"""`capeval rate merge`: merge the raters' files into human.csv, and see how well raters agree."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from capeval.errors import InputError, UsageError
+from capeval.files.outputs import check_output, write_output
+from capeval.files.ratings import Keys
+from capeval.files.tables import csv_of_rows, escape, read_table
+from capeval.options import (
+    OUTPUT,
+    FilePath,
+    Notices,
+    command,
+    declares,
+    on_notice_option,
+    option,
+    required,
+    takes,
+)
+from capeval.rating.rate_sheet import KEY_COLUMNS
+from capeval.runs.sources import annotations_file, annotations_of
+from capeval.schema import (
+    ELEMENT_TYPES,
+    RELATIONS,
+    Annotation,
+    ElementType,
+    Relation,
+    element_ids,
+)
+from capeval.show.numbers import bounded, thousands
+from capeval.show.result import Result
+from capeval.show.table import BOUNDED, COUNT, SHARE, Kind, Page, Table, columns
+from capeval.stats.agreement import cohen_kappa, confusion_by_video, krippendorff_alpha
+from capeval.stats.values import Coefficient, Ints
+from capeval.text import counted, listed, nearest, normal_form, one_line, shown
+
+
+@declares
+class MergeOptions:
+    """The arguments of `capeval.rate_merge`.
+
+    Parameters
+    ----------
+    files : The raters' files, one each.
+    key : The sheet's key.csv.
+    out : The file to write.
+    annotations : Check the key against these annotations, and show agreement by type of
+        element; 'sample' for the bundled ones.
+    partial : Accept files in which labels are missing.
+    force : Replace an --out file that has other contents.
+    """
+
+    files: Sequence[FilePath] = required(positional=True, metavar="FILE")
+    key: FilePath = required(metavar="FILE")
+    _: KW_ONLY
+    out: FilePath = option("human.csv", metavar="FILE", panel=OUTPUT)
+    annotations: FilePath | None = option(None, metavar="FILE")
+    partial: bool = False
+    force: bool = False
+    on_notice: Notices = on_notice_option()
+
+
+HUMAN_COLUMNS = ("video_id", "system", "element_id", "rater", "label")
+
+_LABELS: dict[str, Relation] = {label: label for label in RELATIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedItem:
+    """The caption that an id of the sheet means; `elements` is their number for each event."""
+
+    video_id: str
+    system: str
+    elements: tuple[int, ...]
+
+
+LabelPlace = tuple[str, str]
+"""The id of an item and of an element."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatedFile:
+    """One rater's labels; `missing` are the places without a label, in the key's order."""
+
+    rater: str
+    path: Path
+    labels: Mapping[LabelPlace, Relation]
+    missing: tuple[LabelPlace, ...]
+
+    @property
+    def missing_labels(self) -> str:
+        """How many labels are missing, and the first of them."""
+        first = listed([f"{item} e{element}" for item, element in self.missing], 3)
+        every = len(self.missing) + len(self.labels)
+        return f"{len(self.missing)} of {every} labels are missing ({first})"
+
+
+def read_key(path: Path) -> dict[str, KeyedItem]:
+    """Return the caption of each id, in the sheet's order."""
+    table = read_table(path)
+    chosen = table.choose(KEY_COLUMNS)
+    items, videos, systems, elements = (table.names(chosen[name]) for name in KEY_COLUMNS)
+    table.check_unique([(item,) for item in items], "item_id")
+    table.check_unique(list(zip(videos, systems, strict=True)), "video_id, system")
+    found: dict[str, KeyedItem] = {}
+    for row, sizes in enumerate(elements):
+        if not re.fullmatch(r"[1-9][0-9]{0,3}( [1-9][0-9]{0,3})*", sizes):
+            raise table.error(
+                f"must be the number of elements of each event, not {shown(sizes)}",
+                row=row,
+                column="elements",
+            )
+        counts = tuple(map(int, sizes.split(" ")))
+        found[items[row]] = KeyedItem(videos[row], systems[row], counts)
+    return found
+
+
+def check_key(
+    key: Mapping[str, KeyedItem], annotations: Sequence[Annotation], *, file: Path
+) -> None:
+    """Check that the annotations have the videos of a key, with the same number of elements."""
+    known = {annotation.index: annotation for annotation in annotations}
+    for item_id, item in key.items():
+        annotation = known.get(item.video_id)
+        if annotation is None:
+            raise InputError(
+                f"the annotations have no video {shown(item.video_id)}"
+                f"{nearest(item.video_id, list(known))}",
+                file=file,
+                where=item_id,
+            )
+        if annotation.sizes != item.elements:
+            raise InputError(
+                f"the elements of {shown(item.video_id)} in the annotations differ from the sheet; "
+                "name the annotations that the sheet was made from",
+                file=file,
+                where=item_id,
+            )
+
+
+def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
+    """Return the labels of one rater; the order of the rows does not matter."""
+    table = read_table(path)
+    chosen = table.choose(["item_id", "element_id", "rater", "label"])
+    items, elements, raters = (
+        table.names(chosen[name]) for name in ("item_id", "element_id", "rater")
+    )
+    known = {item: set(element_ids(keyed.elements)) for item, keyed in key.items()}
+    places: list[LabelPlace] = []
+    labels: dict[LabelPlace, Relation] = {}
+    for row, (item, element) in enumerate(zip(items, elements, strict=True)):
+        if raters[row] != raters[0]:
+            raise table.error(
+                f"two raters in one file, {shown(raters[0])} and {shown(raters[row])}",
+                row=row,
+                column="rater",
+            )
+        if item not in known:
+            raise table.error(_unknown_item(item, list(key)), row=row, column="item_id")
+        place = item, element.removeprefix("e")
+        if place[1] not in known[item]:
+            message = f"{item} has no element {shown(element)}"
+            raise table.error(message, row=row, column="element_id")
+        places.append(place)
+        label = str(table.columns[chosen["label"]][row] or "").strip()
+        if label and label not in _LABELS:
+            raise table.error(
+                f"{shown(label)} is unknown; one of {', '.join(RELATIONS)}"
+                f"{nearest(label, RELATIONS)}",
+                row=row,
+                column="label",
+            )
+        if label:
+            labels[place] = _LABELS[label]
+    table.check_unique(places, "item_id, element_id")
+    missing = tuple(
+        (item, element)
+        for item, keyed in key.items()
+        for element in element_ids(keyed.elements)
+        if (item, element) not in labels
+    )
+    return RatedFile(" ".join(raters[0].split()), path, labels, missing)
+
+
+def _unknown_item(item: str, known: list[str]) -> str:
+    if item.rpartition("-")[0] not in ("", known[0].rpartition("-")[0]):
+        return f"{shown(item)} belongs to a different sheet than the key"
+    return f"the key has no item {shown(item)}{nearest(item, known)}"
+
+
+def checked_raters(files: Sequence[RatedFile], *, partial: bool = False) -> tuple[RatedFile, ...]:
+    """Return the raters' files sorted by name; each rater must have one file.
+
+    It must have every label, or with `partial` some.
+    """
+    named: dict[str, RatedFile] = {}
+    for file in files:
+        # A name that is typed again may differ in case, or in how its accents are encoded.
+        other = named.setdefault(normal_form(file.rater).casefold(), file)
+        if other is not file:
+            raise InputError(
+                f"has the same rater as {other.path}, {shown(file.rater)}; merge one file of each "
+                "rater",
+                file=file.path,
+            )
+        if not file.labels:
+            raise InputError("has no labels", file=file.path)
+        if file.missing and not partial:
+            raise InputError(
+                f"{file.missing_labels}; give them, or merge the rest with --partial",
+                file=file.path,
+            )
+    if not named:
+        raise UsageError("name the raters' files")
+    return tuple(named[name] for name in sorted(named))
+
+
+def human_csv(files: Sequence[RatedFile], key: Mapping[str, KeyedItem]) -> str:
+    """Return human.csv: a row for each label, by video, system, element and rater.
+
+    Names that a spreadsheet would read as formulas are escaped; `load_human` unescapes them.
+    """
+    rows: list[tuple[str, ...]] = []
+    for item, keyed in sorted(key.items(), key=lambda one: (one[1].video_id, one[1].system)):
+        names = tuple(map(escape, (keyed.video_id, keyed.system)))
+        for element in element_ids(keyed.elements):
+            rows += [
+                (*names, element, escape(file.rater), label)
+                for file in files
+                if (label := file.labels.get((item, element)))
+            ]
+    return csv_of_rows(HUMAN_COLUMNS, rows)
+
+
+# ---- Agreement ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """The agreement of two raters on the `n` elements that both labelled."""
+
+    first: str
+    second: str
+    n: int
+    kappa: Coefficient
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAgreement:
+    """Inter-rater agreement: Krippendorff's alpha (nominal), and each pair of raters.
+
+    `n` is the number of elements that at least two raters labelled.
+    """
+
+    alpha: Coefficient
+    n: int
+    pairs: tuple[PairAgreement, ...]
+
+
+def agreement(
+    files: Sequence[RatedFile],
+    key: Mapping[str, KeyedItem],
+    only: Collection[LabelPlace] | None = None,
+) -> RaterAgreement:
+    """Return the agreement of raters on the elements that they labelled, or `only` on some."""
+    labels = [
+        {place: label for place, label in file.labels.items() if only is None or place in only}
+        for file in files
+    ]
+    given = Counter(place for of_rater in labels for place in of_rater)
+    shared = sorted(place for place, n in given.items() if n > 1)
+    codes = np.full((len(files), len(shared)), np.nan)
+    for row, of_rater in enumerate(labels):
+        for column, place in enumerate(shared):
+            if place in of_rater:
+                codes[row, column] = RELATIONS.index(of_rater[place])
+    pairs = []
+    for (one, first), (two, second) in combinations(zip(files, labels, strict=True), 2):
+        both = [place for place in first if place in second]
+        a, b = ([of_rater[place] for place in both] for of_rater in (first, second))
+        matrices = confusion_by_video(a, b, RELATIONS, _videos(both, key))
+        pairs.append(PairAgreement(one.rater, two.rater, len(both), cohen_kappa(matrices)))
+    alpha = krippendorff_alpha(codes, _videos(shared, key))
+    return RaterAgreement(alpha, len(shared), tuple(pairs))
+
+
+def agreement_by_type(
+    files: Sequence[RatedFile], key: Mapping[str, KeyedItem], annotations: Sequence[Annotation]
+) -> dict[ElementType, RaterAgreement]:
+    """Return the agreement of raters on elements of each type that has labels."""
+    elements = {annotation.index: annotation.elements for annotation in annotations}
+    places: dict[ElementType, set[LabelPlace]] = {of: set() for of in ELEMENT_TYPES}
+    for item, keyed in key.items():
+        for element_id, element in elements[keyed.video_id].items():
+            places[element.type].add((item, element_id))
+    labelled = {place for file in files for place in file.labels}
+    return {of: agreement(files, key, only) for of, only in places.items() if only & labelled}
+
+
+def _videos(places: Sequence[LabelPlace], key: Mapping[str, KeyedItem]) -> Ints:
+    return Keys([key[item].video_id for item, _ in places], None).video
+
+
+_RATER = Kind(lambda name: one_line(name, 40))
+_NOTE = "kappa: Cohen's; n: elements that both labelled. Intervals leave out one video at a time."
+
+
+@dataclass(frozen=True)
+class MergedRatings(Result):
+    """Ratings that were merged into `file`, and how well the raters agree."""
+
+    file: Path
+    raters: tuple[RatedFile, ...]
+    agreement: RaterAgreement
+    by_type: Mapping[ElementType, RaterAgreement]
+
+    def headline(self) -> str:
+        found = self.agreement
+        if not found.pairs:
+            return "There is one rater only, so there is no agreement to report."
+        reason = f" ({found.alpha.reason})" if found.alpha.value is None else ""
+        text = (
+            f"Krippendorff's alpha (nominal): {bounded(found.alpha)}{reason}, over "
+            f"{counted(found.n, 'element')} that two or more raters labelled"
+        )
+        each = [f"{t} {bounded(of.alpha)} over {thousands(of.n)}" for t, of in self.by_type.items()]
+        return f"{text}\nBy type: {', '.join(each)}" if each else text
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002 - the same
+        counts = ((label, COUNT) for label in RELATIONS)
+        given = Table("Labels", columns(("Rater", _RATER), ("given", SHARE), *counts))
+        for file in self.raters:
+            number, labels = len(file.labels), Counter(file.labels.values())
+            whole = number + len(file.missing)
+            given.rows.append([file.rater, (number, whole), *(labels[one] for one in RELATIONS)])
+        pairs = Table(
+            "Agreement of each pair of raters",
+            columns("Raters", ("n", COUNT), ("kappa [95%]", BOUNDED)),
+            note=_NOTE,
+        )
+        for at, pair in enumerate(self.agreement.pairs):
+            both = f"{one_line(pair.first, 30)} – {one_line(pair.second, 30)}"
+            if self.by_type:
+                pairs.rows.append([both])
+            whole_name = "all" if self.by_type else both
+            for name, of in [(whole_name, self.agreement), *self.by_type.items()]:
+                pairs.rows.append([name, of.pairs[at].n, of.pairs[at].kappa])
+        human = shlex.quote(str(self.file))
+        following = (
+            f"Next, for a judged run: capeval calibrate RUN --labels {human}",
+            f"or, for several: capeval correlate --human {human}",
+        )
+        return [Page([given, pairs] if pairs.rows else [given], notes=following)]
+
+
+@command("rate merge")
+@takes(MergeOptions)
+def rate_merge(o: MergeOptions) -> MergedRatings:
+    """Merge the raters' files into human.csv, and show how well the raters agree.
+
+    Raises
+    ------
+    InputError, UsageError
+        A file does not belong to the key, is incomplete, or `out` cannot be written.
+    """
+    target, key = Path(o.out), Path(o.key)
+    paths = [Path(file) for file in o.files]
+    texts = [] if o.annotations is None else [o.annotations]
+    check_output(target, [*paths, key, *map(annotations_file, texts)])
+    items = read_key(key)
+    known = None if o.annotations is None else annotations_of(o.annotations)
+    if known is not None:
+        check_key(items, known, file=key)
+    raters = checked_raters([read_rated(path, items) for path in paths], partial=o.partial)
+    for file in raters:
+        if file.missing:
+            o.on_notice(f"{file.path}: {file.missing_labels}")
+    text = human_csv(raters, items)
+    if target.is_file() and not o.force and target.read_bytes() != text.encode("utf-8"):
+        raise UsageError(
+            f"--out: {o.out} exists with other contents; choose another file, or replace it with "
+            "--force"
+        )
+    write_output(target, text)
+    return MergedRatings(
+        file=target,
+        raters=raters,
+        agreement=agreement(raters, items),
+        by_type={} if known is None else agreement_by_type(raters, items, known),
+    )

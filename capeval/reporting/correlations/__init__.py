@@ -1,1 +1,0 @@
-"""Tables of metrics compared with human ratings."""

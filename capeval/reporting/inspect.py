@@ -1,0 +1,445 @@
+"""`capeval inspect`: one video in one judged run, with all that explains its score.
+
+A verdict is a sign and a word, so that it can be read without colours. Captions, names and replies
+are text, whatever they contain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pydantic import TypeAdapter
+
+from capeval.errors import InputError, UsageError
+from capeval.files.ratings import LabelTable, load_human
+from capeval.options import (
+    FilePath,
+    Notices,
+    annotations_option,
+    command,
+    declares,
+    human_columns,
+    human_option,
+    judge_option,
+    on_notice_option,
+    required,
+    runs_option,
+    takes,
+)
+from capeval.schema import (
+    RELATIONS,
+    Annotation,
+    ElementType,
+    HumanLabel,
+    Inputs,
+    Provenance,
+    Relation,
+    VisualElement,
+)
+from capeval.scoring import GROUPS
+from capeval.scoring.judged_run import JudgedRun, load_judged
+from capeval.scoring.score_parts import VideoScore
+from capeval.show.numbers import percent, thousands
+from capeval.show.result import Result
+from capeval.show.table import COUNT, PERCENT, Cell, Column, Kind, Page, Row, Table, columns
+from capeval.show.terminal import print_line, print_pages
+from capeval.text import counted, nearest, one_line, shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+HumanLabels = Mapping[tuple[str, str | None], Mapping[str, Mapping[str, HumanLabel]]]
+"""By (video, system or None), then element id, then rater."""
+
+Status = Literal["scored", "unscored", "uncaptioned", "unjudged"]
+
+LABELS: Mapping[HumanLabel, tuple[str, str]] = {
+    "entailment": ("✓", "entailed"),
+    "lack": ("–", "lacking"),
+    "contradiction": ("✗", "contradicted"),
+    "covered": ("✓", "covered"),
+    "not covered": ("–", "not covered"),
+}
+"""The sign and the word for each label; some human raters only say whether it is covered."""
+
+
+_STYLES: Mapping[Relation, str] = {"entailment": "green", "lack": "dim", "contradiction": "red"}
+# Before a human label that differs from the verdict.
+_DIFFERS = "≠"
+_STATES = {"uncaptioned": "no caption", "unjudged": "not judged yet"}
+# A sentence of a caption or an annotation in a table; longer ones come from broken files.
+_TEXT = Kind(lambda text: one_line(text, 2000))
+
+
+@declares
+class InspectOptions:
+    """The arguments of `capeval.inspect`.
+
+    Parameters
+    ----------
+    run : A judged run: its name under runs/, its folder, a judge's folder, or a judgments.jsonl.
+    index : The video's index.
+    """
+
+    run: FilePath = required(positional=True, metavar="RUN")
+    index: str = required(positional=True, metavar="VIDEO")
+    _: KW_ONLY
+    judge: str | None = judge_option()
+    human: FilePath | None = human_option()
+    columns: Mapping[str, str] | None = human_columns()
+    annotations: FilePath | None = annotations_option()
+    runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
+
+
+def named_label(label: HumanLabel) -> str:
+    """Return the sign and the word for a label.
+
+    >>> named_label("not covered")
+    '– not covered'
+    """
+    return " ".join(LABELS[label])
+
+
+@dataclass(frozen=True)
+class ElementView:
+    """An annotated element and its verdict.
+
+    `relation` is None where the video is not scored. `votes` are the labels of each repeat, where
+    there are several; `human` are the labels of human raters, by rater. `explanation` is the
+    judge's line of reasoning, or None if it gave none.
+    """
+
+    id: str
+    content: str
+    type: ElementType
+    weight: int
+    relation: Relation | None
+    votes: tuple[Relation, ...]
+    human: Mapping[str, HumanLabel]
+    explanation: str | None = None
+
+    @property
+    def disputed_by(self) -> tuple[str, ...]:
+        """The human raters whose label differs from the verdict, on the scale of the label."""
+        covered = "covered" if self.relation == "entailment" else "not covered"
+        alike = (self.relation, covered)
+        return tuple(
+            rater for rater, label in self.human.items() if self.relation and label not in alike
+        )
+
+
+@dataclass(frozen=True)
+class EventView:
+    """An annotated event; `matched` are the numbers of its candidate events, from 1.
+
+    `start` is in seconds, where it is annotated.
+    """
+
+    number: int
+    text: str
+    start: float | None
+    elements: tuple[ElementView, ...]
+    matched: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class VideoCard(Result):
+    """One video in one run.
+
+    `status` is "uncaptioned" if there is no caption and "unjudged" if the caption has no judgment
+    yet; `reason` says why a caption is unscored. `matches[i]` is the number of the reference
+    event, from 1, of `candidate_events[i]`, or None. `scores` are by "all" and by type.
+    """
+
+    run: str
+    index: str
+    video: str | None
+    characteristics: tuple[str, ...]
+    domain: str | None
+    status: Status
+    reason: str | None
+    caption: str | None
+    candidate_events: tuple[str, ...]
+    matches: tuple[int | None, ...]
+    events: tuple[EventView, ...]
+    notes: tuple[str, ...]
+    scores: Mapping[str, VideoScore]
+    inputs: Inputs | None = None
+    provenance: Provenance | None = None
+
+    @property
+    def elements(self) -> tuple[ElementView, ...]:
+        return tuple(element for event in self.events for element in event.elements)
+
+    def as_json(self) -> Any:
+        return TypeAdapter(VideoCard).dump_python(self, mode="json")
+
+    def headline(self) -> str:
+        where = f"{one_line(self.index)} in {one_line(self.run)}"
+        if "all" not in self.scores:
+            reason = f": {one_line(self.reason)}" if self.reason else ""
+            return f"{where}: {_STATES.get(self.status, self.status)}{reason}"
+        one, made = self.scores["all"], self.provenance
+        # As in the headline of `score`: the snapshot that answered, where the endpoint named it.
+        judge = f", judged by {one_line('+'.join(made.models) or made.judge)}" if made else ""
+        return (
+            f"{where}: F1 {percent(one.f1)}, precision {percent(one.precision)}, "
+            f"recall {percent(one.recall)}{judge}."
+        )
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        tables = [_candidates(self), _weights(self), _verdicts(self)]
+        labels = {label for one in self.elements for label in one.human.values()}
+        legend = [named_label(one) for one in LABELS if one in RELATIONS or one in labels]
+        if any(one.disputed_by for one in self.elements):
+            legend.append(f"{_DIFFERS} a human label that differs from the verdict")
+        return [Page([table for table in tables if table.rows], notes=["; ".join(legend)])]
+
+    def show(self, console: Console, *, full: bool = False) -> None:
+        print_line(self.headline(), console)
+        for line in self._facts():
+            print_line(line, console)
+        if self.caption is not None:
+            _print_block("Caption", self.caption if self.caption.strip() else "(empty)", console)
+        if self.notes:
+            notes = "\n".join(f"- {one}" for one in self.notes)
+            _print_block("Notes on repaired replies", notes, console)
+        console.print()
+        print_pages(self.pages(full=full), console)
+
+    def _facts(self) -> list[str]:
+        """Return a line about human labels, if there are any, and one about the video."""
+        lines = []
+        labelled = [one for one in self.elements if one.human and one.relation]
+        if labelled:
+            disputed = sum(bool(one.disputed_by) for one in labelled)
+            lines.append(
+                f"Human raters labelled {counted(len(labelled), 'element')} and differ from the "
+                f"judge on {thousands(disputed)}."
+            )
+        weight = sum(one.weight for one in self.elements)
+        facts = [
+            self.video and self.video != self.index and f"video {one_line(self.video)}",
+            ", ".join(self.characteristics),
+            self.domain and one_line(self.domain),
+            counted(len(self.events), "reference event"),
+            f"{counted(len(self.elements), 'element')} of weight {thousands(weight)}",
+        ]
+        return [*lines, "; ".join(fact for fact in facts if fact)]
+
+
+def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = None) -> VideoCard:
+    """Return the card of one annotated video."""
+    index = annotation.index
+    judgment, caption = run.judgments.get(index), run.captions.get(index)
+    scored = run.scored.get(index)
+    matches = scored.matches if scored else ()
+    # In human files the system is the run's name or the captions' model.
+    systems = ((human or {}).get((index, system)) for system in (run.name, run.model, None))
+    labels = next(filter(None, systems), {})
+
+    def element(event: int, place: int, given: VisualElement) -> ElementView:
+        known = f"{event + 1}.{place + 1}"
+        why = scored.explanations[event][place] if scored and scored.explanations else None
+        return ElementView(
+            id=known,
+            content=given.content,
+            type=given.type,
+            weight=given.weight,
+            relation=scored.relations[event][place] if scored else None,
+            votes=tuple(one.relations[event][place] for one in (scored.repeats if scored else ())),
+            human=labels.get(known, {}),
+            explanation=why or None,
+        )
+
+    return VideoCard(
+        run=run.name,
+        index=index,
+        video=annotation.video,
+        characteristics=annotation.visual_characteristic,
+        domain=annotation.domain,
+        status=judgment.status if judgment else "unjudged" if caption else "uncaptioned",
+        reason=judgment.reason if judgment else None,
+        caption=caption.caption if caption else None,
+        candidate_events=scored.candidate_events if scored else (),
+        matches=matches,
+        events=tuple(
+            EventView(
+                number=number + 1,
+                text=event.event,
+                start=event.start,
+                matched=tuple(at for at, of in enumerate(matches, 1) if of == number + 1),
+                elements=tuple(
+                    element(number, place, one) for place, one in enumerate(event.visual_elements)
+                ),
+            )
+            for number, event in enumerate(annotation.events)
+        ),
+        notes=judgment.notes if judgment else (),
+        scores=run.scores.videos.get(index, {}),
+        inputs=judgment.inputs if judgment else None,
+        provenance=judgment.provenance if judgment else None,
+    )
+
+
+def cards_of(run: JudgedRun, human: HumanLabels | None = None) -> list[VideoCard]:
+    """Return the cards of all annotated videos, in the annotations' order."""
+    return [card_of(run, annotation, human) for annotation in run.annotations]
+
+
+def load_human_labels(
+    path: Path,
+    columns: Mapping[str, str] | None = None,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> HumanLabels:
+    """Read a human file of element labels; elements without a label are left out with a notice.
+
+    `columns` are the file's by capeval's names.
+
+    Raises
+    ------
+    InputError
+        The file is not valid.
+    UsageError
+        It has ratings of whole captions.
+    """
+
+    table = load_human(path, columns=columns, missing="drop")
+    if not isinstance(table, LabelTable):
+        raise UsageError(f"{path}: has ratings of whole captions; --human needs labels of elements")
+    for line in (*table.notices, *table.warnings):
+        on_notice(line)
+    result: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {}
+    for key, element, rater, label in zip(
+        table.keys, table.elements, table.rater, table.labels, strict=True
+    ):
+        result.setdefault(key, {}).setdefault(element, {})[table.raters[rater]] = cast(
+            HumanLabel, label
+        )
+    return result
+
+
+# ---- The card as text --------------------------------------------------------------------------
+
+
+def _print_block(title: str, text: str, console: Console) -> None:
+    """Print text on its own lines, with characters that control a terminal as escapes."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print()
+    print_line(title, console, style="bold")
+    # An escape is longer than its character; nothing is cut.
+    lines = (one_line(line, 10 * len(line)) for line in text.splitlines())
+    console.print(Padding(Text("\n".join(lines)), (0, 0, 0, 2), expand=False))
+
+
+def _candidates(card: VideoCard) -> Table:
+    matches = zip(card.matches, card.candidate_events, strict=True)
+    return Table(
+        "Events of the caption, and the reference event that each matches",
+        [
+            Column("Matches", words=True),
+            Column("", kind=COUNT),
+            Column("Event", words=True, kind=_TEXT),
+        ],
+        [
+            ["none" if match is None else f"event {match}", number, text]
+            for number, (match, text) in enumerate(matches, start=1)
+        ],
+    )
+
+
+def _weights(card: VideoCard) -> Table:
+    counts = (*(LABELS[label][1] for label in RELATIONS), "all")
+    measures = ((name, PERCENT) for name in ("Precision", "Recall", "F1"))
+    note = "Precision: entailed of entailed and contradicted. Recall: entailed of all."
+    heads = columns("Weight", *((name, COUNT) for name in counts), *measures)
+    table = Table("", heads, note=note)
+    for group in GROUPS:
+        if one := card.scores.get(group):
+            lacking = one.total - one.entailed - one.contradicted
+            weights = one.entailed, lacking, one.contradicted, one.total
+            table.rows.append([group, *weights, one.precision, one.recall, one.f1])
+    return table
+
+
+def _verdicts(card: VideoCard) -> Table:
+    human = any(element.human for element in card.elements)
+    names = ["Verdict", *(["Human"] if human else []), "Id", "Type"]
+    table = Table(
+        "Reference events",
+        [
+            *(Column(name, words=True) for name in names),
+            Column("Weight", kind=COUNT),
+            Column("Element", words=True),
+        ],
+    )
+    for event in card.events:
+        rows = [_element(one, card.status, human=human) for one in event.elements]
+        table.rows += [[_event(event, card)], *rows]
+    return table
+
+
+def _event(event: EventView, card: VideoCard) -> str:
+    text = f"{event.number}. {_TEXT.show(event.text)}"
+    if card.status != "scored":
+        return text
+    return f"{text} (matched by events: {', '.join(map(str, event.matched)) or 'none'})"
+
+
+def _element(one: ElementView, status: str, *, human: bool) -> Row:
+    # Not a dash, which is the sign of an element that the caption lacks.
+    verdict = Cell(f"({status})", style="yellow")
+    if one.relation is not None:
+        votes = " ".join(LABELS[vote][0] for vote in one.votes)
+        style = _STYLES[one.relation]
+        verdict = Cell(named_label(one.relation), f"\nvotes {votes}" if votes else "", style=style)
+    labels = (
+        f"{_DIFFERS + ' ' if rater in one.disputed_by else ''}{named_label(label)}"
+        f"{f' {one_line(rater, 60)}' if len(one.human) > 1 else ''}"
+        for rater, label in one.human.items()
+    )
+    why = f"\n→ {_TEXT.show(one.explanation)}" if one.explanation else ""
+    shown = ["\n".join(labels)] if human else []
+    return [verdict, *shown, one.id, one.type, one.weight, _TEXT.show(one.content) + why]
+
+
+# ---- The command -------------------------------------------------------------------------------
+
+
+def check_has_human(columns: object, human: object) -> None:
+    """Refuse names of columns without the human file that has them."""
+    if columns and human is None:
+        raise UsageError("--columns names columns of a human file; name the file with --human")
+
+
+@command("inspect", "as_json")
+@takes(InspectOptions)
+def inspect(o: InspectOptions) -> VideoCard:
+    """Show why one video has its score: its caption, events, verdicts and repairs.
+
+    Raises
+    ------
+    InputError, UsageError
+        The run cannot be loaded, or its annotations lack the video.
+    """
+    check_has_human(o.columns, o.human)
+    run = load_judged(o.run, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
+    if o.index not in run.annotated:
+        hint = nearest(o.index, list(run.annotated))
+        raise InputError(f"has no video {shown(o.index)}{hint}", file=run.annotations_path)
+    labels = None
+    if o.human is not None:
+        labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
+    card = card_of(run, run.annotated[o.index], labels)
+    if labels is not None and not any(element.human for element in card.elements):
+        o.on_notice(
+            f"{o.human}: has no label of {shown(o.index)} in {run.name}; its video_id and "
+            "element_id must be those of the annotations, and its system the run or its model"
+        )
+    return card

@@ -1,0 +1,277 @@
+"""`capeval report`: one HTML file that shows what a model gets wrong, and why."""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from mimetypes import guess_type
+from pathlib import Path
+from typing import TypeVar
+
+from capeval.config import config_file
+from capeval.errors import InputError, MissingExtra, UsageError, VideoError
+from capeval.files.outputs import check_output, write_output
+from capeval.files.videos import VideoFolder, relative_url
+from capeval.llm.prices import read_prices
+from capeval.options import (
+    FilePath,
+    Notices,
+    annotations_option,
+    command,
+    declares,
+    human_columns,
+    human_option,
+    judge_option,
+    judged_runs_argument,
+    on_notice_option,
+    option,
+    out_option,
+    python_only,
+    runs_option,
+    takes,
+)
+from capeval.reporting.inspect import HumanLabels, check_has_human, load_human_labels
+from capeval.reporting.page_data import Strip, strips
+from capeval.reporting.report_page import MARK, report_html, same_annotations
+from capeval.runs.sources import default_videos
+from capeval.scoring import Scores
+from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
+from capeval.scoring.scores import scores_headline
+from capeval.show.formats import FORM_OF_SUFFIX
+from capeval.show.numbers import file_size
+from capeval.show.output import Output
+from capeval.show.result import Result
+from capeval.show.table import Page
+from capeval.text import counted, listed
+
+T = TypeVar("T")
+
+# Names of files that a report cannot be.
+_OTHERS = {*FORM_OF_SUFFIX, ".jsonl", ".pdf", ".png", ".svg", ".xlsx", ".xml"}
+_FRAMES = 8
+# Eight frames of a video are about 60 kB: more videos would make a file too large to send.
+_MANY_VIDEOS = 100
+# A browser reads the whole page before it shows anything, and text of 512 MB not at all.
+_EMBEDDED_MB, _ALL_EMBEDDED_MB = 4, 100
+
+
+@declares
+class ReportOptions:
+    """The arguments of `capeval.report`.
+
+    Parameters
+    ----------
+    frames : Frames of each video. By default 8, or none for more than 100 videos.
+    videos : The folder of the videos. By default videos/ next to the annotations.
+    embed : Put videos of up to 4 MB into the page, 100 MB in all; others are linked.
+    track : Wraps the iterator over the videos' frames, given with its length, to show progress.
+    """
+
+    judged_runs: Sequence[FilePath] = judged_runs_argument()
+    _: KW_ONLY
+    out: FilePath | None = out_option()
+    human: FilePath | None = human_option()
+    columns: Mapping[str, str] | None = human_columns()
+    frames: int | None = option(None, metavar="N", min=0, max=64)
+    videos: FilePath | None = option(None, metavar="DIR")
+    embed: bool = option(False)
+    judge: str | None = judge_option()
+    annotations: FilePath | None = annotations_option()
+    runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
+    track: Callable[[Iterable[T], int], Iterable[T]] = python_only(lambda taken, _: taken)
+
+
+@dataclass(frozen=True)
+class Report(Result):
+    """A report that was written: its file, its size in bytes, and the scores of its runs."""
+
+    file: Path
+    size: int
+    scores: Mapping[str, Scores]
+
+    def headline(self) -> str:
+        scores = scores_headline(self.scores).removesuffix(".")
+        return f"{scores}; report: {self.file} ({file_size(self.size)})"
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        return []
+
+
+@takes(ReportOptions)
+def report(o: ReportOptions) -> Report:
+    """Write one HTML file on judged runs that opens from disk and loads nothing but the videos.
+
+    Without `out`, it is `report.html` in the judge's folder of a single run, or in the working
+    directory.
+
+    Raises
+    ------
+    InputError, UsageError
+        A run cannot be loaded, the runs' annotations differ, or `out` cannot be written.
+    """
+    if o.out is not None and Path(o.out).suffix.lower() in _OTHERS:
+        raise UsageError(f"--out: {o.out}: a report is HTML; name a file that ends in .html")
+    check_has_human(o.columns, o.human)
+    loaded = load_judged_runs(
+        o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
+    )
+    same_annotations(loaded)
+    for line in (line for run in loaded.values() for line in run.notices):
+        o.on_notice(line)
+    file = Path("report.html" if o.out is None else o.out)
+    first = next(iter(loaded.values()))
+    if o.out is None and len(loaded) == 1 and first.run is not None:
+        file = first.file.with_name("report.html")
+    check_output(file, [*files_behind(loaded.values()), *([o.human] if o.human else [])])
+    _check_overwrite(file)
+    labels = None
+    if o.human is not None:
+        labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
+        _check_labels(labels, Path(o.human), loaded, o.on_notice)
+    prices = read_prices(config_file())
+    files, missing = _files(first, o)
+    strips = _strips(files, missing, o)
+    page = report_html(
+        loaded, human=labels, strips=strips, urls=_urls(files, file.parent, o), prices=prices
+    )
+    write_output(file, page)
+    scores = {name: run.scores for name, run in loaded.items()}
+    return Report(file, len(page.encode("utf-8")), scores)
+
+
+def _check_overwrite(file: Path) -> None:
+    """Refuse to replace a file that is not a report."""
+    if not file.is_file():
+        return
+    with file.open("rb") as stream:
+        start = stream.read(400)
+    if start and MARK.encode("utf-8") not in start:
+        raise InputError("exists and is not a report; name another file with --out", file=file)
+
+
+def _check_labels(
+    labels: HumanLabels, file: Path, runs: Mapping[str, JudgedRun], on_notice: Notices
+) -> None:
+    """Report how many labels cannot be shown."""
+    systems = {system for run in runs.values() for system in (run.name, run.model, None)}
+    known = {
+        (annotation.index, element)
+        for annotation in next(iter(runs.values())).annotations
+        for element in annotation.elements
+    }
+    counts = Counter(
+        "other" if system not in systems else "used" if (index, element) in known else "unknown"
+        for (index, system), elements in labels.items()
+        for element, raters in elements.items()
+        for _ in raters
+    )
+    if not counts["used"]:
+        named = sorted({system or "(none)" for _, system in labels})
+        raise InputError(
+            f"has no label for {', '.join(runs)}; its systems are {listed(named)}, and "
+            "its videos and elements must be those of the annotations",
+            file=file,
+        )
+    if unknown := counts["unknown"]:
+        on_notice(
+            f"{file}: {counted(unknown, 'label')} of these runs left out: the video or element is "
+            "not annotated"
+        )
+    if other := counts["other"]:
+        on_notice(f"{file}: {counted(other, 'label')} of other systems left out")
+
+
+def _files(run: JudgedRun, o: ReportOptions) -> tuple[dict[str, Path], dict[str, VideoError]]:
+    """Return the file of each video, and why others have none."""
+    folder = default_videos(run.annotations_path) if o.videos is None else Path(o.videos)
+    if o.videos is not None or folder.is_dir():
+        return VideoFolder(folder).find_all(run.annotations)
+    o.on_notice(f"no videos are shown: {folder} is not a folder; name the videos with --videos")
+    return {}, {}
+
+
+def _urls(files: Mapping[str, Path], page: Path, o: ReportOptions) -> dict[str, str]:
+    """Return the URL of each video: with its data if it is to be embedded and small."""
+    urls = {index: relative_url(file, page) for index, file in files.items()}
+    left, large = _ALL_EMBEDDED_MB * 1_000_000, 0
+    # A link may lead nowhere.
+    for index, file in files.items():
+        if not (o.embed and file.is_file()):
+            continue
+        size = file.stat().st_size
+        if size > min(left, _EMBEDDED_MB * 1_000_000):
+            large += 1
+            continue
+        left -= size
+        kind = guess_type(file.name)[0] or "video/mp4"
+        urls[index] = f"data:{kind};base64,{b64encode(file.read_bytes()).decode('ascii')}"
+    if large:
+        o.on_notice(
+            f"{counted(large, 'video')} not embedded, only linked: a video may have "
+            f"{_EMBEDDED_MB} MB, all together {_ALL_EMBEDDED_MB} MB"
+        )
+    return urls
+
+
+def _strips(
+    files: Mapping[str, Path], missing: Mapping[str, VideoError], o: ReportOptions
+) -> dict[str, Strip]:
+    """Return the frames of each video, and give notice of the reason where there are none."""
+    total = len(files) + len(missing)
+    many = total > _MANY_VIDEOS
+    if o.frames is None and many:
+        o.on_notice(f"no frames are shown for {total:,} videos; add them with --frames {_FRAMES}")
+    count = (0 if many else _FRAMES) if o.frames is None else o.frames
+    if not count or not total:
+        return {}
+    try:
+        found = dict(o.track(strips(files, count), len(files)))
+    except MissingExtra as missing_extra:
+        if o.frames is not None:
+            raise
+        o.on_notice(f"no frames are shown: {missing_extra}")
+        return {}
+    broken = {index: strip.note for index, strip in found.items() if strip.note}
+    without = {index: str(error) for index, error in missing.items()} | broken
+    if without:
+        index, why = next(iter(without.items()))
+        o.on_notice(
+            f"no frames are shown for {len(without):,} of {counted(total, 'video')}, such as "
+            f"{index} ({why}); name the folder of the videos with --videos"
+        )
+    # The message without the folder: the page may be sent to others.
+    found |= {index: Strip(note=error.message) for index, error in missing.items()}
+    # If there are none at all, one line in the page says so instead of one on each card.
+    return found if len(without) < total else {}
+
+
+@command("report", options=ReportOptions)
+def report_command(o: ReportOptions, output: Output) -> None:
+    """Write one HTML file that shows what a model gets wrong, and why.
+
+    It opens from disk and loads nothing but the videos: scores with intervals, how much of the
+    annotated weight is entailed, and every video with its frames, caption, matches and verdicts.
+    Several runs are shown side by side.
+
+    Without --out, it is report.html in the judge's folder of a single run, or in the working
+    directory.
+    """
+    output.line(report(**{**vars(o), "track": _tracked}).headline())
+
+
+def _tracked(taken: Iterable[T], total: int) -> Iterable[T]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(
+        taken,
+        "Frames",
+        total=total,
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )

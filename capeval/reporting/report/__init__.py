@@ -1,1 +1,0 @@
-"""The report: judged runs as one self-contained HTML file."""

@@ -1,0 +1,314 @@
+"""Judged runs as one HTML page, which opens from disk and loads nothing but the videos."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from markupsafe import Markup
+
+from capeval.comparing.compare import compare_judged
+from capeval.comparing.comparison import Comparison, Contender
+from capeval.comparing.differences import Difference, PairDifference
+from capeval.comparing.sections import LEAST_SCORED
+from capeval.errors import UsageError
+from capeval.files.annotations import annotations_hash
+from capeval.llm.prices import Price, list_price, price_of
+from capeval.rating.page import policy_hash, script_json
+from capeval.reporting.figures import breakdowns
+from capeval.reporting.findings import findings_of, missed_elements
+from capeval.reporting.inspect import HumanLabels, cards_of, named_label
+from capeval.reporting.page_data import LETTERS, ReportedRun, Strips, payload
+from capeval.schema import ELEMENT_TYPES, RELATIONS, Usage
+from capeval.schema.annotation import Weight
+from capeval.scoring import FEWEST_VIDEOS
+from capeval.scoring.judged_run import JudgedRun
+from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, is_narrow
+from capeval.scoring.signature import unlikeness
+from capeval.show.numbers import (
+    NOTHING,
+    hundredths,
+    interval,
+    letter_of,
+    money,
+    p_value,
+    percent,
+    place_name,
+    plain_number,
+    points,
+    thousands,
+    with_ends,
+)
+from capeval.text import one_line, storable
+
+if TYPE_CHECKING:
+    import jinja2
+
+MARK = '<meta name="generator" content="capeval report">'
+"""This is near the beginning of every report: only reports may be overwritten."""
+
+_HERE = Path(__file__).parent
+# The page's policy forbids style attributes: the width of a bar, in half percents, is a class.
+_WIDTHS = "".join(f".w{half}{{width:{half / 2}%}}" for half in range(201))
+
+
+def same_annotations(runs: Mapping[str, JudgedRun]) -> None:
+    """Check that the runs can be in one report.
+
+    Raises
+    ------
+    UsageError
+        They have different annotations.
+    """
+    (first, one), *others = runs.items()
+    for name, run in others:
+        # Equal annotations need not be hashed.
+        if run.annotations != one.annotations and (
+            annotations_hash(run.annotations) != annotations_hash(one.annotations)
+        ):
+            raise UsageError(
+                f"{first} and {name} have different annotations ({one.annotations_path}, "
+                f"{run.annotations_path}); make a report of each, or name one file for both with "
+                "--annotations"
+            )
+
+
+def report_html(
+    runs: Mapping[str, JudgedRun],
+    *,
+    human: HumanLabels | None = None,
+    strips: Strips | None = None,
+    urls: Mapping[str, str] | None = None,
+    prices: Mapping[str, Price] | None = None,
+) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    runs : of the same annotations, by the names that the page gives them; differences are the
+        later − the earlier run
+    human : labels of human raters, shown beside the verdicts
+    strips : frames of the videos, by index
+    urls : addresses of the videos, by index
+    prices : the user's own, which override those packaged
+    """
+    shown = [
+        ReportedRun(
+            letter_of(place), one_line(storable(name), 120), run, tuple(cards_of(run, human))
+        )
+        for place, (name, run) in enumerate(runs.items())
+    ]
+    style, script = (
+        (_HERE / name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
+    )
+    style += _WIDTHS
+    heads = [_head(one, prices) for one in shown]
+    texts: list[Mapping[str, str]] = [head["findings"].sentences for head in heads]
+    has_frames = any(strip.frames for strip in (strips or {}).values())
+    differences = _paired(shown)
+    overall = [one.run.scores.overall.all for one in shown]
+    narrow = any(is_narrow(of.f1, of.n) for of in overall)
+    narrow = narrow or bool(differences and differences.get("narrow"))
+    data = payload(shown, strips, urls)
+    page = _template().render(
+        mark=Markup(MARK),  # noqa: S704 # a constant
+        policy=(
+            "default-src 'none'; img-src data:; media-src 'self' file: data:; "
+            f"script-src {policy_hash(script)}; "
+            f"style-src {policy_hash(style)}; base-uri 'none'; form-action 'none'"
+        ),
+        style=Markup(style),  # noqa: S704 # files of ours
+        script=Markup(script),  # noqa: S704
+        data=Markup(script_json(data)),  # noqa: S704 # escaped for its place
+        filters=_filters(data),
+        heads=heads,
+        # Every heading that a run has, and the sentence of each run, "" where there is none.
+        findings=[
+            (heading, [of[heading] for of in texts])
+            for heading in texts[0]
+            if any(of[heading] for of in texts)
+        ],
+        notices=notices(shown),
+        paired=differences,
+        few_videos_note=FEW_VIDEOS_NOTE if narrow else "",
+        # Letters keep names apart: two that are shown alike may be different runs.
+        grids=[
+            grid
+            for grid in breakdowns({f"{one.letter} {one.name}": one.run for one in shown}).values()
+            if any(grid.sizes)
+        ],
+        place_of={card.index: place for place, card in enumerate(shown[0].cards)},
+        missed=missed_elements(shown),
+        several=len(shown) > 1,
+        fewest=FEWEST_VIDEOS,
+        baseline_note=BASELINE_NOTE,
+        note="" if has_frames else "No frames of the videos are in this report.",
+    )
+    return storable(page)
+
+
+def _filters(data: Mapping[str, Any]) -> list[tuple[str, str, list[tuple[Any, str]]]]:
+    """Return the label, name and options of each filter of the lists.
+
+    Verdicts, labels and notes are those of the last run shown; it is compared with the first.
+    """
+    judged = [run for video in data["videos"] for run in video["runs"]]
+    several, repeats = len(data["runs"]) > 1, any("votes" in run for run in judged)
+    among = [
+        ("differ", "runs differ", several),
+        ("gained", "gained since the first run", several),
+        ("lost", "lost since the first run", several),
+        ("unmatched", "of unmatched events", True),
+        ("unsteady", "repeats differ", repeats),
+        ("labelled", "labelled by human raters", data["labelled"]),
+        ("disputed", "human raters differ", data["labelled"]),
+    ]
+    videos = [
+        ("scored", "scored"),
+        ("unscored", "unscored"),
+        ("uncaptioned", "without a caption or verdict"),
+        ("notes", "with notes"),
+        ("loose", "with unmatched caption events"),
+    ]
+    used = {place for video in data["videos"] for place in video.get("kinds", ())}
+    kinds = [name for place, name in enumerate(data["characteristics"]) if place in used]
+    return [
+        ("Type", "type", [(name, name) for name in data["types"]]),
+        ("Weight", "weight", [(weight, str(weight)) for weight in get_args(Weight)[::-1]]),
+        ("Verdict", "verdict", [(LETTERS[one], named_label(one)) for one in RELATIONS]),
+        ("Elements", "among", [(name, text) for name, text, there in among if there]),
+        ("Videos", "only", videos),
+        ("Characteristic", "kind", [(name, name) for name in kinds]),
+        ("Domain", "domain", list(enumerate(data["domains"]))),
+    ]
+
+
+def _template() -> jinja2.Template:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "percent": percent,
+        "interval": interval,
+        "thousands": thousands,
+        "hundredths": hundredths,
+        "label": named_label,
+        "gap": lambda gap: with_ends(points, gap).replace("-", "\N{MINUS SIGN}"),
+        "p": p_value,
+        "plain": lambda text: one_line(str(text), 300),
+        "place": place_name,
+        "width": lambda share: f"w{round(200 * share)}",
+        "letter": letter_of,
+        "whole": lambda text: one_line(str(text), 2000),
+    }
+    environment.globals["NOTHING"] = NOTHING
+    return environment.get_template("report.html.jinja")
+
+
+def _head(one: ReportedRun, prices: Mapping[str, Price] | None) -> dict[str, Any]:
+    """Return the first part of the page about a run, as the template reads it."""
+    scores, overall = one.run.scores, one.run.scores.overall.all
+    measures = {"F1": overall.f1, "Precision": overall.precision, "Recall": overall.recall}
+    return {
+        "shown": one,
+        "measures": measures,
+        # Whether a value has no interval because there are too few videos.
+        "few": any(of.value is not None and of.low is None for of in measures.values()),
+        "findings": findings_of(one),
+        "cost": _cost(one.run, prices),
+        "baseline": bool(scores.settings.get("baseline")),
+    }
+
+
+def _cost(run: JudgedRun, prices: Mapping[str, Price] | None) -> dict[str, Any] | None:
+    usage = run.scores.usage
+    if not usage:
+        return None
+    total = sum(usage.values(), Usage())
+    model = run.identity.judge
+    price = price_of(model, prices)
+    return {
+        "stages": usage,
+        "total": total,
+        "dollars": money(price.cost(total)) if price else None,
+        "prices": "by the list prices"
+        if price == list_price(model)
+        else "by the prices in capeval.toml",
+    }
+
+
+def _paired(shown: Sequence[ReportedRun]) -> dict[str, Any] | None:
+    """Return the differences of several runs, or why there are none, as the template reads them."""
+    if len(shown) < 2:
+        return None
+    runs = {one.letter: one.run for one in shown}
+    if unlike := unlikeness({letter: run.signature for letter, run in runs.items()}):
+        return {"why": f"they were not measured in the same way: {'; '.join(unlike)}"}
+    if not set.intersection(*({*run.scored} for run in runs.values())):
+        return {"why": "no video is scored in all of them"}
+    found = compare_judged(runs, seed=shown[0].run.seed)
+    gaps: list[tuple[Difference | PairDifference, int]]
+    tables: dict[str, list[tuple[str, Difference, int]]] = {}
+    ranks: list[tuple[Contender, str]] = []
+    if isinstance(found, Comparison):
+        overall, measures = (
+            found.overall,
+            {"Precision": "precision", "Recall": "recall", "F1": "f1"},
+        )
+        types = ((name, getattr(overall, name)) for name in ELEMENT_TYPES)
+        tables = {
+            "All elements": [
+                (name, getattr(overall.all, measure), overall.all.n)
+                for name, measure in measures.items()
+            ],
+            "F1 by type": [(name, of.f1, of.n) for name, of in types if of.n],
+        }
+        gaps = [(of, n) for rows in tables.values() for _, of, n in rows]
+    else:
+        names = {one.letter: one.name for one in shown}
+        # A stable sort: of equals, the one named first.
+        ranks = [(run, names[run.name]) for run in sorted(found.runs, key=lambda run: -run.f1)]
+        gaps = [(pair, found.paired) for pair in found.pairs]
+    return {
+        "why": "",
+        "videos": found.paired,
+        "tables": tables,
+        "ranks": ranks,
+        "pairs": getattr(found, "pairs", ()),
+        # Whether a difference has no interval, or one that may be too narrow.
+        "few": any(of.value is not None and of.low is None for of, _ in gaps),
+        "narrow": any(is_narrow(of, n) for of, n in gaps),
+    }
+
+
+def notices(shown: Sequence[ReportedRun]) -> list[str]:
+    """Return a sentence for each thing that a reader must know before the numbers."""
+    several = len(shown) > 1
+    found = []
+    scored = {one.letter: {*one.run.scored} & {*one.run.annotated} for one in shown}
+    if len({frozenset(indexes) for indexes in scored.values()}) > 1:
+        each = ", ".join(f"{letter} {thousands(len(of))}" for letter, of in scored.items())
+        common = len(set.intersection(*scored.values()))
+        found.append(
+            f"The runs were scored on different sets of videos ({each}; {thousands(common)} in all "
+            "of them): only the paired differences are over the same videos, not the scores, "
+            "charts and findings."
+        )
+    for one in shown:
+        counts = one.run.scores.counts
+        who = f"{one.letter} is" if several else "This run is"
+        if counts.annotated and counts.scored < LEAST_SCORED * counts.annotated:
+            found.append(
+                f"{who} scored on {thousands(counts.scored)} of {thousands(counts.annotated)} "
+                f"annotated videos ({percent(counts.scored / counts.annotated)}%), less than "
+                f"{plain_number(100 * LEAST_SCORED)}%: this is not a score of the whole set."
+            )
+    return found

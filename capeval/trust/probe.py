@@ -1,0 +1,317 @@
+"""`capeval probe`: a judge is checked on captions whose correct verdicts are certain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from capeval.errors import UsageError
+from capeval.files.annotations import split_format
+from capeval.files.jsonl import write_atomic, write_jsonl
+from capeval.files.outputs import check_output
+from capeval.files.tables import csv_of_rows
+from capeval.judging.judge import Judged, JudgingSession, open_judging
+from capeval.judging.options import JudgeOptions, JudgingOptions
+from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only, takes
+from capeval.runs.folder import RunFolder
+from capeval.runs.long_work import finished
+from capeval.runs.sources import (
+    SAMPLE,
+    Source,
+    annotations_file,
+    annotations_in_memory,
+    annotations_of,
+    run_name,
+)
+from capeval.runs.sync_async import blocking
+from capeval.runs.targets import Target
+from capeval.schema import Caption, Scored
+from capeval.scoring.judged_run import load_judged
+from capeval.scoring.score_parts import ResultModel
+from capeval.show.formats import form_for
+from capeval.show.numbers import percent, share
+from capeval.show.output import Output
+from capeval.show.result import Result, write
+from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
+from capeval.stats.proportions import design_effect, wilson
+from capeval.text import counted, one_line
+from capeval.trust.probe_kinds import KINDS, Probe, ProbeKind, build_probes
+
+if TYPE_CHECKING:
+    from capeval.schema import Annotation
+
+MODEL = "probes"
+"""The `model` of the captions, and their system in `labels.csv`."""
+
+
+@declares
+class ProbeOptions(JudgingOptions):
+    """The arguments of `capeval.probe`.
+
+    Parameters
+    ----------
+    annotations : Annotations to build probes of, or 'sample' for the bundled ones.
+    count : How many videos, or all if there are fewer.
+    seed : The seed of videos and probes.
+    run : The probes' run. By default the annotations' stem.
+    runs : The folder of this run. It is not that of other runs, so that no leaderboard ranks it.
+    out : Write the result to this file.
+    """
+
+    annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] = option(
+        "sample", note="Or `Annotation`s, or dicts.", positional=True, metavar="ANNOTATIONS"
+    )
+    _: KW_ONLY
+    count: int = option(40, panel=INPUTS, metavar="N", min=1)
+    seed: int = python_only(0, min=0)
+    explain: bool = python_only(False)
+    max_concurrency: int = python_only(64, min=1, max=4096)
+    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
+    run: str | None = option(None, panel=INPUTS, metavar="NAME")
+    runs: str | Path = python_only("probes")
+    out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
+
+
+# ---- The probes as a run -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ProbeSource(Source):
+    """Probes as captions to judge; storing them also writes their annotations and `labels.csv`."""
+
+    probes: Sequence[Probe] = ()
+    of_sample: bool = False
+
+    @property
+    def is_sample(self) -> bool:
+        return self.of_sample
+
+    def store(self) -> None:
+        """Write everything that a judge, or a comparison with its verdicts, needs."""
+        self.check()
+        path = Path(self.annotations_path)
+        write_jsonl(path, (one.model_dump(exclude_none=True) for one in self.annotations))
+        rows = (
+            (probe.index, MODEL, f"{event + 1}.{place + 1}", label, probe.kind)
+            for probe in self.probes
+            for (event, place), label in sorted(probe.labels.items())
+        )
+        text = csv_of_rows(("video_id", "system", "element_id", "label", "probe"), rows)
+        write_atomic(path.with_name("labels.csv"), text)
+        super().store()
+
+
+def probes_of(o: ProbeOptions) -> ProbeSource:
+    """Build the probes as a run that can be judged; nothing is written.
+
+    Each probe is judged against its video's annotation, under the probe's index.
+    """
+    named, runs = o.annotations, Path(o.runs)
+    if isinstance(named, str | Path):
+        annotations, read = annotations_of(named), [annotations_file(named)]
+        name = o.run or split_format(named)[1].stem
+    else:
+        annotations, read = annotations_in_memory(named), []
+        name = o.run or "annotations"
+    probes = build_probes(annotations, videos=o.count, seed=o.seed)
+    if not probes:
+        raise UsageError("no probe can be built: no video has a sentence that can be used")
+    if o.out is not None:
+        form_for(Path(o.out), "table")
+        check_output(Path(o.out), [runs / name, *read])
+    run = RunFolder(runs / run_name(name))
+    captions = (
+        {"index": one.index, "caption": one.caption, "model": MODEL, "edits": list(one.edits)}
+        for one in probes
+    )
+    videos = counted(min(o.count, len(annotations)), "video")
+    return ProbeSource(
+        name=run.name,
+        run=run,
+        annotations=tuple(
+            probe.annotation.model_copy(update={"index": probe.index}) for probe in probes
+        ),
+        captions=tuple(map(Caption.model_validate, captions)),
+        annotations_path=str(run.path / "annotations.jsonl"),
+        origin=f"the probes of {videos} with seed {o.seed}",
+        probes=probes,
+        of_sample=named == SAMPLE,
+    )
+
+
+# ---- The result --------------------------------------------------------------------------------
+
+
+class KindResult(ResultModel):
+    """The verdicts of one judge on one kind of probe.
+
+    `right` of `n` verdicts are as they must be; `low` and `high` are the 95% interval of their
+    share. A caption without a verdict is unscored: it counts in neither.
+    """
+
+    right: int
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+    captions: int
+    unscored: int
+
+
+class Probing(Result, ResultModel):
+    """How a judge agrees with the certain verdicts, by kind of probe, the worst kind first.
+
+    `folder` holds the probes; `judge` is None where there is no verdict yet.
+    """
+
+    folder: str
+    judge: str | None
+    videos: int
+    captions: int
+    unscored: int
+    kinds: dict[ProbeKind, KindResult]
+
+    def headline(self) -> str:
+        kind, worst = next(iter(self.kinds.items()))
+        if self.judge is None or worst.value is None:
+            return f"No verdict on {counted(self.captions, 'caption')} yet."
+        unscored = share(self.unscored, self.captions)
+        left = f"; {unscored} captions unscored" if self.unscored else ""
+        ends = f"[{percent(worst.low)}, {percent(worst.high)}]"
+        return (
+            f"{one_line(self.judge)}: worst on {kind}, {percent(worst.value)}% {ends} of "
+            f"{counted(worst.n, 'certain verdict')} right (probes of "
+            f"{counted(self.videos, 'video')}{left})."
+        )
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002 - the same
+        table = Table(
+            "Certain verdicts, worst kind first",
+            columns("Probe", ("Right", SHARE), ("Share, % [95%]", INTERVAL), ("Unscored", SHARE)),
+        )
+        for kind, one in self.kinds.items():
+            table.rows.append([kind, (one.right, one.n), one, (one.unscored, one.captions)])
+        where = f"Captions and certain verdicts: captions.jsonl and labels.csv in {self.folder}."
+        return [Page([table], notes=[where])]
+
+
+def compared(o: ProbeOptions, source: ProbeSource, judged: Judged) -> Probing:
+    """Compare a judge's verdicts with the certain ones, and write `out`."""
+    run = load_judged(judged.file.parent, annotations=source.annotations) if judged.file else None
+    scored = run.scored if run else {}
+    of_kind = {kind: [one for one in source.probes if one.kind == kind] for kind in KINDS}
+    kinds = {kind: _kind_result(probes, scored) for kind, probes in of_kind.items() if probes}
+    # Of kinds without a mistake, the one with the widest interval.
+    worst = sorted(kinds, key=lambda kind: (_or_one(kinds[kind].value), _or_one(kinds[kind].low)))
+    found = Probing(
+        folder=str(source.run),
+        judge=run.identity.judge if run else None,
+        videos=len({probe.annotation.index for probe in source.probes}),
+        captions=len(source.probes),
+        unscored=sum(one.unscored for one in kinds.values()),
+        kinds={kind: kinds[kind] for kind in worst},
+    )
+    if o.out is not None:
+        write(found, o.out, "table")
+    return found
+
+
+def _or_one(value: float | None) -> float:
+    return 1.0 if value is None else value
+
+
+def _kind_result(probes: Sequence[Probe], scored: Mapping[str, Scored]) -> KindResult:
+    by_video: dict[str, list[bool]] = defaultdict(list)
+    for probe in probes:
+        if probe.index in scored:
+            relations = scored[probe.index].relations
+            for (event, place), label in probe.labels.items():
+                given = relations[event][place]
+                # A foreign caption may contradict.
+                is_right = given == label or (probe.kind == "foreign" and given != "entailment")
+                by_video[probe.annotation.index].append(is_right)
+    correct = np.array([sum(of) for of in by_video.values()], dtype=np.float64)
+    n = np.array([len(of) for of in by_video.values()], dtype=np.float64)
+    right, total = int(correct.sum()), int(n.sum())
+    low = high = None
+    if total:
+        low, high = wilson(right / total, total / design_effect(correct, n))
+    return KindResult(
+        right=right,
+        n=total,
+        value=right / total if total else None,
+        low=low,
+        high=high,
+        captions=len(probes),
+        unscored=sum(probe.index not in scored for probe in probes),
+    )
+
+
+# ---- The work ----------------------------------------------------------------------------------
+
+
+class ProbingSession(JudgingSession):
+    """The probes of one judge."""
+
+    def __init__(self, o: ProbeOptions, source: ProbeSource, judging: JudgingSession) -> None:
+        super().__init__(_judge_options(o), judging.targets, judging.opened, o.on_notice)
+        self._given, self._source = o, source
+
+    def result(self, results: list[Judged]) -> Probing:
+        return compared(self._given, self._source, results[0])
+
+
+def _judge_options(o: ProbeOptions) -> JudgeOptions:
+    shared = {one.name for one in fields(JudgeOptions)} & {one.name for one in fields(o)}
+    return JudgeOptions(captions={}, **{name: getattr(o, name) for name in shared})
+
+
+@asynccontextmanager
+async def open_probing(
+    o: ProbeOptions, source: ProbeSource, *, offline: bool = False
+) -> AsyncIterator[ProbingSession]:
+    """Open the judge of the probes; `offline` is enough for an estimate."""
+    targets = [Target(source.name, lambda: source)]
+    opening = open_judging(_judge_options(o), targets, offline=offline, on_notice=o.on_notice)
+    async with opening as judging:
+        yield ProbingSession(o, source, judging)
+
+
+@takes(ProbeOptions)
+async def probe_async(o: ProbeOptions) -> Probing:
+    """Check a judge on captions whose correct verdicts are certain by construction.
+
+    Nobody labels anything: the captions are made of annotated sentences, with known changes. They
+    become a run in `probes/`, with the certain verdicts in `labels.csv`.
+
+    Raises
+    ------
+    InputError, UsageError
+        The inputs or options are not right.
+    EndpointRefused, EndpointDown, BudgetReached
+        Judging had to stop; what was done is kept.
+    """
+    source = probes_of(o)
+    (judged,) = await finished(open_probing(o, source), o.progress)
+    return compared(o, source, judged)
+
+
+probe = blocking(probe_async)
+
+
+@command("probe", "max_failed", "yes", "dry_run", "as_json", options=ProbeOptions)
+def probe_command(o: ProbeOptions, output: Output) -> Any:
+    """Check how far a judge can be trusted, without human labels.
+
+    Captions are made of annotated sentences with known changes, so that the right verdicts are
+    certain. The table shows what share of them the judge gets right, the worst change first.
+
+    Run the same command again to resume: nothing is paid for twice.
+    """
+    return open_probing(o, probes_of(o), offline=output.dry_run)

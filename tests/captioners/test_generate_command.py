@@ -1,0 +1,317 @@
+"""`capeval generate` through the command line: an endpoint, the sample's clips, and accidents."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.captioners.catalogue import read_catalogue
+from capeval.files.packaged import sample_folder
+from tests.captioners.test_endpoint import DISTRUST, VLLM
+from tests.captioners.test_serve import QUESTION
+from tests.cli_runs import environment, process
+from tests.judge_responder import is_preflight
+from tests.server import LoopbackServer, completion, failure
+from tests.typed import Said, typed
+
+INDEXES = [f"sample_{n:02}" for n in range(1, 11)]
+
+
+async def here(folder: Path, *arguments: str) -> Said:
+    """Type `capeval ...` in this process, in a thread beside the server's loop."""
+    return await asyncio.to_thread(typed, folder, *arguments, env=environment(folder))
+
+
+def describe(request: dict[str, Any]) -> Any:
+    """A model that looks: what it says depends on every byte of the images."""
+    content = request["messages"][-1]["content"]
+    if isinstance(content, str):
+        return '{"ok": true}'
+    seen = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:10]
+    said = f"A man in a blue shirt stands on a beach ({seen}, {len(content) - 1} frames)."
+    return completion(said, prompt_tokens=4000, completion_tokens=40)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def frames_of(server: LoopbackServer) -> list[int]:
+    contents = [r["messages"][-1]["content"] for r in server.requests]
+    return [len(c) - 1 for c in contents if isinstance(c, list)]
+
+
+async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
+    async with LoopbackServer(describe, models=["my-vlm"]) as server:
+        made = await here(tmp_path, "generate", "--base-url", server.url)
+    assert (made.code, made.err.splitlines()) == (
+        0,
+        [
+            "No --annotations are given: captioning the bundled sample.",
+            f"Model: my-vlm at {server.url}, frames 32 by pyav, prompt tuna-cap-v1/caption.txt",
+            "my-vlm: captioning 10 videos",
+        ],
+    )
+    assert "my-vlm: captioned 10/10\n" in made.out
+    assert frames_of(server) == [32] * 10
+    captions = lines(tmp_path / "runs" / "my-vlm" / "captions.jsonl")
+    assert [line["index"] for line in captions] == INDEXES
+    assert len({line["caption"] for line in captions}) == 10
+    first = captions[0]
+    assert (first["model"], first["revision"]) == ("my-vlm", "snapshot-1")
+    assert first["frames"]["indices"][0] == 0
+    assert first["frames"]["indices"][-1] == first["frames"]["total_frames"] - 1
+    assert first["frames"]["decoder"] == "pyav"
+    assert first["details"]["image"] == {"width": 480, "height": 270} | {
+        "bytes": first["details"]["image"]["bytes"]
+    }
+    judged = await here(tmp_path, "judge", "--judge", "lexical")
+    assert judged.code == 0
+    assert "my-vlm: captioned 10/10, scored 10/10" in judged.out
+    assert (tmp_path / "runs" / "my-vlm" / "lexical-2" / "scores.json").is_file()
+
+
+async def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
+    async with LoopbackServer(describe) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--json", "--quiet",
+            "--limit", "2", "--frames", "2fps",
+        )  # fmt: skip
+    found = json.loads(made.out)
+    assert (made.code, made.err) == (0, "")
+    assert (found["run"], found["asked"], found["captioned"], found["new"]) == ("m", 2, 2, 2)
+    assert found["usage"]["output_tokens"] == 80
+    assert set(frames_of(server)) <= set(range(8, 21))
+
+
+async def test_shards_at_once_make_what_one_process_makes(tmp_path: Path) -> None:
+    async with LoopbackServer(describe) as server:
+        base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
+        await here(tmp_path, *base)
+        ended = await asyncio.gather(
+            *(process(tmp_path, *base, "--run", "s", "--shard", f"{i}/2") for i in (1, 2))
+        )
+    assert [end.code for end in ended] == [0, 0]
+    whole, merged = (
+        [line | {"seconds": 0} for line in lines(tmp_path / "runs" / name / "captions.jsonl")]
+        for name in ("m", "s")
+    )
+    assert merged == whole
+    assert not list((tmp_path / "runs" / "s").glob("*-of-*"))
+
+
+async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) -> None:
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    for index in INDEXES[:6]:
+        clip = (sample_folder() / "videos" / f"{index}.mp4").read_bytes()
+        (videos / f"{index}.mp4").write_bytes(clip)
+    (videos / f"{INDEXES[6]}.mp4").write_bytes(b"")
+    (videos / f"{INDEXES[7]}.mp4").write_bytes(b"not a video at all" * 100)
+    (videos / f"{INDEXES[8]}.mp4").mkdir()
+
+    def moody(request: dict[str, Any]) -> Any:
+        answer = describe(request)
+        count = len(server.requests)
+        return failure(400, "flagged", code="content_filter") if count == 3 else answer
+
+    async with LoopbackServer(moody) as server:
+        base = (
+            "generate", "--model", "m", "--base-url", server.url, "--frames", "4",
+            "--annotations", "sample", "--videos", "videos",
+        )  # fmt: skip
+        made = await here(tmp_path, *base)
+        allowed = await here(tmp_path, *base, "--max-failed", "40%")
+    assert made.code == 3
+    assert "m: captioned 5/10" in made.out
+    assert "Run the same command again" in made.out
+    assert (allowed.code, "m: captioned 6/10, 1 of them now" in allowed.out) == (0, True)
+    failed = {
+        line["index"]: line["reason"] for line in lines(tmp_path / "runs/m/ungenerated.jsonl")
+    }
+    assert set(failed) == set(INDEXES[6:])
+    assert "has no video sample_10" in failed["sample_10"]
+    assert all(failed.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name a model with --model"),
+        (("--model", "kangaroo"), "cannot be run by capeval"),
+        (("--model", "gpt-4o-2024-08-06"), "no key: set OPENAI_API_KEY"),
+        (("--model", "gemini-3.5-flash"), "no key: set GEMINI_API_KEY"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:9/v1"), "is the server running?"),
+        (("--model", "gpt-4.1", "--frames", "many"), "frames: 'many' is not one of"),
+        (("--model", "gpt-4.1", "--shard", "3/2"), "--shard: '3/2' must be I/N"),
+        (("--model", "gpt-4.1", "--annotations", "no.json"), "no.json: does not exist"),
+        (("--model", "gpt-4.1", "--prompts", "no.txt"), "no.txt: is neither a prompt set"),
+        (("--model", "gpt-4.1", "--videos", "nowhere"), "nowhere: does not exist"),
+        (("--model", "gpt-4.1", "--only", "sample_1"), 'no annotation has the index "sample_1"'),
+        (("--model", "gpt-4.1", "--run", "a/b"), "cannot name a run"),
+        (("--model", "gpt-4.1", "--max-failed", "x"), "--max-failed: 'x' must be"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    key = {} if said.startswith("no key") else {"OPENAI_API_KEY": "sk-x"}
+    ended = typed(tmp_path, "generate", *arguments, "--quiet", env=environment(tmp_path, **key))
+    assert (ended.code, len(ended.lines)) == (2, 1)
+    assert said in ended.err
+    assert not list(tmp_path.glob("runs/*/captions.jsonl"))
+
+
+async def test_a_server_of_other_models_says_which(tmp_path: Path) -> None:
+    async with LoopbackServer(describe, models=["other-vlm", "third"]) as server:
+        known = await here(tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url)
+        none = await here(tmp_path, "generate", "--base-url", server.url)
+    assert "does not serve Qwen/Qwen2-VL-7B-Instruct or qwen2-vl-7b; it has other-vlm" in known.err
+    assert "name one of the endpoint's models with --model; it has other-vlm, third" in none.err
+    assert (known.code, none.code) == (2, 2)
+
+
+async def test_a_catalogue_model_behind_a_server_keeps_its_settings(tmp_path: Path) -> None:
+    async with LoopbackServer(describe, models=["Qwen/Qwen2-VL-7B-Instruct"]) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url, "--limit", "1"
+        )
+    assert made.code == 0
+    assert server.requests[-1]["model"] == "Qwen/Qwen2-VL-7B-Instruct"
+    (video, _) = server.requests[-1]["messages"][-1]["content"]
+    assert video["type"] == "video_url"
+    (line,) = lines(tmp_path / "runs" / "qwen2-vl-7b" / "captions.jsonl")
+    assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "qwen-2fps")
+
+
+async def test_an_endpoint_gets_the_temperature_and_the_prompt_that_are_typed(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "p.txt").write_text("Say <what> happens.\n")
+    async with LoopbackServer(describe) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--limit", "1",
+            "--frames", "qwen-2fps", "--temperature", "0.7", "--prompts", "p.txt",
+        )  # fmt: skip
+    assert made.code == 0
+    body = server.requests[-1]
+    assert body["temperature"] == 0.7
+    assert body["messages"][-1]["content"][-1] == {"type": "text", "text": "Say <what> happens."}
+    # The first clip of the sample: 7 s.
+    assert frames_of(server)[-1] == 14
+
+
+async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
+    async with LoopbackServer(describe) as server:
+        base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
+        unpriced = json.loads((await here(tmp_path, *base, "--dry-run", "--json")).out)
+        (tmp_path / "capeval.toml").write_text('[prices."m"]\ninput = 100\noutput = 100\n')
+        dry = await here(tmp_path, *base, "--dry-run")
+        refused = await here(tmp_path, *base)
+        assert server.calls == 0
+        capped = await here(tmp_path, *base, "--max-cost", "0.9", "--max-concurrency", "1")
+        whole = await here(tmp_path, *base, "--yes")
+    # 10 videos of 4 frames at 1,000 tokens each, the prompt's 430 characters, 300 tokens of answer.
+    assert (unpriced["input_tokens"], unpriced["output_tokens"]) == (41_077, 3_000)
+    assert unpriced["cost"] is None
+    assert "about 4 frames each, 41,077 tokens in, 3,000 out" in dry.out
+    assert "about $4.41; nothing was called" in dry.out
+    assert (dry.code, refused.code, capped.code, whole.code) == (0, 2, 3, 0)
+    assert "add --yes or --max-cost" in refused.err
+    assert "capeval: the cost cap of $0.90 leaves no room" in capped.err
+    assert "captioned 2/10" in capped.out
+    assert "Raise --max-cost and run the same command again to finish" in capped.out
+    assert "8 of them now" in whole.out
+
+
+async def test_what_is_too_long_is_not_advised_to_be_tried_again(tmp_path: Path) -> None:
+    too_long = "This model's maximum context length is 8192 tokens"
+
+    def small(request: dict[str, Any]) -> Any:
+        return describe(request) if is_preflight(request) else failure(400, too_long)
+
+    async with LoopbackServer(small) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--limit", "2"
+        )
+    assert made.code == 3
+    for said in ("take fewer frames", "--max-new-tokens", "--max-model-len", too_long):
+        assert said in made.out
+    assert "same command again" not in made.out + made.err
+
+
+@pytest.mark.parametrize("trusts", [True, False])
+@pytest.mark.parametrize("command", [("generate",), ("mcq", "answer", "--questions", "q.jsonl")])
+async def test_a_server_that_distrusts_the_settings_of_videos_is_refused_before_the_run(
+    command: tuple[str, ...], trusts: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps(QUESTION), encoding="utf-8")
+    videos = str(sample_folder() / "videos")
+    async with LoopbackServer(VLLM(trusts=trusts), models=["qwen2-vl-7b"]) as server:
+        options = ("--model", "qwen2-vl-7b", "--base-url", server.url, "--videos", videos)
+        made = await here(tmp_path, *command, *options, "--limit", "1")
+    assert (made.code, server.calls, (tmp_path / "runs").exists()) == (
+        (0, 2, True) if trusts else (2, 1, False)
+    )
+    if not trusts:
+        assert made.lines[-1].startswith(
+            f"capeval: {server.url} refuses frames as a video; start vLLM (0.31 or later) with "
+            '--trust-request-mm-kwargs, or set images = "jpeg" for the model in capeval.toml: '
+            f"400: {DISTRUST[:60]}"
+        )
+
+
+async def test_a_dry_run_needs_neither_a_server_nor_a_key(tmp_path: Path) -> None:
+    gone = ("generate", "--model", "qwen2-vl-7b", "--base-url", "http://127.0.0.1:9/v1", "--limit")
+    for name in ("Qwen/Qwen2-VL-7B-Instruct", "qwen2-vl-7b"):
+        folder = tmp_path / name.replace("/", "-")
+        folder.mkdir()
+        dry = await here(folder, *gone, "2", "--dry-run")
+        assert (dry.code, "qwen2-vl-7b: 2 videos to caption" in dry.out) == (0, True), dry.err
+        assert "is not asked whether it serves Qwen/Qwen2-VL-7B-Instruct" in dry.err
+        async with LoopbackServer(describe, models=[name]) as server:
+            await here(folder, *gone[:4], server.url, "--limit", "1")
+        # Of a run that is under way, too, whatever the server calls its model.
+        dry = await here(folder, *gone, "2", "--dry-run")
+        assert (dry.code, "qwen2-vl-7b: 1 video to caption" in dry.out) == (0, True), dry.err
+    dry = await here(
+        tmp_path, "generate", "--model", "gpt-4o-2024-08-06", "--limit", "1", "--dry-run"
+    )
+    assert (dry.code, "nothing was called" in dry.out) == (0, True), dry.err
+
+
+async def test_an_entry_of_a_folder_is_shown_as_capeval_toml_has_it(tmp_path: Path) -> None:
+    (tmp_path / "capeval.toml").write_text(
+        '[models."mine"]\nhub = "./ours"\noptions = { template = { enable_thinking = false } }\n'
+    )
+    shown = await here(tmp_path, "models", "mine")
+    assert "options: template = { enable_thinking = false }" in shown.out
+    assert "revision" not in shown.out  # a folder has none
+
+
+async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
+    (tmp_path / "capeval.toml").write_text('[models."mine"]\nbase_url = "http://gpu/v1"\n')
+    listed = await here(tmp_path, "models")
+    full = await here(tmp_path, "models", "--full")
+    one = await here(tmp_path, "models", "internvl2-8b")
+    found = json.loads((await here(tmp_path, "models", "--json")).out)
+    wrong = await here(tmp_path, "models", "internvl2-9b")
+    packaged = Counter(entry.reached for entry in read_catalogue().values())
+    assert listed.out.startswith(
+        f"{packaged.total() + 1} models: {packaged['transformers']} run in this process (transf"
+    )
+    # The paper's models are named, and in the table of --full.
+    assert "qwen2-vl-7b *" in full.out
+    assert "qwen2-vl-7b *" not in listed.out
+    assert "\nmine " in listed.out
+    for name in read_catalogue():
+        assert name in listed.out.replace("\n", " ")
+    rows = [line.split()[0] for line in full.out.splitlines() if line.strip()]
+    assert {*read_catalogue(), "mine"} <= {*rows}
+    assert "vllm serve OpenGVLab/InternVL2-8B" in one.out
+    assert sum(one["paper"] for one in found.values()) == 21
+    assert (wrong.code, 'did you mean "internvl2-8b"?' in wrong.err) == (2, True)

@@ -1,0 +1,269 @@
+"""Tables of comparisons, held against golden files.
+
+`CAPEVAL_GOLDEN=1 pytest tests/comparing` writes them anew; look at the difference.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from capeval.comparing.comparison import Comparison, LeftOut, Matrix
+from capeval.show.formats import Format
+from tests.comparing.making import comparison, matrix
+from tests.latex import PDFLATEX, typeset
+
+GOLDEN = Path(__file__).parent / "golden"
+HOSTILE = "[red]x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`"
+
+
+def shown(
+    found: Comparison | Matrix, width: int = 120, *, full: bool = True, form: Format = "table"
+) -> str:
+    if form != "table":
+        return found.rendered(form)
+    out = io.StringIO()
+    found.show(Console(file=out, width=width, color_system=None), full=full)
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def example() -> Comparison:
+    """Two runs of unlike data, one of which lacks a video."""
+    found = comparison(value=0.0123, low=-0.0345, first="base", second="[b]new[/b] & <x>")
+    left = LeftOut(index="d", reason="unscored in base: the judge refused")
+    return found.model_copy(
+        update={
+            "comparable": False,
+            "unlike": ("data 0a1b2c@3 vs. 0a1b2d@3",),
+            "notes": ("nothing says who judged base",),
+            "second": found.second.model_copy(
+                update={"left_out": (left,), "scored": 4, "signature": "capeval:other"}
+            ),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("comparison.txt", example()),
+        ("comparison-matrix.txt", matrix("low", "[b]high[/b]", "also low")),
+    ],
+)
+def test_tables_are_the_golden_ones(name: str, found: Comparison | Matrix) -> None:
+    golden = GOLDEN / name
+    text = shown(found, 80)
+    if os.environ.get("CAPEVAL_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_first_line_is_a_sentence_to_paste_and_the_rest_is_short() -> None:
+    found = comparison(value=0.032, low=0.011, high=0.053, p=0.004)
+    lines = shown(found, full=False).splitlines()
+    assert lines[0] == (
+        "B is 3.2 points of F1 better than A (95% CI 1.1 to 5.3, p = 0.004) over the 8 videos "
+        "scored in both runs."
+    )
+    assert len(lines) <= 40
+    assert not any(line.startswith(("By number", "Flipped")) for line in lines)
+    assert "5 of 24 verdicts flipped: 3 elements are entailed only in B, 1 only in A." in lines
+
+
+@pytest.mark.parametrize(
+    ("more", "printed"),
+    [
+        (
+            {"value": -0.05, "low": -0.08, "high": 0.01, "p": 0.2},
+            "A is 5.0 points of F1 better than B (95% CI -1.0 to 8.0, p = 0.200, not significant)",
+        ),
+        ({"value": -0.05, "p": 0.2}, ", p = 0.200, not significant) over the"),
+        ({"value": 0.0001, "p": 0.9}, "B has the same F1 as A ("),
+    ],
+)
+def test_headline_does_not_overstate(more: Any, printed: str) -> None:
+    assert printed in comparison(**more).headline()
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+@pytest.mark.parametrize("make", [comparison, matrix])
+def test_hostile_names_stay_text(form: Format, make: Any) -> None:
+    if make is matrix:
+        found = matrix(HOSTILE, "B", "C")
+    else:
+        base = comparison(first=HOSTILE)
+        left = LeftOut(index=HOSTILE, reason=HOSTILE)
+        element = base.flips.elements[0].model_copy(update={"content": HOSTILE, "index": HOSTILE})
+        found = base.model_copy(
+            update={
+                "unlike": (HOSTILE,),
+                "comparable": False,
+                "notes": (HOSTILE,),
+                "first": base.first.model_copy(update={"left_out": (left,), "signature": HOSTILE}),
+                "videos": {HOSTILE: next(iter(base.videos.values()))},
+                "flips": base.flips.model_copy(update={"elements": (element,)}),
+            }
+        )
+    text = shown(found, 200, form=form)
+    assert "\x1b" not in text
+    assert "[red]" in text or r"\[red\]" in text
+    if form == "markdown":
+        rows = [line for line in text.splitlines() if line.startswith("| ")]
+        assert rows
+        assert "<script" not in "".join(rows).replace(r"\<script", "")
+        assert all(not line.startswith("| ") or line.endswith(" |") for line in rows)
+    if form == "latex":
+        lines = [line for line in text.splitlines() if not line.startswith("%")]
+        bare = "".join(lines).replace(r"\textless{}script", "")
+        assert r"x\textbar{}y[/red]\_\textbackslash{}\&\%\$\{\}\#\textasciitilde{}" in bare
+        assert "<script" not in bare
+        # LaTeX would take a bracket after a line break or a rule as an option.
+        assert not any(line.startswith("[") for line in lines)
+
+
+def of_few_videos(found: Comparison) -> Comparison:
+    """Return the same without intervals."""
+    data = found.model_dump()
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: None if key in ("low", "high") else bare(one) for key, one in value.items()
+            }
+        return value
+
+    return Comparison.model_validate({**data, "overall": bare(data["overall"])})
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+def test_a_table_without_some_interval_says_why(form: Format) -> None:
+    # In LaTeX not as a comment: who reads the paper must see it.
+    def printed(found: Comparison) -> int:
+        lines = shown(found, form=form).replace("{[}--]", "[–]").replace("\\", "").splitlines()
+        return sum(
+            "[–]: no interval, fewer than 8 videos" in line
+            for line in lines
+            if not line.startswith("%")
+        )
+
+    assert printed(comparison()) == 0
+    assert printed(of_few_videos(comparison())) == 1
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+@pytest.mark.parametrize("full", [True, False])
+def test_intervals_from_few_videos_have_one_note(form: Format, full: bool) -> None:
+    def noted(found: Comparison | Matrix) -> int:
+        lines = shown(found, 300, form=form, full=full).splitlines()
+        return sum("Intervals from fewer than 100 videos" in line for line in lines)
+
+    assert noted(comparison()) == 1
+    # The short form has no tables of buckets.
+    buckets = form != "table" or full
+    assert noted(of_few_videos(comparison())) == buckets
+    assert noted(matrix()) == 0
+    assert noted(of_many_videos(comparison())) == 0
+
+
+def of_many_videos(found: Comparison) -> Comparison:
+    """Return the same with 100 videos wherever there are any."""
+
+    def more(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: 100 if key == "n" and one else more(one) for key, one in value.items()}
+        return value
+
+    data = found.model_dump()
+    return Comparison.model_validate(
+        {**data, "overall": more(data["overall"]), "by": more(data["by"])}
+    )
+
+
+def wordy(base: Comparison) -> Comparison:
+    """Return the same with words in the place of short names."""
+    element = base.flips.elements[0].model_copy(update={"content": "several words " * 20})
+    bucket = next(iter(base.by.events.values()))
+    domains = {"Natural Landscape and Wildlife": bucket, "a_domain_of_one_long_word_only": bucket}
+    return base.model_copy(
+        update={
+            "flips": base.flips.model_copy(update={"elements": (element,)}),
+            "by": base.by.model_copy(update={"domain": domains}),
+        }
+    )
+
+
+def test_tables_of_a_paper_are_laid_out_for_its_text() -> None:
+    text = shown(wordy(comparison()), form="latex")
+    assert r"p{0.5\linewidth}" in text
+    assert "<=" not in text
+    assert r"$\leq$" in text
+
+
+@pytest.mark.skipif(PDFLATEX is None, reason="no TeX is installed")
+@pytest.mark.parametrize("found", [example(), wordy(comparison()), matrix("low", "high", "same")])
+def test_tables_of_a_paper_fit_its_text(tmp_path: Path, found: Comparison | Matrix) -> None:
+    body = shown(found, form="latex")
+    printed = typeset(tmp_path, body)
+    assert "Overfull \\hbox" not in printed
+
+
+@pytest.mark.parametrize(
+    ("detectable", "line"),
+    [
+        (None, "Smallest detectable difference: needs at least 10 videos."),
+        (0.0312, "Smallest detectable difference in F1: 3.1 points, found at p <= 0.05 "),
+    ],
+)
+def test_full_says_which_difference_can_be_detected(detectable: float | None, line: str) -> None:
+    found = example().model_copy(update={"detectable": detectable})
+    assert line in shown(found).replace("\n", " ")
+    assert "detectable" not in shown(found, full=False)
+
+
+def flipped(*given: tuple[str, int], moved: dict[str, float]) -> Comparison:
+    base = comparison()
+    flip, move = base.flips.elements[0], next(iter(base.videos.values()))
+    elements = tuple(
+        flip.model_copy(update={"index": index, "weight": weight, "element_id": f"{n}.1"})
+        for n, (index, weight) in enumerate(given, start=1)
+    )
+    f1 = {index: move.f1.model_copy(update={"value": value}) for index, value in moved.items()}
+    return base.model_copy(
+        update={
+            "flips": base.flips.model_copy(update={"elements": elements}),
+            "videos": {index: move.model_copy(update={"f1": one}) for index, one in f1.items()},
+        }
+    )
+
+
+def test_flips_are_of_the_videos_that_moved_furthest_two_of_each_first() -> None:
+    found = flipped(
+        ("a", 3), ("b", 1), ("b", 2), ("b", 3), ("c", 1), moved={"a": 0.1, "b": -0.5, "c": 0.2}
+    )  # fmt: skip
+    (table,) = [s for s in found.pages(full=True)[0].tables if s.title.startswith("Flipped")]
+    assert [(str(row[0])[0], row[-1]) for row in table.rows] == [
+        ("b", "3"), ("b", "2"), ("c", "1"), ("a", "3"), ("b", "1")
+    ]  # fmt: skip
+
+
+def test_of_videos_that_moved_alike_the_first_of_the_file_comes_first() -> None:
+    found = flipped(("a", 1), moved={"b": 0.2, "a": 0.2, "d": -0.2, "c": -0.2})
+    moved = [s for s in found.pages(full=True)[0].tables if s.title.startswith("Largest ")]
+    assert [[row[0] for row in table.rows] for table in moved] == [["b", "a"], ["d", "c"]]
+
+
+def test_every_table_of_a_paper_says_what_it_is_of_and_what_to_beware_of() -> None:
+    tables = shown(example(), form="latex").split(r"\begin{table}")[1:]
+    for table in tables:
+        seen = [line for line in table.splitlines() if not line.startswith("%")]
+        (caption,) = [line for line in seen if line.startswith(r"\caption")]
+        assert "A base, B [b]new[/" in caption
+        assert "judge x and unknown" in caption
+        assert any("NOT COMPARABLE: data 0a1b2c@3 vs. 0a1b2d@3." in one for one in seen)
+        assert any(one.startswith("nothing says who judged base.") for one in seen)
+        assert r"\centering" in seen

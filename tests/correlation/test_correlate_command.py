@@ -1,0 +1,513 @@
+"""`capeval correlate` as it is typed: sources, joining, mistakes, formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import capeval
+from capeval.correlation.fields import Notice, notice_lines
+from capeval.files.judgments import write_judgments
+from capeval.files.packaged import sample_folder
+from capeval.schema import Unscored
+from tests.cli_runs import run
+from tests.correlation.making import correlate, make_run, write_annotations
+from tests.scoring.making import annotation, scored
+
+LACKING = (
+    "name a file that has it with --annotations, or leave such captions out with --missing drop"
+)
+LABELS = {"+": "entailment", "0": "lack", "-": "contradiction"}
+
+
+def found(folder: Path, *arguments: str) -> dict[str, Any]:
+    done = correlate(folder, *arguments, "--json")
+    assert done.code == 0, done.err
+    return loaded(done.out)
+
+
+def loaded(text: str) -> dict[str, Any]:
+    """Return a correlations.json, with its notices as they are printed."""
+    result: dict[str, Any] = json.loads(text)
+    result["warnings"] = notice_lines(map(Notice.model_validate, result["warnings"]))
+    return result
+
+
+def value(result: dict[str, Any], **wanted: str) -> Any:
+    (one,) = [r for r in result["results"] if all(r[k] == v for k, v in wanted.items())]
+    return one
+
+
+def ratings(folder: Path, count: int = 12, systems: int = 2) -> tuple[Path, Path]:
+    """Write human ratings and a metric, all different."""
+    rng = np.random.default_rng(0)
+    human, metric = ["video_id,system,score"], ["video_id,system,score"]
+    for video in range(count):
+        for system in range(systems):
+            score = rng.random()
+            human.append(f"v{video},s{system},{score}")
+            metric.append(f"v{video},s{system},{score + rng.random() / 2}")
+    paths = folder / "human.csv", folder / "metric.csv"
+    for path, lines in zip(paths, (human, metric), strict=True):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return paths
+
+
+def labelled(folder: Path, labels: dict[tuple[str, str], str], *, binary: bool = False) -> Path:
+    """Write labels of elements: by (video, system), events apart by blanks."""
+    lines = ["video_id,system,element_id,label"]
+    for (video, system), letters_of in labels.items():
+        for event, letters in enumerate(letters_of.split(), start=1):
+            for place, letter in enumerate(letters, start=1):
+                label = str(int(letter == "+")) if binary else LABELS[letter]
+                lines.append(f"{video},{system},{event}.{place},{label}")
+    path = folder / "human.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
+LETTERS = ("++ +", "+0 0", "+- +", "00 +")
+
+
+def judged(folder: Path, **judgments: list[Any]) -> None:
+    write_annotations(folder, VIDEOS)
+    for name, of_run in judgments.items():
+        make_run(folder, name, of_run)
+
+
+def test_statistics_are_those_of_scipy_on_the_joined_pairs(tmp_path: Path) -> None:
+    human, metric = ratings(tmp_path)
+    result = found(tmp_path, "--human", "human.csv", "--metric", "m=metric.csv")
+    x, y = (
+        np.array([float(line.split(",")[2]) for line in path.read_text("utf-8").split()[1:]])
+        for path in (metric, human)
+    )
+    for statistic, oracle in {
+        "kendall_b": stats.kendalltau(x, y).statistic,
+        "spearman": stats.spearmanr(x, y).statistic,
+        "pearson": stats.pearsonr(x, y).statistic,
+    }.items():
+        of = value(result, statistic=statistic, grouping="pooled")
+        assert of["value"] == pytest.approx(oracle, abs=1e-10)
+        assert of["low"] <= of["value"] <= of["high"]
+        assert (of["n"], of["groups"]) == (24, {"used": 1, "dropped": 0})
+        assert 0 < of["p"] <= 1
+
+
+def test_same_inputs_and_seed_give_the_same_bytes(tmp_path: Path) -> None:
+    ratings(tmp_path)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--json", "--seed", "7")
+    # A process of its own has its own hashes, and so its own order of sets.
+    first = run(tmp_path, "correlate", *typed, "--out", "c.json", PYTHONHASHSEED="1")
+    second = correlate(tmp_path, *typed)
+    assert (first.code, second.code) == (0, 0)
+    assert first.out == second.out == (tmp_path / "c.json").read_text("utf-8")
+
+
+def test_captions_that_a_metric_lacks_are_an_error_or_dropped(tmp_path: Path) -> None:
+    _, metric = ratings(tmp_path, count=5)
+    lines = metric.read_text("utf-8").splitlines()
+    metric.write_text("\n".join([*lines[:2], *lines[3:]]), encoding="utf-8")
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv")
+    done = correlate(tmp_path, *typed)
+    message = "m: 9 of 10 matched; missing: v0 of s1"
+    assert done.code == 2
+    assert done.err == (
+        f"capeval: human.csv: {message}; leave such captions out with --missing drop\n"
+    )
+    done = correlate(tmp_path, *typed, "--missing", "drop", "--json")
+    assert done.code == 0
+    result = loaded(done.out)
+    assert message in result["warnings"]
+    assert f"warning: {message}\n" in done.err
+    assert value(result, statistic="pearson", grouping="pooled")["n"] == 9
+
+
+def test_a_constant_metric_has_no_correlation_and_a_reason(tmp_path: Path) -> None:
+    human, _ = ratings(tmp_path)
+    lines = human.read_text("utf-8").split()
+    constant = [lines[0], *(line.rsplit(",", 1)[0] + ",1" for line in lines[1:])]
+    (tmp_path / "one.csv").write_text("\n".join(constant), "utf-8")
+    typed = ("--human", "human.csv", "--metric", "one=one.csv", "--metric", "m=metric.csv")
+    result = found(tmp_path, *typed)
+    for grouping in ("pooled", "item", "within_system", "system"):
+        of = value(result, metric="one", statistic="kendall_b", grouping=grouping)
+        assert (of["value"], of["p"], of["low"], of["cluster"]) == (None, None, None, None)
+        assert of["reason"]
+        assert value(result, metric="m", statistic="kendall_b", grouping=grouping)["value"]
+    assert any("one: constant" in line for line in result["warnings"])
+
+
+def test_missing_values_are_counted_by_cause_and_the_default_fits_a_screen(tmp_path: Path) -> None:
+    names = [f"m{n}" for n in range(12)]
+    rows = [
+        f"v{v},{s},{v + len(s)}," + ",".join(str(v + n if n % 2 else 1) for n in range(12))
+        for v in range(4)
+        for s in ("x", "yy")
+    ]
+    header = f"video_id,system,score,{','.join(names)}"
+    (tmp_path / "human.csv").write_text("\n".join([header, *rows]) + "\n", "utf-8")
+    typed = ("--human", "human.csv", *(f"--metric={name}=human.csv" for name in names))
+    done = correlate(tmp_path, *typed)
+    causes = [line for line in done.out.splitlines() if "correlations have no value: " in line]
+    assert 1 < len(causes) < 5
+    missing = [one for one in found(tmp_path, *typed)["results"] if one["value"] is None]
+    assert sum(int(line.split(" of ")[0]) for line in causes) == len(missing)
+    assert len(done.out.splitlines()) <= 60
+    assert "m0, m2, m4 and 3 more: constant, so no correlation" in done.err
+
+
+def test_the_headline_is_of_a_human_score_that_has_a_value(tmp_path: Path) -> None:
+    ratings = {"ann": (3, 3, 3, 3), "bo": (1, 2, 3, 5)}
+    rows = [
+        f"v{n},{rater},{score},{n}" for rater, of in ratings.items() for n, score in enumerate(of)
+    ]
+    (tmp_path / "human.csv").write_text(
+        "\n".join(["video_id,rater,score,m", *rows]) + "\n", "utf-8"
+    )
+    typed = ("--human", "human.csv", "--metric", "m=human.csv", "--raters", "each")
+    headline = correlate(tmp_path, *typed).out.splitlines()[0]
+    assert headline.startswith("m has Kendall tau-b 1.000 with the human score of bo over 4")
+
+
+def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
+    text = "video_id,score,m\n" + "".join(f"v{n},{n % 2},{n}\n" for n in range(10))
+    (tmp_path / "human.csv").write_text(text, "utf-8")
+    result = found(tmp_path, "--human", "human.csv", "--metric", "m=human.csv")
+    assert result["warnings"] == [
+        "human score: only 10 captions (fewer than 30): intervals will be wide",
+        "human score: more than 30% of all pairs are tied",
+    ]
+
+
+def test_labels_are_held_against_every_judged_run(tmp_path: Path) -> None:
+    judged(
+        tmp_path,
+        one=[
+            scored(v.index, row)
+            for v, row in zip(VIDEOS, ("++ +", "+0 0", "+- +", "00 +"), strict=True)
+        ],
+        two=[
+            scored(v.index, row)
+            for v, row in zip(VIDEOS, ("0+ +", "++ 0", "+- 0", "00 0"), strict=True)
+        ],
+    )
+    labels = {
+        (v.index, s): t
+        for s in ("one", "two")
+        for v, t in zip(VIDEOS, ("++ +", "+0 0", "+0 +", "0- +"), strict=True)
+    }
+    labelled(tmp_path, labels)
+    result = found(tmp_path, "--human", "human.csv")
+    assert {(r["metric"], r["human"]) for r in result["results"]} == {
+        ("judge:f1", "f1"),
+        ("judge:recall", "recall"),
+        ("judge:f1", "recall"),
+        ("judge:precision", "precision"),
+    }
+    # By hand, in sixths: human recall is 6, 3, 5, 2; the judge's is 6, 3, 5, 2 and 3, 4, 3, 0.
+    human, judge = np.array([6, 3, 5, 2] * 2), np.array([6, 3, 5, 2, 3, 4, 3, 0])
+    of = value(result, metric="judge:recall", statistic="pearson", grouping="pooled")
+    assert of["value"] == pytest.approx(stats.pearsonr(judge, human).statistic, abs=1e-10)
+    table = next(t for t in result["elements"]["tables"] if t["by"] == "all")
+    # By hand, element by element.
+    assert table["labels"] == ["entailment", "lack", "contradiction"]
+    assert table["confusion"] == [[11, 3, 0], [1, 5, 2], [0, 2, 0]]
+    chance = (14 * 12 + 8 * 10 + 2 * 2) / 24**2
+    assert table["kappa"]["value"] == pytest.approx((16 / 24 - chance) / (1 - chance))
+
+
+def test_another_metric_is_compared_with_human_f1_and_recall(tmp_path: Path) -> None:
+    write_annotations(tmp_path, VIDEOS)
+    labelled(tmp_path, {(v.index, "one"): t for v, t in zip(VIDEOS, LETTERS, strict=True)})
+    rows = "".join(f"{v.index},one,{n}\n" for n, v in enumerate(VIDEOS))
+    (tmp_path / "m.csv").write_text(f"video_id,system,score\n{rows}", "utf-8")
+    typed = ("--metric", "m=m.csv", "--annotations", "annotations.json")
+    result = found(tmp_path, "--human", "human.csv", *typed)
+    assert {r["human"] for r in result["results"]} == {"f1", "recall"}
+
+
+def test_binary_labels_have_no_human_precision(tmp_path: Path) -> None:
+    rows = ("++ +", "+0 0", "+- +", "00 +")
+    judged(tmp_path, one=[scored(v.index, t) for v, t in zip(VIDEOS, rows, strict=True)])
+    labels = {(v.index, "one-model"): t for v, t in zip(VIDEOS, rows, strict=True)}
+    labelled(tmp_path, labels, binary=True)
+    result = found(tmp_path, "--human", "human.csv")
+    assert {(r["metric"], r["human"]) for r in result["results"]} == {
+        ("judge:f1", "covered"),
+        ("judge:recall", "covered"),
+    }
+    table = result["elements"]["tables"][0]
+    assert table["confusion"] == [[7, 0], [0, 5]]
+    assert table["labels"] == ["covered", "not covered"]
+
+
+def test_labels_of_captions_without_a_verdict_are_an_error_or_dropped(tmp_path: Path) -> None:
+    rows = ("++ +", "+0 0", "+- +")
+    last = Unscored(index="d", reason="no valid reply")
+    judged(tmp_path, one=[*(scored(v.index, t) for v, t in zip(VIDEOS, rows, strict=False)), last])
+    # The last is not labelled in full, so that it has no score and only its labels are lost.
+    path = labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS[:3]})
+    path.write_text(path.read_text("utf-8") + "d,one,1.1,lack\nd,one,1.2,lack\n", "utf-8")
+    line = "judge: 3 of 4 matched; missing: d of one (unscored: no valid reply)"
+    done = correlate(tmp_path, "--human", "human.csv")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"capeval: human.csv: {line}; leave such captions out with --missing drop\n"
+    )
+    result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
+    assert line in result["warnings"]
+    assert result["elements"]["unjudged"] == 2
+    assert {t["n"] for t in result["elements"]["tables"] if t["by"] == "all"} == {9}
+
+
+def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) -> None:
+    letters = ("++ +", "+0 0", "+- +", "00 +")
+    judged(tmp_path, one=[scored(v.index, t) for v, t in zip(VIDEOS, letters, strict=True)])
+    path = labelled(tmp_path, {(v.index, "one"): t for v, t in zip(VIDEOS, letters, strict=True)})
+    header, *lines = path.read_text("utf-8").splitlines()
+    # The second rater differs from the first, and from the judge, on all of the last video.
+    other = {"lack": "contradiction", "entailment": "lack"}
+    rows = [f"{header.replace('label', 'rater,label')}"]
+    for line in lines:
+        place, _, label = line.rpartition(",")
+        theirs = other[label] if line.startswith("d,") else label
+        rows += [f"{place},Ann,{label}", f"{place},Bob,{theirs}"]
+    path.write_text("\n".join(rows), "utf-8")
+    result = found(tmp_path, "--human", "human.csv")
+    table = result["elements"]["tables"][0]
+    assert (table["n"], table["tied"], result["elements"]["tied"]) == (9, 3, 3)
+    assert table["kappa"]["value"] == 1
+    for form in ("markdown", "latex"):
+        done = correlate(tmp_path, "--human", "human.csv", "--format", form)
+        text = " ".join(done.out.split())
+        assert "3 of 12 elements are left out because raters are evenly divided" in text
+        assert "favours the judge" in text
+    # Lack and contradiction are one label under the protocol: raters are divided on one element.
+    result = found(tmp_path, "--human", "human.csv", "--protocol", "tuna")
+    assert result["elements"]["tied"] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "a,one,3.1,lack",
+            '14: element_id: a has no element "3.1"; they are EVENT.ELEMENT, from 1.1 to 2.1',
+        ),
+        (
+            "z,one,1.1,lack",
+            f'14: video_id: "z" has no annotation; {LACKING}',
+        ),
+    ],
+)
+def test_elements_that_the_annotations_lack_are_named(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
+    path = labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
+    path.write_text(path.read_text("utf-8") + line + "\n", "utf-8")
+    done = correlate(tmp_path, "--human", "human.csv")
+    assert (done.code, done.err) == (2, f"capeval: human.csv: line {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (("--metric", "metric.csv"), "--metric: 'metric.csv' must be NAME=PATH"),
+        (("--metric", "a\x1b[2Jb=human.csv"), "has control characters"),
+        (("--metric", "m=nowhere.csv"), "nowhere.csv: is neither a file nor a run under runs/"),
+        (
+            (),
+            "runs: contains no judged run; run `capeval judge` first (without a name it judges the",
+        ),
+        (
+            ("--metric", "scor=human.csv"),
+            'has no column "scor"; did you mean "score"?',
+        ),
+        (
+            ("--metric", "m=metric.csv", "--protocol", "tna"),
+            "the protocol 'tna' is unknown; did you",
+        ),
+        (("--metric", "m=metric.csv", "--statistic", "tau"), "the statistic 'tau' is unknown"),
+        (
+            ("--metric", "m=metric.csv", "--protocol", "tuna", "--grouping", "item"),
+            "it has kendall_b by pooled, spearman by pooled, pearson by pooled",
+        ),
+        (("--metric", "m=other.csv"), "none of 24 captions has a score of m"),
+        (("--metric", "m=metric.csv", "--metric", "m=metric.csv"), "m=metric.csv is named twice"),
+        (("--metric", "m=metric.csv", "--metric", "m=again.csv"), "m has two scores of"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    tmp_path: Path, typed: tuple[str, ...], message: str
+) -> None:
+    ratings(tmp_path)
+    (tmp_path / "again.csv").write_bytes((tmp_path / "metric.csv").read_bytes())
+    (tmp_path / "other.csv").write_text("video_id,system,score\nw,s,1\n", "utf-8")
+    done = correlate(tmp_path, "--human", "human.csv", *typed)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    lines = ["video_id,rater,score,m"]
+    for video in range(20):
+        good = rng.random()
+        lines += [f"v{video},{rater},{good + rng.random() / 3},{good}" for rater in ("x", "y", "z")]
+    (tmp_path / "human.csv").write_text("\n".join(lines), "utf-8")
+    typed = ("--human", "human.csv", "--metric", "m=human.csv", "--grouping", "pooled")
+    result = found(tmp_path, *typed, "--raters", "each")
+    assert {r["rater"] for r in result["results"]} == {"x", "y", "z"}
+    raters = result["raters"]
+    assert raters["names"] == ["x", "y", "z"]
+    assert 0.5 < raters["alpha"]["value"] < 1
+    (ceiling,) = [c for c in raters["ceiling"] if c["statistic"] == "pearson"]
+    assert (ceiling["human"], ceiling["grouping"]) == ("score", "pooled")
+    assert ceiling["value"] == pytest.approx(np.mean(list(ceiling["each"].values())))
+    # What differs by rater alone is said once.
+    names = "human score of x, human score of y, human score of z"
+    few = f"{names}: only 20 captions (fewer than 30): intervals will be wide"
+    assert result["warnings"] == [few]
+    for how in ("mean", "median"):
+        assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}
+
+
+def test_the_tuna_protocol_says_where_captions_are_not_of_its_kind(tmp_path: Path) -> None:
+    message = "here are 24 captions of 12 videos by 2 systems"
+    ratings(tmp_path)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv")
+    result = found(tmp_path, *typed, "--protocol", "tuna")
+    assert {(r["statistic"], r["grouping"]) for r in result["results"]} == {
+        (statistic, "pooled") for statistic in ("kendall_b", "spearman", "pearson")
+    }
+    assert "|protocol:tuna|" in result["signature"]
+    assert any(message in line for line in result["warnings"])
+    assert not any(message in line for line in found(tmp_path, *typed)["warnings"])
+    ratings(tmp_path, systems=1)
+    result = found(tmp_path, *typed, "--protocol", "tuna")
+    assert not any("tuna" in line for line in result["warnings"])
+
+
+def test_published_rows_are_in_the_file_and_marked(tmp_path: Path) -> None:
+    ratings(tmp_path)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv")
+    assert found(tmp_path, *typed)["published"] == []
+    done = correlate(tmp_path, *typed, "--published", "--out", "c.json")
+    assert "Published in TUNA, table 3 (n = 40; values not computed here)" in done.out
+    assert len(done.out.splitlines()) <= 60
+    rows = json.loads((tmp_path / "c.json").read_text("utf-8"))["published"]
+    assert [row["metric"] for row in rows if row["kendall"] == 0.572] == ["TUNA-CAP"]
+    for row in rows:
+        for name in ("kendall", "spearman", "pearson"):
+            low, high = row[f"{name}_interval"]
+            assert low < row[name] < high
+
+
+def test_the_judged_sample_has_element_and_video_statistics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    f1 = {}
+    for path in sorted((sample_folder() / "captions").glob("*.jsonl")):
+        scores = capeval.judge(path, "sample", judge="lexical", run=f"sample-{path.stem}")
+        f1[path.stem] = scores.overall.all.f1.value or 0.0
+    assert f1["thorough"] > f1["terse"] > f1["confused"]
+    result = capeval.correlate(sample_folder() / "human.csv")
+    whole = result.elements.tables[0]
+    assert (whole.n, whole.by, whole.given) == (414, "all", "lexical-2")
+    assert whole.kappa.value == pytest.approx(0.558, abs=5e-4)
+    assert {r.n for r in result.results if r.grouping == "pooled"} == {30}
+    assert isinstance(result, capeval.Correlations)
+
+
+def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path: Path) -> None:
+    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
+    labels = {(v.index, "one"): "+0 +" for v in VIDEOS}
+    alone = labelled(tmp_path, labels).read_text("utf-8")
+    asked = found(tmp_path, "--human", "human.csv")["results"]
+    path = labelled(tmp_path, {**labels, ("y1", "one"): "++ +", ("y2", "one"): "++ +"})
+    done = correlate(tmp_path, "--human", "human.csv")
+    line = len(alone.splitlines()) + 1
+    message = f'line {line}: video_id: "y1" has no annotation; {LACKING}'
+    assert (done.code, done.err) == (2, f"capeval: human.csv: {message}\n")
+    result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
+    assert result["results"] == asked
+    assert result["warnings"][0] == (
+        "6 labels of videos without an annotation are left out: y1, y2"
+    )
+    path.write_text(f"{alone.splitlines()[0]}\ny1,one,1.1,lack\n", "utf-8")
+    done = correlate(tmp_path, "--human", "human.csv", "--missing", "drop")
+    message = "none of its videos has an annotation; name theirs with --annotations"
+    assert (done.code, done.err) == (2, f"capeval: human.csv: {message}\n")
+
+
+def test_two_runs_of_one_rated_model_are_both_named(tmp_path: Path) -> None:
+    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
+    judged(tmp_path, two=[scored(v.index, "+0 +") for v in VIDEOS])
+    for name in ("one", "two"):
+        captions = tmp_path / "runs" / name / "captions.jsonl"
+        captions.write_text(captions.read_text("utf-8").replace(f"{name}-model", "M"), "utf-8")
+    labelled(tmp_path, {(v.index, "M"): "+0 +" for v in VIDEOS})
+    done = correlate(tmp_path, "--human", "human.csv")
+    assert "two has two scores of" in done.err or "judge:precision has two scores of" in done.err
+    assert "for two runs put their names into the column `system`" in done.err
+    assert done.code == 2
+    labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
+    assert correlate(tmp_path, "--human", "human.csv").code == 0
+
+
+def test_a_run_without_a_score_is_left_out(tmp_path: Path) -> None:
+    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
+    judged(tmp_path, two=[Unscored(index=v.index, reason="no reply") for v in VIDEOS])
+    labelled(tmp_path, {(v.index, system): "+0 +" for v in VIDEOS for system in ("one", "two")})
+    done = correlate(tmp_path, "--human", "human.csv", "--missing", "drop")
+    assert done.code == 0
+    assert f"left out: {Path('runs/two/judge')}: no caption is scored (no reply)" in done.err
+
+
+@pytest.mark.parametrize("missing", ["error", "drop"])
+def test_a_judge_of_one_run_of_two_is_left_out(tmp_path: Path, missing: str) -> None:
+    rows = ("++ +", "+0 0", "+- +", "00 +")
+    judgments = [scored(v.index, row) for v, row in zip(VIDEOS, rows, strict=True)]
+    judged(tmp_path, one=judgments, two=judgments)
+    write_judgments(tmp_path / "runs/two/newer/judgments.jsonl", judgments)
+    labelled(tmp_path, {(v.index, system): "+0 +" for v in VIDEOS for system in ("one", "two")})
+    typed = ("--human", "human.csv", "--missing", missing)
+    done = correlate(tmp_path, *typed, "--json")
+    assert done.code == 0
+    assert "left out: newer: 4 of 8 rated captions have a value; complete it with `cap" in done.err
+    assert {r["metric"].partition(":")[0] for r in done.json["results"]} == {"judge"}
+    assert "newer" not in json.dumps(done.json["elements"])
+    chosen = correlate(tmp_path, *typed, "--judge", "jud", "--json")
+    assert (chosen.code, "left out" in chosen.err) == (0, False)
+    assert chosen.json["results"] == done.json["results"]
+    one = correlate(tmp_path, *typed, "--metric", "m=two", "--judge", "newer", "--json")
+    assert one.code == (2 if missing == "error" else 0)
+    wrong = correlate(tmp_path, *typed, "--judge", "gpt")
+    assert "runs: contains no run that was judged by gpt" in wrong.err
+
+
+def test_four_videos_have_no_interval_and_the_reason_is_printed_once(tmp_path: Path) -> None:
+    ratings(tmp_path, count=4)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv")
+    done = correlate(tmp_path, *typed)
+    assert done.err == "warning: human score: 4 videos: no intervals (needs 5)\n"
+    reason = " have no interval: 4 videos are too few for an interval: at least 5"
+    assert " ".join(done.out.split()).count(reason) == 1
+    assert correlate(tmp_path, *typed, "--format", "markdown").out.count(reason) == 1
+
+
+def test_tables_by_system_say_what_p_is_about(tmp_path: Path) -> None:
+    ratings(tmp_path, count=10, systems=3)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--format", "markdown")
+    text = " ".join(correlate(tmp_path, *typed).out.split())
+    assert "By system, p is about other systems" in text

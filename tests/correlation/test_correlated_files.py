@@ -1,0 +1,167 @@
+"""Files as users have them, read by the command: names of columns, workbooks, gaps, ids."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.correlation.making import ROOT, correlate, make_run, write_annotations
+from tests.files.workbooks import save_workbook
+from tests.scoring.making import annotation, scored
+from tests.typed import typed
+
+VIDEOS = [annotation(index, "a3 t1", "s2") for index in ("v1", "v2", "v3", "v4", "v5", "v6")]
+FAST = ("--statistic", "kendall_b", "--grouping", "pooled")
+TRECVID = ROOT.parent / "shared" / "data" / "trecvid2017" / "ad-seg-scores-en-en.csv"
+THUMB = ROOT.parent / "shared" / "data" / "thumb" / "mscoco_THumB-1.0.jsonl"
+
+
+def csv(path: Path, *rows: str) -> None:
+    path.write_text("\n".join([*rows, ""]), "utf-8")
+
+
+def values(done: Any) -> dict[str, float]:
+    assert done.code == 0, done.err
+    return {one["metric"]: one["value"] for one in done.json["results"]}
+
+
+def test_workbooks_and_mapped_columns_give_the_values_of_plain_csv(tmp_path: Path) -> None:
+    rows = [(f"v{n}", "m", n, n % 3) for n in range(1, 7)]
+    table = [("clip", "Model", "MOS", "note"), *((v, s, y, "-") for v, s, y, _ in rows)]
+    save_workbook(tmp_path / "human.xlsx", table, others={"Notes": [["read me"], ["x"]]})
+    csv(tmp_path / "bleu.csv", "clip,Model,bleu,cider", *(f"{v},{s},{x},0" for v, s, _, x in rows))
+    mapped = "video_id=clip,system=Model,score=MOS"
+    done = correlate(
+        tmp_path,
+        *("--human", "human.xlsx", "--metric", "bleu=bleu.csv"),
+        *("--columns", mapped, *FAST, "--json"),
+    )
+    plain = [("video_id", "system", "score"), *((v, s, y) for v, s, y, _ in rows)]
+    csv(tmp_path / "plain.csv", *(",".join(map(str, row)) for row in plain))
+    csv(tmp_path / "m.csv", "video_id,system,score", *(f"{v},{s},{x}" for v, s, _, x in rows))
+    same = correlate(tmp_path, "--human", "plain.csv", "--metric", "bleu=m.csv", *FAST, "--json")
+    assert values(done) == values(same)
+    assert [line for line in done.lines if "ignores" in line] == [
+        'human.xlsx: ignores the column "note"',
+        'bleu.csv: ignores the column "cider"',
+    ]
+    assert done.json["inputs"]["human"]["columns"] == {
+        "video_id": "clip",
+        "system": "Model",
+        "score": "MOS",
+    }
+    assert "columns" not in same.json["inputs"]["human"]
+
+
+def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
+    csv(tmp_path / "h.csv", "what,by,good,score", *(f"v{n},m,{n},{-n}" for n in range(6)))
+    csv(tmp_path / "m.csv", "what,by,good,score", *(f"v{n},m,{-n},{n}" for n in range(6)))
+    typed_files = ("--human", "h.csv", "--metric", "m=m.csv", *FAST, "--json")
+    done = correlate(tmp_path, *typed_files, "--columns", "video_id=what,system=by,score=good")
+    # The human scores are in `good`; a metric's are in `score`, though its file has `good` too.
+    assert values(done) == {"m": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("mapped", "message"),
+    [
+        ("system", "--columns: 'system' must be NAME=COLUMN, as in system=model"),
+        ("=x", "--columns: '=x' must be NAME=COLUMN, as in system=model"),
+        ("score=a,score=b", "--columns: score is mapped twice"),
+        ("score=x,rater=x", '--columns: "x" is mapped twice'),
+        ("sore=x", '--columns: "sore" is not a column that capeval reads; one of video_id'),
+        ("score=x", '--columns score=x: no such column in h.csv; found "video_id", "mos", "m"'),
+        ("", "--columns is empty; name at least one, or omit it"),
+    ],
+)
+def test_mistakes_in_columns_are_one_line(tmp_path: Path, mapped: str, message: str) -> None:
+    csv(tmp_path / "h.csv", "video_id,mos,m", "v,1,2")
+    done = correlate(tmp_path, "--human", "h.csv", "--metric", "m=h.csv", f"--columns={mapped}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"capeval: {message}")
+    assert done.err.count("\n") == 1
+
+
+def test_columns_need_a_human_file(tmp_path: Path) -> None:
+    write_annotations(tmp_path, VIDEOS)
+    make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
+    for command in (("report", "one"), ("inspect", "one", "v1"), ("plot", "types", "one")):
+        done = typed(tmp_path, *command, "--columns", "video_id=x")
+        assert done.code == 2
+        assert "--columns names columns of a human file; name the file with --human" in done.err
+
+
+ALIKE = [
+    ("v", "v.mp4"),
+    ("V", "v"),
+    ("007", "7"),
+    ("Clip_07.MP4", "clip_7"),
+    ("a/v.mp4", "v.mp4"),
+]
+
+
+@pytest.mark.parametrize(("rated", "given"), ALIKE)
+def test_ids_that_look_alike_are_named_and_never_joined(
+    tmp_path: Path, rated: str, given: str
+) -> None:
+    more = [f"x{n},{n}" for n in range(6)]
+    csv(tmp_path / "h.csv", "video_id,score", *more, f"{rated},1")
+    csv(tmp_path / "m.csv", "video_id,score", *more, f"{given},1")
+    typed_files = ("--human", "h.csv", "--metric", "m=m.csv", *FAST)
+    done = correlate(tmp_path, *typed_files)
+    assert (done.code, done.out) == (2, "")
+    hint = "look alike: (write the ids alike in both files|leading zeros were lost)"
+    assert re.search(hint, done.err)
+    done = correlate(tmp_path, *typed_files, "--missing", "drop", "--json")
+    assert re.search(hint, done.err)
+    assert done.json["results"][0]["n"] == 6
+
+
+def test_ids_of_systems_runs_and_annotations_get_hints_too(tmp_path: Path) -> None:
+    csv(tmp_path / "h.csv", "video_id,system,score", "v1,GPT,1", "v2,GPT,2")
+    csv(tmp_path / "m.csv", "video_id,system,score", "v1,gpt,1", "v2,gpt,2")
+    done = correlate(tmp_path, "--human", "h.csv", "--metric", "m=m.csv", *FAST)
+    assert '"GPT" and "gpt" look alike' in done.err
+    write_annotations(tmp_path, VIDEOS)
+    make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
+    csv(tmp_path / "h.csv", "video_id,system,score", "v1,One,1", "v2,One,2")
+    done = correlate(tmp_path, "--human", "h.csv", *FAST)
+    assert '"One" and "one" look alike' in done.err
+    csv(tmp_path / "h.csv", "video_id,system,element_id,label", "v1.mp4,one,1.1,1")
+    done = correlate(tmp_path, "--human", "h.csv", *FAST)
+    assert 'line 2: video_id: "v1.mp4" has no annotation; "v1.mp4" and "v1" look' in done.err
+
+
+def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
+    if not TRECVID.is_file() or not THUMB.is_file():
+        pytest.skip(f"{TRECVID} or {THUMB} is not here")
+    published = ("--human", str(TRECVID), "--metric", f"N={TRECVID}")
+    raw, standardised = (
+        values(correlate(tmp_path, *published, *FAST, "--json", *more))
+        for more in ([], ["--columns", "score=Z.SCR"])
+    )
+    assert standardised != raw
+    mapped = "video_id=seg_id,system=SYS,score=human_score"
+    thumb = ("--human", str(THUMB), f"--metric=P={THUMB}", f"--metric=R={THUMB}")
+    done = correlate(tmp_path, *thumb, "--columns", mapped, *FAST, "--json")
+    assert values(done).keys() == {"P", "R"}
+    assert done.json["results"][0]["n"] == 2500
+
+
+def test_a_column_that_is_read_for_another_metric_is_not_called_ignored(tmp_path: Path) -> None:
+    header = "video_id,score,bleu,clair,note"
+    rows = [f"v{n},{n % 3},{n},{-n},-" for n in range(6)]
+    csv(tmp_path / "h.csv", header, *rows)
+    csv(tmp_path / "m.csv", header, *rows)
+    both = (
+        'h.csv: ignores the columns "bleu", "clair", "note"',
+        'm.csv: ignores the columns "score", "note"',
+    )
+    for file, ignored in (("h", ['h.csv: ignores the column "note"']), ("m", [*both])):
+        given = (f"--metric=bleu={file}.csv", f"--metric=clair={file}.csv")
+        done = correlate(tmp_path, "--human", "h.csv", *given, *FAST)
+        found = [line.removeprefix("warning: ") for line in done.lines if "ignores" in line]
+        assert found == ignored

@@ -1,0 +1,564 @@
+"""The report in a real browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from capeval.files.packaged import sample_folder
+from capeval.reporting.page_data import Frame, Strip
+from capeval.reporting.report_page import report_html
+from capeval.schema import HumanLabel, Scored
+from capeval.scoring.judged_run import JudgedRun
+from capeval.show.numbers import percent
+from tests.browser import CHROMIUM, Page, tab
+from tests.reporting.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run, texts
+from tests.scoring.making import annotation, scored
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+
+ROWS = "[...document.querySelectorAll('#body a.name')].map((a) => a.textContent)"
+INDEXES = "found.map((video) => video.index)"
+TITLE = "at('card').hidden ? null : at('card-title').textContent"
+WIDE = "document.documentElement.scrollWidth > innerWidth"
+# One grey pixel.
+PIXEL = "UklGRiQAAABXRUJQVlA4IBgAAABQAQCdASoBAAEADMDOJaQABHQAAAAAAAA="
+HUMAN: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {
+    ("V1", None): {"1.1": {ATTACK: "entailment"}, "1.2": {"Bo": "entailment"}},
+    ("V2", None): {"1.1": {"Bo": "covered"}},
+}
+STRIPS = {"V1": Strip((Frame(0.5, PIXEL),)), "V2": Strip(note=f"is broken {ATTACK}")}
+
+
+def other() -> JudgedRun:
+    return run(judged({"V1": "00 +0", "V2": "-+"}), name="other")
+
+
+class Opened:
+    """The page of a report, and how to open another."""
+
+    def __init__(self, page: Page, folder: Path) -> None:
+        self.page, self.file = page, folder / "report.html"
+        self.ask, self.press, self.click = page.ask, page.press, page.click
+
+    async def show(self, runs: dict[str, JudgedRun], address: str = "", **more: Any) -> None:
+        self.file.write_text(report_html(runs, **more), encoding="utf-8")
+        await self.open(address)
+
+    async def open(self, address: str) -> None:
+        # A page that differs in its hash alone would not be loaded anew.
+        for url in ("about:blank", self.file.as_uri() + address):
+            self.page._loaded.clear()
+            await self.page.call("Page.navigate", url=url)
+            await self.page._loaded.wait()
+
+    async def choose(self, name: str, value: str) -> None:
+        await self.ask(
+            f"form.elements.{name}.value = {json.dumps(value)};"
+            f"form.elements.{name}.dispatchEvent(new Event('input')); 0"
+        )
+
+    async def search(self, text: str) -> list[str]:
+        await self.ask("at('q').focus(); at('q').select(); 0")
+        await self.press(*(text or ["Delete"]))
+        found: list[str] = await self.ask(ROWS)
+        return found
+
+    async def settled(self) -> Any:
+        """What the title of the open card is, once the address has been followed."""
+        await self.ask("new Promise((done) => setTimeout(done, 60))")
+        return await self.ask(TITLE)
+
+
+@pytest.fixture
+async def report(chromium: str, tmp_path: Path) -> AsyncIterator[Opened]:
+    """One run, freshly opened; whatever a test does, nothing is asked for and nothing complains."""
+    async with tab(chromium, tmp_path) as page:
+        opened = Opened(page, tmp_path)
+        await opened.show({"mine": run()}, human=HUMAN, strips=STRIPS)
+        yield opened
+        assert page.complaints == []
+        own = ("file:", "data:", "about:")
+        assert [url for url in page.requests if not url.startswith(own)] == []
+        assert await page.ask("window.broken ?? 0") == 0
+        assert await page.ask("document.querySelectorAll('#card script, #body script').length") == 0
+
+
+async def test_worst_come_first_with_the_numbers_of_the_scores(report: Opened) -> None:
+    scores = run().scores.videos
+    ranked = sorted(scores, key=lambda index: scores[index]["all"].f1)
+    assert (await report.ask(INDEXES))[:4] == ranked
+    cells = await report.ask(
+        "[...document.querySelectorAll('#body tr')].map((tr) => "
+        "[1, 2, 3].map((n) => tr.cells[n].textContent))"
+    )
+    assert cells[:4] == [
+        [percent(getattr(scores[index]["all"], name)) for name in ("f1", "precision", "recall")]
+        for index in ranked
+    ]
+    assert cells[4:] == [["–"] * 3] * 3
+
+
+async def test_search_finds_indexes_captions_and_elements(report: Opened) -> None:
+    assert await report.search("v10") == ["V10"]
+    assert await report.search("SOUP cooks") == ["V2"]
+    assert await report.search("sleeps element 2") == ["V1"]
+    assert await report.search("<img src=x") == [await report.ask("visible(videos[6].index)")]
+    await report.press("Escape")
+    assert len(await report.ask(ROWS)) == len(VIDEOS)
+    assert await report.search("nowhere") == []
+    assert "0 videos of 7" in await report.ask("at('count').textContent")
+
+
+FILTERS = [
+    ("kind", "High-Dynamic", {"V2", "V10"}),
+    ("domain", "2", {"V1", "V10"}),
+    ("domain", "0", {ATTACKER}),
+    ("only", "scored", {"V1", "V2", "V10", ATTACKER}),
+    ("only", "unscored", {"unscored"}),
+    ("only", "uncaptioned", {"uncaptioned", "unjudged"}),
+    ("only", "notes", {"V1", ATTACKER}),
+    ("only", "loose", {"V1", ATTACKER}),
+    ("verdict", "l", {"V1", "V10", ATTACKER}),
+    ("verdict", "c", {"V1", "V10", ATTACKER}),
+    ("among", "disputed", {"V1"}),
+    ("among", "labelled", {"V1", "V2"}),
+    ("among", "unmatched", {ATTACKER}),
+    ("type", "camera", {"V1", "V10", ATTACKER}),
+    ("weight", "1", {"V1", "V10", "unscored", "uncaptioned", "unjudged"}),
+]
+
+
+async def test_filters_and_their_address(report: Opened) -> None:
+    for control, value, found in FILTERS:
+        await report.choose(control, value)
+        assert set(await report.ask(INDEXES)) == found, (control, value)
+        address = await report.ask("location.hash")
+        await report.click("#filters [data-clear]")
+        assert await report.ask("location.hash") == ""
+        assert len(await report.ask(ROWS)) == len(VIDEOS)
+        await report.ask(f"location.hash = {json.dumps(address)}; 0")
+        await report.settled()
+        assert set(await report.ask(INDEXES)) == found, address
+        await report.click("#filters [data-clear]")
+
+
+async def test_columns_sort_and_what_has_no_value_is_last_both_ways(report: Opened) -> None:
+    await report.click("[data-sort=index]")
+    names = await report.ask(INDEXES)
+    assert names.index("V1") < names.index("V2") < names.index("V10")
+    await report.click("[data-sort=index]")
+    assert await report.ask(INDEXES) == names[::-1]
+    sorted_by = "document.querySelector('[aria-sort=descending]').textContent"
+    assert await report.ask(sorted_by) == "Video ↓"
+    for _ in range(2):
+        await report.click("[data-sort=p]")
+        last = (await report.ask(INDEXES))[4:]
+        assert set(last) == {"unscored", "uncaptioned", "unjudged"}
+    for _ in range(2):
+        await report.click("[data-sort=elements]")
+    assert (await report.ask(INDEXES))[0] in {"V1", "V10"}
+
+
+async def test_a_video_opens_and_back_goes_back(report: Opened) -> None:
+    await report.ask("scrollTo(0, 400); 0")
+    await report.click("#body tr[data-place='0'] .snippet")
+    assert await report.settled() == "V1"
+    assert await report.ask("location.hash") == "#video=V1"
+    assert not await report.ask("at('overview').offsetParent")
+    await report.ask("history.back()")
+    assert await report.settled() is None
+    assert await report.ask("document.activeElement.textContent") == "V1"
+    await report.ask("history.forward()")
+    assert await report.settled() == "V1"
+    await report.click("[data-leave]")
+    assert await report.settled() is None
+
+
+async def test_keys_go_through_the_list_and_the_cards(report: Opened) -> None:
+    order = await report.ask(INDEXES)
+    await report.press("j", "j")
+    assert await report.settled() == await report.ask("visible(found[1].index)")
+    for key, place in (("j", 2), ("ArrowRight", 3), ("k", 2), ("ArrowLeft", 1), ("k", 0), ("k", 0)):
+        await report.press(key)
+        assert await report.ask("state.video") == order[place]
+    await report.press("Escape")
+    assert await report.settled() is None
+    await report.press("/")
+    await report.settled()
+    assert await report.ask("document.activeElement.id") == "q"
+    await report.press(*"j")
+    assert await report.ask("at('q').value") == "j"
+    await report.ask("document.activeElement.blur()")
+    await report.press("?")
+    assert await report.ask("at('keys').open")
+    await report.press("Escape")
+    assert not await report.ask("at('keys').open")
+
+
+async def test_card_explains_the_score(report: Opened) -> None:
+    await report.open("#video=V1")
+    card = await report.ask("at('card').innerText")
+    assert "P = entailed / (entailed + contradicted) = 3 / 6 = 50.0" in card
+    assert "R = entailed / all = 3 / 9 = 33.3" in card
+    assert "F1 = 2 × 3 / (6 + 9) = 40.0" in card
+    elements = await report.ask(
+        "[...document.querySelectorAll('.elements li')].map((li) => "
+        "[li.dataset.element, li.querySelector('.verdict').textContent, "
+        "li.querySelector('.meta').textContent])"
+    )
+    assert elements == [
+        ["1.1", "✓ entailed", "1.1 · camera · weight 3"],
+        ["1.2", "– lacking", "1.2 · scene · weight 2"],
+        ["2.1", "✗ contradicted", "2.1 · action · weight 3"],
+        ["2.2", "– lacking", "2.2 · attribute · weight 1"],
+    ]
+    pieces = await report.ask("[...document.querySelectorAll('.piece')].map((p) => p.textContent)")
+    assert pieces == [
+        "1 → event 1A cat sleeps.",
+        "2 → event 2Then  a dog barks,",
+        "3 matches no eventand birds sing.",
+    ]
+    assert await report.ask("document.querySelectorAll('.lines path').length") == 2
+    assert "relation of 1.2 was missing: asked again" in card
+    people = await report.ask("[...document.querySelectorAll('.human')].map((p) => p.textContent)")
+    assert people[0].startswith("human: ✓ entailed (</script>")
+    assert people[1] == "human: ✓ entailed (Bo) ≠ judge"
+    assert await report.ask("document.querySelector('.strip img').naturalWidth") == 1
+
+
+async def test_card_shows_the_explanations_of_the_judge(report: Opened) -> None:
+    reasons = {"explanations": (("A cat is told.", ""), (f"Not told {ATTACK}", ""))}
+    explained = [
+        one.model_copy(update=reasons) if isinstance(one, Scored) and one.index == "V1" else one
+        for one in judged()
+    ]
+    await report.show({"mine": run(explained)}, "#video=V1")
+    shown = "[...document.querySelectorAll('.why')].map((p) => p.textContent)"
+    first, second = await report.ask(shown)
+    assert (first, second[:34]) == ("reason: A cat is told.", "reason: Not told </script><script>")
+    await report.show({"mine": run(explained), "other": other()}, "#video=V1")
+    assert (await report.ask(shown))[0] == "A: reason: A cat is told."
+
+
+async def test_cards_of_what_is_not_scored_say_why(report: Opened) -> None:
+    for index, why in (
+        ("unscored", "Unscored: refused: </script>"),
+        ("uncaptioned", "There is no caption of this video."),
+        ("unjudged", "This caption has no verdict yet."),
+    ):
+        await report.open(f"#video={index}")
+        card = await report.ask("at('card').innerText")
+        assert card.count(why) == 1
+        assert "F1" not in card
+        assert "No caption" not in card
+        assert "NaN" not in card
+
+
+async def test_markup_and_script_in_any_text_stay_text(report: Opened) -> None:
+    names = {ATTACK: run(), "other": other()}
+    await report.show(names, human=HUMAN, strips=STRIPS)
+    for video in VIDEOS:
+        await report.ask(f"go({{ video: videos[{VIDEOS.index(video)}].index }})")
+        assert await report.settled() is not None
+    card = await report.ask("at('card').textContent")
+    seen = await report.ask(f"visible({ATTACK!r})".replace("\\x00", "\\u0000"))
+    assert (seen.count("␀"), seen.count("↵")) == (1, 2)
+    assert not set("\0\u2028\u2029") & set(card)
+    assert card.count("<img src=x onerror='window.broken = 2'>") > 5
+    assert seen in card
+    assert await report.ask("document.querySelectorAll('img').length") == 0
+    assert await report.ask("[...document.links].every((a) => a.protocol === 'file:')")
+
+
+HOSTILE_ADDRESSES = [
+    "#video=%3Cimg%20src%3Dx%20onerror%3D%22window.broken%3D5%22%3E",
+    "#video=__proto__",
+    "#video=%E0%A4%A&q=%00%ff",
+    "#sort=constructor&only=__proto__&type=-1&kind=toString&of=Z&down=2",
+    "#" + "a=" * 5000,
+    "#javascript:window.broken=6",
+]
+
+
+async def test_hostile_address_is_only_looked_up(report: Opened) -> None:
+    for address in HOSTILE_ADDRESSES:
+        await report.open(address)
+        assert await report.settled() is None
+        assert await report.ask("document.querySelectorAll('img').length") == 0
+        assert await report.ask("document.querySelector('[aria-sort=ascending]').textContent") == (
+            "F1 ↑"
+        )
+        if "video=" in address:
+            assert "There is no video" in await report.ask("at('count').textContent")
+
+
+async def test_two_runs_stand_side_by_side(report: Opened) -> None:
+    await report.show({"mine": run(), "other": other()}, address="#among=differ&sort=gap&video=V1")
+    assert await report.ask(INDEXES) == ["V2", "V1"]
+    verdicts = await report.ask(
+        "[...document.querySelectorAll('.elements .by')].map((by) => by.innerText)"
+    )
+    assert verdicts[0].split("\n") == ["A ✓ entailed", "B – lacking"]
+    differ = await report.ask(
+        "[...document.querySelectorAll('li.differ')].map((li) => li.dataset.element)"
+    )
+    assert differ == ["1.1", "2.1"]
+    captions = "[...document.querySelectorAll('.matching > *')].map((one) => one.className)"
+    assert (await report.ask(captions))[:3] == ["caption", "reference", "caption"]
+    await report.press("Escape")
+    await report.settled()
+    gaps = await report.ask(
+        "[...document.querySelectorAll('#body tr')].map((tr) => tr.cells[3].textContent)"
+    )
+    one, two = run().scores.videos, other().scores.videos
+    expected = [two[v]["all"].f1 - one[v]["all"].f1 for v in ("V2", "V1")]
+    assert gaps == [f"{'+' if d > 0 else '−'}{percent(abs(d))}" for d in expected]
+
+
+async def test_runs_are_picked(report: Opened) -> None:
+    third = run(judged({"V1": "++ ++"}), name="third")
+    await report.show({"mine": run(), "other": other(), "third": third}, "#sort=gap")
+    heads = "[...document.querySelectorAll('#columns th')].map((th) => th.textContent)"
+    assert (await report.ask(heads))[1:5] == ["F1 A", "F1 B", "F1 C", "Δ F1 ↑"]
+    assert (await report.ask("videos.map(gap)"))[0] == "+60.0"
+    assert "the verdicts of C, compared with A" in await report.ask("at('count').textContent")
+    await report.click("[data-sort=f1-A]")
+    assert (await report.ask(heads))[1] == "F1 A ↑"
+    await report.click("#runs [value=A]")
+    assert (await report.ask(heads))[1:4] == ["F1 B", "F1 C ↑", "Δ F1"]
+    await report.click("#runs [value=B]")
+    assert (await report.ask(heads))[1:4] == ["F1 ↑", "P", "R"]
+    await report.ask("history.back()")
+    await report.settled()
+    assert (await report.ask(heads))[1:4] == ["F1 B", "F1 C ↑", "Δ F1"]
+    await report.click("#runs [value=B]")
+    await report.click("#runs [value=C]")
+    assert await report.ask("location.hash") == ""
+    await report.open("#run=A.B&video=V1")
+    verdicts = "document.querySelector('.elements .by').innerText.split('\\n')"
+    assert await report.ask(verdicts) == ["A ✓ entailed", "B – lacking"]
+    await report.open("#run=Z")
+    assert (await report.ask(heads))[1:4] == ["F1 A", "F1 B", "F1 C ↑"]
+
+
+def rows_of() -> str:
+    return (
+        "[...document.querySelectorAll('#body tr')].map((tr) => [tr.querySelector('a').textContent,"
+        " tr.lastChild.textContent])"
+    )
+
+
+async def test_filters_of_elements_sort_videos_by_the_weight_found(report: Opened) -> None:
+    # V1: c3 s2, a3 t1; V2: a2 t2; V10: c1 s1 a1 t1.
+    theirs = run(judged({"V1": "-+ +0", "V2": "-+", "V10": "++00"}), name="theirs")
+    await report.show({"mine": run(), "theirs": theirs})
+    await report.choose("among", "gained")
+    assert await report.ask(rows_of()) == [["V1", "2, weight 5"], ["V10", "1, weight 1"]]
+    assert "3 videos not scored" in await report.ask("at('count').textContent")
+    await report.choose("type", "camera")
+    assert await report.ask(ROWS) == []
+    await report.choose("among", "lost")
+    assert await report.ask(rows_of()) == [["V1", "1, weight 3"]]
+    await report.choose("type", "")
+    assert await report.ask(rows_of()) == [["V1", "1, weight 3"], ["V2", "1, weight 2"]]
+    await report.choose("among", "differ")
+    assert (await report.ask(rows_of()))[0] == ["V1", "3, weight 8"]
+    await report.choose("verdict", "c")
+    assert await report.ask(rows_of()) == [["V1", "1, weight 3"], ["V2", "1, weight 2"]]
+    await report.choose("weight", "2")
+    assert await report.ask(ROWS) == ["V2"]
+    assert await report.ask("location.hash") == "#type=&weight=2&verdict=c&among=differ".replace(
+        "type=&", ""
+    )
+
+
+async def test_elements_of_all_videos_are_listed_and_lead_to_their_card(report: Opened) -> None:
+    await report.show({"mine": run(), "other": other()})
+    await report.click("#sections [data-view=elements]")
+    cells = (
+        "[...document.querySelectorAll('#body tr')].map((tr) => tr.innerText.split(/[\\t\\n]+/))"
+    )
+    rows = await report.ask(cells)
+    assert len(rows) == sum(video.element_count for video in VIDEOS)
+    assert rows[0] == [
+        *("V1", "Element 1 of event 1.", "1.1", "camera", "3", "✓ entailed", "– lacking")
+    ]
+    await report.choose("among", "differ")
+    assert [row[2] for row in await report.ask(cells) if row[0] == "V1"] == ["1.1", "2.1"]
+    assert await report.search("v2") == ["V2"]
+    assert await report.ask("location.hash") == "#view=elements&q=v2&among=differ"
+    await report.click("#body a")
+    assert await report.settled() == "V2"
+    assert await report.ask("document.querySelector('li.lit').dataset.element") == "1.1"
+    await report.ask("history.back()")
+    assert await report.settled() is None
+    assert await report.ask(ROWS) == ["V2"]
+
+
+TIMED = texts(VIDEOS[0], "It happens.").model_copy(
+    update={
+        "events": tuple(
+            replace(event, start=start)
+            for event, start in zip(VIDEOS[0].events, (None, 4.5), strict=True)
+        )
+    }
+)
+
+
+async def test_events_lead_to_their_time_in_the_video(report: Opened) -> None:
+    clip = sample_folder() / "videos" / "sample_01.mp4"
+    (report.file.parent / "a clip.mp4").write_bytes(clip.read_bytes())
+    judgment = scored(
+        "V1",
+        "+0 -0",
+        candidate_events=("[0:02] A cat.", "A dog.", "A bird."),
+        matches=(1, 2, None),
+    )
+    runs = {"mine": run([judgment], videos=(TIMED,))}
+    data = base64.b64encode(clip.read_bytes()).decode()
+    for url in ("./a%20clip.mp4", f"data:video/mp4;base64,{data}"):
+        await report.show(runs, "#video=V1", urls={"V1": url})
+        await report.ask(
+            "new Promise((done) => { const player = document.querySelector('video');"
+            "if (player.duration) done(); else player.onloadedmetadata = done; })"
+        )
+        estimated = "estimated from the order of events."
+        for selector, seconds, said in (
+            (".event .seek", 0, f"About 0.0 s: {estimated}"),
+            (".event:last-child .text", 4.5, "4.5 s: the time in the annotation."),
+            (".piece .text", 2, "2.0 s: the time in the caption."),
+            (".piece:nth-of-type(2) .text", 4.5, "4.5 s: the time in event 2 of the annotation."),
+            (".piece:nth-of-type(3) .text", 14 / 3, f"About 4.7 s: {estimated}"),
+        ):
+            await report.click(selector)
+            time = await report.ask("document.querySelector('video').currentTime")
+            assert time == pytest.approx(seconds, abs=1e-3)
+            assert await report.ask("at('said').textContent") == said
+
+
+async def test_video_that_is_not_there_says_so(report: Opened) -> None:
+    await report.show({"mine": run()}, "#video=V1", urls={"V1": "./gone.mp4"})
+    await report.ask("new Promise((done) => setTimeout(done, 200))")
+    assert "not beside this page" in await report.ask("at('said').textContent")
+    report.page.complaints.clear()
+
+
+async def test_frames_open_large(report: Opened) -> None:
+    strips = {"V1": Strip((Frame(0.5, PIXEL), Frame(1.5, PIXEL)))}
+    await report.show({"mine": run()}, "#video=V1", strips=strips)
+    await report.click("[data-frame='0']")
+    name = "at('frame-name').textContent"
+    assert await report.ask(name) == "0.5 s, frame 1 of 2"
+    await report.press("ArrowRight", "ArrowRight")
+    assert await report.ask(name) == "1.5 s, frame 2 of 2"
+    await report.press("ArrowLeft")
+    assert await report.ask(name) == "0.5 s, frame 1 of 2"
+    await report.press("Escape")
+    assert not await report.ask("at('large').open")
+    assert await report.settled() == "V1"
+
+
+async def test_sentences_outside_candidate_events_are_labelled(report: Opened) -> None:
+    judgment = scored("V1", "+0 -0", candidate_events=("Then  a dog barks,",), matches=(2,))
+    await report.show({"mine": run([judgment])}, "#video=V1")
+    script = "[...document.querySelectorAll('.between')].map((one) => one.textContent)"
+    assert await report.ask(script) == [
+        "in no candidate eventA cat sleeps.",
+        "in no candidate eventand birds sing.",
+    ]
+
+
+async def test_votes_of_repeats_are_shown(report: Opened) -> None:
+    repeated = scored("V2", "++", repeats=passes(["++", "+-", "++"]))
+    await report.show({"mine": run([repeated])}, "#among=unsteady&video=V2")
+    assert await report.ask("found.length") == 1
+    element = await report.ask("document.querySelectorAll('.elements li')[1].textContent")
+    assert "votes ✓ ✗ ✓ (not unanimous)" in element
+    assert "those of the first of 3 repeats" in await report.ask("at('card').innerText")
+
+
+async def test_signature_and_link_can_be_copied(report: Opened) -> None:
+    await report.ask("navigator.clipboard.writeText = async (text) => { window.copied = text; }; 0")
+    await report.click(".copy")
+    await report.settled()
+    assert await report.ask("window.copied") == run().signature
+    await report.ask(f"location.hash = '#video=' + encodeURIComponent({json.dumps(ATTACKER)}); 0")
+    await report.settled()
+    await report.click("#card-nav [data-link]")
+    await report.settled()
+    link = await report.ask("window.copied")
+    assert link.startswith(report.file.as_uri() + "#video=a%2Fb%26c")
+    await report.press("Escape")
+    await report.ask(f"location.href = {json.dumps(link)}; 0")
+    await report.settled()
+    assert await report.ask("state.video") == ATTACKER
+
+
+async def test_caption_that_its_events_do_not_quote_is_shown_beside_them(report: Opened) -> None:
+    judgment = scored("V2", "++", candidate_events=("Someone is cooking.",), matches=(1,))
+    await report.show({"mine": run([judgment])}, "#video=V2")
+    assert await report.ask("document.querySelector('.piece .text').textContent") == (
+        "Someone is cooking."
+    )
+    assert "Someone cooks soup." in await report.ask("at('card').textContent")
+    await report.show({"bare": run([judgment], captions={})}, "#video=V2")
+    assert "The caption is not in the files" in await report.ask("at('card').innerText")
+
+
+async def test_long_lists_are_shown_as_they_are_scrolled(report: Opened) -> None:
+    videos = tuple(annotation(f"v{n}", "c3 s1", "a3") for n in range(350))
+    many = run([scored(v.index, "+0 -") for v in videos], videos=videos, captions={})
+    await report.show({"many": many})
+    assert await report.ask("document.querySelectorAll('#body tr').length") == 100
+    await report.ask("at('more').scrollIntoView(); new Promise((done) => setTimeout(done, 300))")
+    assert await report.ask("document.querySelectorAll('#body tr').length") >= 200
+    for _ in range(4):
+        await report.ask("at('more').hidden || at('more').click()")
+    assert await report.ask("document.querySelectorAll('#body tr').length") == 350
+
+
+async def test_a_phone_needs_no_sideways_scrolling(report: Opened) -> None:
+    await report.show({"mine": run(), ATTACK: other()}, human=HUMAN, strips=STRIPS)
+    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    await report.page.call("Emulation.setDeviceMetricsOverride", **size)
+    for address in ("", "#video=V1", "#video=" + quote(ATTACKER, safe="")):
+        await report.open(address)
+        assert not await report.ask(WIDE), address
+
+
+async def test_dark_and_light_follow_the_system_and_the_button(report: Opened) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = await report.ask(background)
+    await report.page.call(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}]
+    )
+    dark = await report.ask(background)
+    assert dark != light
+    await report.ask("at('theme').value = 'light'; 0")
+    assert await report.ask(background) == light
+    await report.page.call("Emulation.setEmulatedMedia", media="print")
+    assert await report.ask(background) == light
+
+
+async def test_print_holds_headline_charts_and_the_open_card(report: Opened) -> None:
+    await report.open("#video=V1")
+    await report.page.call("Emulation.setEmulatedMedia", media="print")
+    shown = {
+        ".measures": True,
+        ".bar": True,
+        "#card h1": True,
+        "#list": False,
+        "#theme": False,
+        "#card-nav": False,
+    }
+    for selector, seen in shown.items():
+        boxes = f"document.querySelector('{selector}').getClientRects().length"
+        assert bool(await report.ask(boxes)) is seen, selector

@@ -1,0 +1,313 @@
+"""The content of the file of a report."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from capeval.comparing.compare import compare_judged
+from capeval.comparing.comparison import Comparison
+from capeval.llm.prices import Price
+from capeval.reporting.page_data import Frame, Strip
+from capeval.reporting.report_page import report_html
+from capeval.schema import ELEMENT_TYPES, Annotation, HumanLabel, Judgment
+from capeval.scoring.judged_run import JudgedRun
+from capeval.show.numbers import interval, p_value, percent, points
+from tests.reporting.making import (
+    ATTACK,
+    ATTACKER,
+    BY,
+    MORE_VIDEOS,
+    VIDEOS,
+    eight,
+    judged,
+    passes,
+    run,
+)
+from tests.scoring.making import annotation, scored
+
+NAMES = ("Precision", "Recall", "F1")
+RULES = {"judge": "lexical-2", "prompts": None, "baseline": True}
+LEXICAL = run([scored("V1", "+0 -0", provenance=RULES)])
+
+
+def data_of(page: str) -> dict[str, Any]:
+    _, _, rest = page.partition('<script type="application/json" id="data">')
+    text, _, _ = rest.partition("</script>")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def words_of(page: str) -> str:
+    """What a reader without JavaScript sees, on one line."""
+    body = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+class Attributes(HTMLParser):
+    """What elements a page has, and the names of all their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.names |= {name for name, _ in attrs}
+
+
+def test_headline_is_that_of_the_scores() -> None:
+    one = run(eight(), videos=MORE_VIDEOS)
+    words = words_of(report_html({"mine": one}))
+    overall = one.scores.overall.all
+    for name, estimate in zip(NAMES, (overall.precision, overall.recall, overall.f1), strict=True):
+        low, high = percent(estimate.low), percent(estimate.high)
+        assert f"{name} {percent(estimate.value)} [{low}, {high}]" in words
+    assert "captioned 9/10, scored 8/9" in words
+    assert "unmatched events" in words
+    assert one.signature in words
+
+
+def test_few_videos_have_no_interval() -> None:
+    one = run()
+    words = words_of(report_html({"mine": one}))
+    f1 = one.scores.overall.all.f1
+    assert (f1.low, f1.high) == (None, None)
+    assert f"F1 {percent(f1.value)} " in words
+    assert f"F1 {percent(f1.value)} [–]" in words
+    assert "[–]: no interval, fewer than 8 videos." in words
+    assert "Hollow: no interval, fewer than 8 videos" in words
+
+
+@pytest.mark.parametrize("letters", ["AB", "ABC"])
+def test_differences_of_few_videos_say_why_they_have_no_interval(letters: str) -> None:
+    text = "[–]: no interval, fewer than 8 videos."
+    few = words_of(report_html({name: run(name=name) for name in letters}))
+    assert "B − A" in few
+    assert few.count(text) == len(letters) + 1
+    # Of eight videos, fewer have elements of each type: these differences are of two runs alone.
+    enough = words_of(
+        report_html({name: run(eight(), videos=MORE_VIDEOS, name=name) for name in letters})
+    )
+    assert enough.count(text) == (len(letters) == 2)
+
+
+@pytest.mark.parametrize("letters", ["A", "AB", "ABC"])
+def test_intervals_from_few_videos_have_one_note(letters: str) -> None:
+    def noted(judgments: list[Judgment], videos: tuple[Annotation, ...]) -> int:
+        runs = {name: run(judgments, videos=videos, name=name) for name in letters}
+        text = words_of(report_html(runs))
+        return text.count("Intervals from fewer than 100 videos can be too narrow")
+
+    assert noted(judged(), VIDEOS) == 0
+    assert noted(eight(), MORE_VIDEOS) == 1
+    many = tuple(annotation(f"v{n}", "a1") for n in range(100))
+    labels: list[Judgment] = [scored(video.index, "+", provenance=BY) for video in many]
+    assert noted(labels, many) == 0
+    assert noted(labels[1:], many) == 1
+
+
+def test_a_minus_is_a_minus() -> None:
+    words = words_of(
+        report_html({"new": run(judged({"V1": "++ ++"}), name="new"), "old": run(name="old")})
+    )
+    assert "[–]" in words
+    assert re.search(r"F1 \d+\.\d \d+\.\d −\d+\.\d \[–\]", words)
+
+
+def test_two_runs_are_held_against_each_other_under_the_numbers() -> None:
+    better = eight({"V1": "++ ++", "V2": "++"})
+    runs = {
+        "old": run(eight(), videos=MORE_VIDEOS),
+        "new": run(better, videos=MORE_VIDEOS, name="new"),
+    }
+    words = words_of(report_html(runs))
+    compared = compare_judged(runs)
+    assert isinstance(compared, Comparison)
+    assert "B − A over the 8 videos scored in both runs" in words
+    f1 = compared.overall.all.f1
+    ends = f"[{points(f1.low)}, {points(f1.high)}]".replace("-", "\N{MINUS SIGN}")
+    text = (
+        f"F1 {percent(f1.first)} {percent(f1.second)} {points(f1.value)} {ends} {p_value(f1.p)} 8"
+    )
+    assert text in words
+    assert "capeval compare A B" in words
+    for kind in ELEMENT_TYPES:
+        of = getattr(compared.overall, kind)
+        f1 = of.f1
+        text = f"{kind} {percent(f1.first)} {percent(f1.second)} {points(f1.value)} "
+        assert re.search(rf"{re.escape(text)}\[[^]]+\] {p_value(f1.p)} {of.n} ", words)
+
+
+def test_more_runs_are_ranked_and_unlike_ones_say_why_not() -> None:
+    runs = {name: run(eight(), videos=MORE_VIDEOS, name=name) for name in ("one", "two", "three")}
+    words = words_of(report_html(runs))
+    assert "Ranks over the 8 videos scored in all runs" in words
+    assert "1 A one" in words
+    assert "C − B 0.0 [−36.9, +36.9] 1.000 1.000" in words
+    words = words_of(report_html({"mine": run(), "lexical": LEXICAL}))
+    assert (
+        "The runs cannot be compared: they were not measured in the same way: judge gpt-4o" in words
+    )
+    assert "different sets of videos (A 4, B 1; 1 in all of them)" in words
+
+
+def test_findings_of_several_runs_stand_in_one_row() -> None:
+    words = words_of(report_html({"mine": run(), "whole": run([scored("V2", "++")], name="whole")}))
+    assert "Unmentioned events A 1 of 6 reference events" in words
+    assert re.search(r"Unmentioned events A 1 of 6 .*? B none", words)
+    assert "Type ✓ ✗ – Weight all" in words
+
+
+def test_cost_is_told_by_stage_and_in_money_where_the_price_is_known() -> None:
+    words = words_of(report_html({"mine": run()}))
+    # Four calls of 1,000 tokens in and 500 out, at $2.50 and $10 for a million.
+    assert "Cost: 4,000 tokens in, 2,000 out, about $0.0300" in words
+    assert "split 4 4,000 0 2,000" in words
+    own = {"gpt-4o-2024-08-06": Price(input=0, output=1000)}
+    assert "about $2.00" in words_of(report_html({"mine": run()}, prices=own))
+    unpriced = run([scored("V1", "++ ++", usage=judged()[0].usage)])
+    assert "no price is known" in words_of(report_html({"mine": unpriced}))
+    assert "No tokens are recorded" in words_of(report_html({"mine": run([scored("V1", "++ ++")])}))
+
+
+@pytest.mark.parametrize("name", ["mine", ATTACK])
+def test_only_the_policys_own_script_and_style_can_run(name: str) -> None:
+    page = report_html({name: run(), "other": run(name="other")})
+    assert ATTACK not in page
+    for tag in ("script", "style"):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src &#39;sha256-{digest}&#39;" in page
+    assert "default-src &#39;none&#39;" in page
+    assert "media-src &#39;self&#39; file: data:;" in page
+    assert "unsafe" not in page.split("<style>")[0]
+    parsed = Attributes()
+    parsed.feed(page)
+    assert parsed.tags["script"] == 2
+    assert not {"img", "iframe", "link", "object", "embed", "base"} & parsed.tags.keys()
+    assert not [name for name in parsed.names if name in ("style", "src") or name.startswith("on")]
+    assert "innerHTML" not in page
+
+
+def test_names_that_look_alike_are_told_apart() -> None:
+    long = "n" * 200
+    page = report_html({f"{long}1": run(), f"{long}2": run([scored("V1", "00 +0")], name="other")})
+    assert [one["letter"] for one in data_of(page)["runs"]] == ["A", "B"]
+    assert page.count('<td class="words">A</td>') == page.count('<td class="words">B</td>') > 0
+
+
+def test_data_hold_every_text_as_it_is() -> None:
+    page = report_html({ATTACK: run()})
+    _, _, rest = page.partition('id="data">')
+    raw, _, _ = rest.partition("</script>")
+    assert not set("<>&\u2028\u2029") & set(raw)
+    found = data_of(page)
+    (video,) = [one for one in found["videos"] if one["index"] == ATTACKER]
+    assert video["runs"][0]["notes"] == [ATTACK]
+    assert video["events"][0][0] == ATTACK
+    assert found["domains"][video["domain"]] == ATTACK
+    assert ATTACK in video["runs"][0]["caption"]
+
+
+def test_half_characters_do_not_keep_a_report_from_being_written() -> None:
+    named = run(manifest={"generation": {"model": "half \ud800", "frames": "\udfff"}})
+    page = report_html({"half \ud800": named})
+    assert "half \ufffd" in page
+    page.encode("utf-8")
+
+
+def test_bare_verdicts_without_captions_are_shown() -> None:
+    bare = run([scored("V1", "+0 -0")], captions={})
+    (video, *others) = data_of(report_html({"bare": bare}))["videos"]
+    assert video["runs"][0]["verdicts"] == "elcl"
+    assert "caption" not in video["runs"][0]
+    assert {one["runs"][0]["status"] for one in others} == {"uncaptioned"}
+
+
+def test_nothing_scored_is_no_number() -> None:
+    page = report_html({"none": run([judged()[-1]])})
+    words = words_of(page)
+    assert "F1 – Precision – Recall –" in words
+    assert "No video is scored." in words
+    assert "NaN" not in page.split("<script")[0]
+
+
+def test_votes_of_repeats_and_labels_of_human_raters_are_included() -> None:
+    repeated = scored("V2", "++", repeats=passes(["++", "+-", "++"]))
+    human: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {
+        ("V2", "mine"): {"1.2": {ATTACK: "lack", "": "entailment"}}
+    }
+    found = data_of(report_html({"mine": run([repeated])}, human=human))
+    mine = found["videos"][1]["runs"][0]
+    assert mine["votes"] == ["ee", "ec", "ee"]
+    assert found["raters"] == ["", ATTACK]
+    assert mine["human"] == [[1, 0, "e", 0], [1, 1, "l", 1]]
+    assert "3 repeats of the judge" in words_of(report_html({"mine": run([repeated])}))
+
+
+def test_frames_are_embedded_and_what_is_not_there_is_told() -> None:
+    strips = {"V1": Strip((Frame(0.5, "/9j/"),)), "V2": Strip(note=f"has no video {ATTACK}")}
+    first, second, *_ = data_of(report_html({"mine": run()}, strips=strips))["videos"]
+    assert first["frames"] == [["0.5", "/9j/"]]
+    assert second["frames"] == f"has no video {ATTACK}"
+    assert "No frames of the videos are in this report." in report_html({"mine": run()})
+
+
+def test_lexical_baseline_is_marked_as_no_measurement() -> None:
+    assert "a smoke test, not a measurement" in words_of(report_html({"mine": LEXICAL}))
+    assert "smoke test" not in words_of(report_html({"mine": run()}))
+
+
+def frames_run(name: str, frames: str, labels: str) -> JudgedRun:
+    manifest = {"generation": {"model": "m", "frames": frames}}
+    return run(judged({"V1": labels}), name=name, manifest=manifest)
+
+
+def test_frames_curve_where_runs_of_a_model_differ_in_it() -> None:
+    runs = {name: frames_run(name, name, "+0 -0") for name in ("8", "32")}
+    assert "F1 by number of frames" in words_of(report_html(runs))
+    assert "F1 by number of frames" not in words_of(report_html({"8": runs["8"]}))
+
+
+def test_bars_are_as_long_as_the_values_beside_them() -> None:
+    # V2 has neither camera nor scene elements: B has no value of them.
+    runs = {
+        "all": run(eight(), videos=MORE_VIDEOS),
+        "V2": run([scored("V2", "+-")], videos=MORE_VIDEOS, name="V2"),
+    }
+    page = report_html(runs)
+    widths = {n: float(w) for n, w in re.findall(r"\.w(\d+){width:([\d.]+)%}", page)}
+    _, _, table = page.partition('aria-label="F1 by type of element"')
+    rows = iter(re.findall(r"<tr>.*?</tr>", table.partition("</table>")[0], re.DOTALL)[1:])
+    overall = {name: one.scores.overall for name, one in runs.items()}
+    hollow = []
+    for kind in ELEMENT_TYPES:
+        for letter, name in zip("AB", runs, strict=True):
+            row, of = next(rows), getattr(overall[name], kind)
+            shown = f"{letter} {interval(of.f1)} {percent(of.precision.value)} "
+            shown += f"{percent(of.recall.value)} {of.n}"
+            assert words_of(row).endswith(shown if of.n else f"{letter} – – – 0")
+            drawn = [widths[n] for n in re.findall(r"\bw(\d+)", row)]
+            ends = [] if of.f1.low is None else [of.f1.low, of.f1.high - of.f1.low]
+            assert drawn == pytest.approx([100 * v for v in [of.f1.value, *ends] if of.n], abs=0.26)
+            hollow += [letter] * ("hollow" in row)
+    assert "B" in hollow
+    assert "Hollow: no interval, fewer than 8 videos." in words_of(page)
+
+
+def test_every_number_of_a_stacked_bar_is_beside_it() -> None:
+    page = report_html({"one": run([scored("V1", "+0 -0")])})
+    # Weights of V1: camera 3, scene 2, action 3, attribute 1.
+    text = "all 33.3 33.3 33.3 9 camera 100.0 0.0 0.0 3 scene 0.0 0.0 100.0 2"
+    assert text in words_of(page)
+    assert page.count('class="part e w200"') == 1
