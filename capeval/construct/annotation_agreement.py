@@ -1,24 +1,41 @@
-"""How far annotators agree: on events, on elements, and on the type and weight of elements."""
+"""`capeval annotate agree`: how far annotators agree on events, elements, types and weights."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 
 from capeval.construct.alignment import Alignment, align
-from capeval.construct.drafts import Draft, DraftElement
+from capeval.construct.drafts import Draft, DraftElement, read_exports
+from capeval.errors import UsageError
 from capeval.judging.lexical import content_words, relation
+from capeval.options import FilePath, command, declares, required, takes
 from capeval.schema import ELEMENT_TYPES
+from capeval.show.numbers import bounded, interval
+from capeval.show.output import Output
+from capeval.show.result import Result
+from capeval.show.table import BOUNDED, COUNT, INTERVAL, LINE, Column, Page, Table
 from capeval.stats.agreement import krippendorff_alpha
 from capeval.stats.values import Coefficient
 from capeval.stats.video_ratios import VideoRatios
+from capeval.text import counted, listed
 
 Compared = tuple[Draft, Draft, Alignment]
 Pair = tuple[DraftElement, DraftElement]
+
+
+@declares
+class AgreeOptions:
+    """The arguments of `capeval.annotate_agree`."""
+
+    files: Sequence[FilePath] = required(
+        "Files that the review pages exported.", positional=True, metavar="FILE..."
+    )
 
 
 @dataclass(frozen=True)
@@ -121,3 +138,85 @@ def _agreement(
         type=krippendorff_alpha(codes[:, :, 0].T, np.array(of, int), "nominal"),
         weight=krippendorff_alpha(codes[:, :, 1].T, np.array(of, int), "ordinal"),
     )
+
+
+@takes(AgreeOptions)
+def annotate_agree(o: AgreeOptions) -> list[AnnotatorAgreement]:
+    """Compare annotators on the videos that two of them finished: all together, then each pair.
+
+    Raises
+    ------
+    InputError, UsageError
+        A file is not an export of a review page, or no video was finished by two annotators.
+    """
+    drafts = (draft for _, draft in read_exports(map(Path, o.files)))
+    # One who decides between two annotators has seen both.
+    found = annotation_agreement(one for one in drafts if not one.adjudicates)
+    if not found:
+        raise UsageError("no video was finished by two annotators; finish it, and export again")
+    return found
+
+
+# The headline and JSON have its interval, for which 80 columns have no room.
+_ALPHA = replace(BOUNDED, after=lambda _: "")
+_COLUMNS = [
+    Column("Annotators", words=True, kind=LINE, key="annotators"),
+    Column("videos", kind=COUNT),
+    Column("event F1 [95%]", kind=INTERVAL, key="event_f1"),
+    Column("element F1 [95%]", kind=INTERVAL, key="element_f1"),
+    Column("matched", kind=COUNT),
+    Column("type α", kind=_ALPHA, key="type_alpha"),
+    Column("weight α", kind=_ALPHA, key="weight_alpha"),
+]
+
+
+class Agreements(Result):
+    """How far annotators agree: all together, then each pair."""
+
+    def __init__(self, found: Sequence[AnnotatorAgreement]) -> None:
+        self._found = found
+
+    def headline(self) -> str:
+        found = self._found
+        of = found[0]
+        return (
+            f"Event F1 {interval(of.events)}, element F1 {interval(of.elements)} "
+            f"over {counted(of.videos, 'video')} of {listed(of.annotators)}; Krippendorff's alpha "
+            f"of type {_alpha(of.type)}, of weight {_alpha(of.weight)} over "
+            f"{counted(of.matched, 'matched element')}"
+        )
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        together, *pairs = self._found
+        note = (
+            "F1 in percent, intervals over videos. matched: elements that both have; α: "
+            "Krippendorff's over these, nominal for the type, ordinal for the weight."
+        )
+        table = Table("Agreement of annotators", _COLUMNS, note=note)
+        named = [(" – ".join(one.annotators), one) for one in pairs]
+        for name, one in [*named, ("all pairs", together)] if len(pairs) > 1 else named:
+            values = (one.events, one.elements, one.matched, one.type, one.weight)
+            table.rows.append([name, one.videos, *values])
+        warnings = []
+        if together.drafted:
+            warnings.append(
+                f"For {counted(together.drafted, 'video')} both started from a model's draft, so "
+                "agreement is higher than by hand."
+            )
+        if together.unfinished:
+            left = counted(together.unfinished, "video")
+            warnings.append(f"Left out: {left} that one of two annotators has not finished.")
+        return [Page([table], warnings=warnings)]
+
+
+def _alpha(found: Coefficient) -> str:
+    return bounded(found) + ("" if found.value is not None else f" ({found.reason})")
+
+
+@command("annotate agree", "as_json", "form_or_csv", options=AgreeOptions)
+def agree_command(o: AgreeOptions, _: Output) -> Agreements:
+    """Compare annotators: F1 of events and elements, alpha of types and weights.
+
+    Events are aligned in their order, and elements one to one, by the words that they share.
+    """
+    return Agreements(annotate_agree(**vars(o)))

@@ -1,9 +1,8 @@
-"""What is asked and drafted, exports of annotators, and which existing work may be replaced."""
+"""Drafts of annotations, exports of annotators, and which existing work may be replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from capeval.files.jsonl import whole_lines, write_atomic
 from capeval.files.judgments import short_hash
 from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated
-from capeval.llm.questions import Question
 from capeval.schema import Characteristic, ElementType
 from capeval.schema.annotation import Sentence, Weight
 from capeval.schema.ids import Id, id_text
@@ -25,15 +23,6 @@ DRAFTS = "drafts.jsonl"
 
 Line = Mapping[str, Any]
 """A line of a file of drafts or checks."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """What is asked about; `read` returns the fields that are kept of a reply, or `ReplyError`."""
-
-    index: str
-    question: Question[Any]
-    read: Callable[[Any], Line]
 
 
 DOMAINS = (
@@ -47,11 +36,11 @@ Place = tuple[int, int]
 """An event and an element of it, both from 0."""
 
 
-class _Part(BaseModel):
+class _DraftPart(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class DraftElement(_Part):
+class DraftElement(_DraftPart):
     """A visual element; `source` is the model or annotator that wrote it.
 
     `other` is what the second of two annotators wrote in its place, where they differ.
@@ -70,7 +59,7 @@ class DraftElement(_Part):
         return self.content, self.type, self.weight
 
 
-class DraftEvent(_Part):
+class DraftEvent(_DraftPart):
     """An event; `start` is in seconds.
 
     `other` is the sentence of the second of two annotators, where they differ.
@@ -82,7 +71,7 @@ class DraftEvent(_Part):
     visual_elements: tuple[DraftElement, ...]
 
 
-class Draft(_Part):
+class Draft(_DraftPart):
     """The annotation of one video as far as it is made.
 
     Attributes
@@ -112,7 +101,6 @@ class Draft(_Part):
         return [element for event in self.events for element in event.visual_elements]
 
     def element(self, place: Place) -> DraftElement:
-        """Return the element at a place."""
         event, element = place
         return self.events[event].visual_elements[element]
 

@@ -1,37 +1,50 @@
-"""Check multiple-choice questions without their videos: the options, the key, and shortcuts."""
+"""`capeval mcq construct check`: questions without their videos: options, key and shortcuts."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import AbstractAsyncContextManager as Opening
+from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from itertools import combinations, permutations
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
 
-from capeval.construct.drafts import Item, Line
-from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
+from capeval.construct.asked_items import (
+    AskedItems,
+    ConstructChatOptions,
+    ItemToAsk,
+    Questionnaire,
+    open_asking,
+)
+from capeval.construct.drafts import Line, check_unedited, seal
+from capeval.construct.question_drafting import PROMPTS, annotation_json, file_of, plain
 from capeval.errors import InputError
+from capeval.files.jsonl import write_jsonl
 from capeval.files.label_matching import read_relation
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.files.videos import KnownVideos
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
-from capeval.mcq.question_files import question_line
+from capeval.mcq.question_files import load_questions, question_line
+from capeval.options import INPUTS, FilePath, command, declares, python_only, required, takes
 from capeval.runs.engine import Labels
+from capeval.runs.long_work import finished
+from capeval.runs.sources import annotations_of
+from capeval.runs.sync_async import blocking
 from capeval.schema import OPTION_LETTERS, Annotation, Question
 from capeval.show.numbers import percent
+from capeval.show.output import Output
 from capeval.show.result import Result
 from capeval.show.table import INTERVAL, LINE, PERCENT, Page, Table, columns
-from capeval.stats.values import Interval
+from capeval.stats.values import Coefficient
 from capeval.stats.video_ratios import VideoRatios
 from capeval.text import counted, listed, shown, words
-
-LABELS = Labels("checking", "question", "checked", "unchecked")
 
 Code = Literal[
     "duplicate_options", "nested_options", "catch_all", "key_not_entailed", "distractor_entailed"
@@ -51,8 +64,25 @@ _CATCH_ALL = re.compile(r"\b(?:all|none|both|any|neither) of (?:the )?(?:above|t
 _TOKENS_PER_OPTION = 56
 
 
+@declares
+class QuestionCheckOptions(ConstructChatOptions):
+    """The arguments of `capeval.construct_check`.
+
+    Parameters
+    ----------
+    questions : A file of questions.
+    annotations : Those of the videos: a file, or 'tuna'.
+    limit : Only the first N.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    limit: int | None = python_only(None, min=1)
+    annotations: FilePath = required(panel=INPUTS, metavar="FILE")
+
+
 @dataclass(frozen=True)
-class Finding:
+class QuestionFinding:
     """What is wrong with a question, and with which options, by their letters."""
 
     code: Code
@@ -99,7 +129,7 @@ class QuestionChecks(Result):
     model: str
     questions: int
     checked: int
-    findings: tuple[Finding, ...]
+    findings: tuple[QuestionFinding, ...]
     shortcuts: tuple[Shortcut, ...]
 
     def headline(self) -> str:
@@ -128,25 +158,24 @@ class QuestionChecks(Result):
             [[_SHORTCUTS[one.name], one, one.chance, _beats(one)] for one in self.shortcuts],
             "; ".join(dict.fromkeys(one.reason for one in self.shortcuts if one.reason)),
         )
-        tables = [findings, shortcuts] if findings.rows else [shortcuts]
-        return [Page(tables)]
+        return [Page([findings, shortcuts] if findings.rows else [shortcuts])]
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-class _Relation(ReplyForm):
+class _OptionRelation(ReplyForm):
     id: Number
     relation: str
 
 
-class _Relations(ReplyForm):
-    options: list[_Relation]
+class _OptionRelations(ReplyForm):
+    options: list[_OptionRelation]
 
 
-def check_items(
+def _items(
     questions: Sequence[Question], annotations: Sequence[Annotation], file: Path
-) -> list[Item]:
+) -> list[ItemToAsk]:
     """Return what a chat model is asked: how the annotation relates to each option.
 
     InputError if the video of a question is not annotated.
@@ -163,34 +192,38 @@ def check_items(
         asked = tag_free_json({"question": one.question, "options": options})
         prompt = prompt_of(PROMPTS, "check", {"annotation": texts[index], "question": asked})
         most = 64 + _TOKENS_PER_OPTION * len(options)
-        question = ChatQuestion("check", prompt, _Relations, most)
-        items.append(Item(one.id, question, partial(_read, count=len(options))))
+        question = ChatQuestion("check", prompt, _OptionRelations, most)
+        items.append(ItemToAsk(one.id, question, partial(_read, count=len(options))))
     return items
 
 
-def _read(reply: _Relations, *, count: int) -> Mapping[str, Any]:
+def _read(reply: _OptionRelations, *, count: int) -> Mapping[str, Any]:
     """Return the relation of the annotation to each option, by letter; raises `ReplyError`."""
     answers = [(one.id, read_relation(one.relation, f"option {one.id}")) for one in reply.options]
     relations = each_once(answers, count, "option")
     return {"relations": dict(zip(OPTION_LETTERS, relations, strict=False))}
 
 
-def checked(
-    questions: Sequence[Question], lines: Mapping[str, Line], file: str, model: str
+def _checked(
+    questions: Sequence[Question], lines: Mapping[str, Line], file: Path, model: str
 ) -> QuestionChecks:
     """Return the findings of all questions, from the chat model's lines where there are any."""
     done = [one for one in questions if one.id in lines]
-    findings = [Finding(code, one.id, at) for one in questions for code, at in _of_options(one)]
+    findings = [(one, *found) for one in questions for found in _of_options(one)]
     findings += [
-        Finding(code, one.id, at)
-        for one in done
-        for code, at in _of_relations(one, lines[one.id]["relations"])
+        (one, *found) for one in done for found in _of_relations(one, lines[one.id]["relations"])
     ]
-    found = tuple(findings), shortcuts(questions)
-    return QuestionChecks(file, model, len(questions), len(done), *found)
+    return QuestionChecks(
+        file=str(file),
+        model=model,
+        questions=len(questions),
+        checked=len(done),
+        findings=tuple(QuestionFinding(code, one.id, at) for one, code, at in findings),
+        shortcuts=shortcuts(questions),
+    )
 
 
-def with_findings(
+def _with_findings(
     questions: Sequence[Question], lines: Mapping[str, Line], found: QuestionChecks
 ) -> Iterator[dict[str, Any]]:
     """Yield the lines of questions with the tag `findings` where there are any, in words."""
@@ -263,12 +296,61 @@ def shortcuts(questions: Sequence[Question]) -> tuple[Shortcut, ...]:
     chance = sum(1 / len(one.options) for one in questions) / len(questions)
     found = []
     for column, name in enumerate(scores):
-        value, ends = float(right[:, column].sum()) / len(questions), ratios.share(column)
-        low, high = (ends.low, ends.high) if isinstance(ends, Interval) else (None, None)
-        reason = None if isinstance(ends, Interval) else ends.reason
-        found.append(Shortcut(name, value, low, high, chance, reason))
+        of = Coefficient.of(float(right[:, column].sum()) / len(questions), ratios.share(column))
+        found.append(Shortcut(name, of.value or 0.0, of.low, of.high, chance, of.reason))
     return tuple(found)
 
 
 def _type(question: Question) -> str:
     return str(question.tags.get("task_type", ""))
+
+
+def open_check(
+    o: QuestionCheckOptions, *, offline: bool = False
+) -> Opening[AskedItems[QuestionChecks]]:
+    """Read the questions and annotations, and open the chat model."""
+    file = file_of(o.questions)
+    questions = load_questions(o.questions, o.on_notice)
+    items = _items(questions, annotations_of(o.annotations), file)
+    out = file.with_suffix(".checked.jsonl")
+    check_unedited(out)
+
+    def make(lines: Mapping[str, Line], model: str) -> QuestionChecks:
+        found = _checked(questions, lines, file, model)
+        if lines:
+            write_jsonl(out, _with_findings(questions, lines, found))
+            seal(out)
+        return found
+
+    asked = Questionnaire(
+        file.with_suffix(".checks.jsonl"),
+        Labels("checking", "question", "checked", "unchecked"),
+        lambda _: items,
+        make,
+        lambda found: found,
+        [str(out), f"Next: capeval mcq construct filter {quote(str(out))} --model NAME"],
+    )
+    return open_asking(o, asked, offline=offline)
+
+
+@takes(QuestionCheckOptions)
+async def construct_check_async(o: QuestionCheckOptions) -> QuestionChecks:
+    """Check multiple-choice questions without their videos.
+
+    NAME.checked.jsonl has the questions with their `findings`. The replies are kept beside it, in
+    NAME.checks.jsonl. Raises as `annotate_draft` does.
+    """
+    (checks,) = await finished(open_check(o), o.progress)
+    return checks
+
+
+construct_check = blocking(construct_check_async)
+
+
+@command("mcq construct check", "yes", "dry_run", "as_json", options=QuestionCheckOptions)
+def check_command(o: QuestionCheckOptions, output: Output) -> Opening[AskedItems[QuestionChecks]]:
+    """Check questions without their videos: options, keys, and shortcuts over the whole set.
+
+    A chat model compares each option with the annotation. Run the same command again to resume.
+    """
+    return open_check(o, offline=output.dry_run)

@@ -1,29 +1,46 @@
-"""The pages of reviewers: their drafts or questions, or what two annotators see differently."""
+"""`capeval annotate review`, `mcq construct review`: pages for reviewers of drafts or questions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from capeval.construct.alignment import align
-from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts
+from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts, read_exports
+from capeval.construct.question_drafting import file_of
 from capeval.errors import UsageError, VideoError
 from capeval.files.annotations import load_video_list
 from capeval.files.jsonl import write_atomic
 from capeval.files.judgments import short_hash
 from capeval.files.reading import read_text
 from capeval.files.videos import VideoFolder, relative_url
+from capeval.mcq.answer import default_question_videos
+from capeval.mcq.question_files import load_questions
+from capeval.options import (
+    FRACTION,
+    INPUTS,
+    CountOrShare,
+    FilePath,
+    Notices,
+    command,
+    declares,
+    on_notice_option,
+    option,
+    python_only,
+    required,
+    takes,
+)
 from capeval.rating.page import page_html
 from capeval.runs.folder import safe_name
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
 from capeval.show.result import Result
 from capeval.show.table import Page
-from capeval.text import counted
+from capeval.text import counted, listed
 
 PER_PAGE = 25
 """A day's work at most: a browser that is lost takes no more with it."""
@@ -328,3 +345,106 @@ def _compared(
     undecided = versions[0].model_copy(update={"confirmed_by": (), "other": other})
     by = (first if mine else second).annotator
     return undecided.model_dump(mode="json") | {"by": by, "their_event": b and b[0]}
+
+
+# ---- The commands --------------------------------------------------------------------------------
+
+
+@declares
+class ReviewOptions:
+    """The arguments of `capeval.annotate_review`.
+
+    Parameters
+    ----------
+    annotators : Their names. Each gets pages of 25 videos.
+    overlap : This many videos, or this share of them, go to two annotators.
+    seed : Decides who gets which videos.
+    differences : Two exported files: a page with only what differs.
+    """
+
+    folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
+    _: KW_ONLY
+    annotators: Collection[str] = option((), panel=INPUTS, metavar="NAMES", commas=True)
+    overlap: str | int | float = option("10%", note=FRACTION, panel=INPUTS, metavar="SHARE")
+    seed: int = python_only(0, min=0)
+    differences: Sequence[FilePath] = option((), panel=INPUTS, metavar="FILES", commas=True)
+    on_notice: Notices = on_notice_option()
+
+
+@command("annotate review")
+@takes(ReviewOptions)
+def annotate_review(o: ReviewOptions) -> ReviewFiles:
+    """Write pages for annotators, who review offline in a browser.
+
+    They review drafts, or decide where two of them differ.
+
+    They are `review/NAME-1.html` and so on in the folder of the videos. With `differences` it is
+    one page, for the annotator who decides; without a name, both decide together.
+
+    Raises
+    ------
+    InputError, UsageError
+        The drafts or exported files cannot be read, no annotator is named, or there are pages with
+        other contents.
+    """
+    folder = Path(o.folder)
+    pages = ReviewPages(folder, folder)
+    if not o.differences:
+        check_names("annotators", o.annotators)
+        drafts = drafts_to_review(folder)
+        overlap = round(CountOrShare.read(o.overlap, "--overlap").of(len(drafts)))
+        items = [draft_item(one, pages.url) for one in drafts]
+        return pages.shared_out("drafts", items, o.annotators, overlap=overlap, seed=o.seed)
+    by_annotator: dict[str, dict[str, Draft]] = {}
+    for _, draft in read_exports(map(Path, o.differences)):
+        by_annotator.setdefault(str(draft.annotator), {})[draft.index] = draft
+    if len(by_annotator) != 2:
+        raise UsageError(f"--differences: needs two annotators, not {listed(by_annotator)}")
+    deciders = [*o.annotators] or ["+".join(by_annotator)]
+    if len(deciders) > 1:
+        raise UsageError("--annotators: with --differences, name only who decides")
+    first, second = by_annotator.values()
+    # Videos that one annotator has not finished cannot be compared.
+    open_ = {index for one in (first, second) for index, draft in one.items() if draft.open}
+    if left := sorted(open_ & first.keys() & second.keys()):
+        o.on_notice(f"{counted(len(left), 'video')} not finished by both, left out: {listed(left)}")
+    first, second = ({i: d for i, d in one.items() if i not in open_} for one in (first, second))
+    items = difference_items(first, second, pages.url)
+    return pages.of_differences(items, deciders[0], [*by_annotator])
+
+
+@declares
+class QuestionReviewOptions:
+    """The arguments of `capeval.construct_review`.
+
+    Parameters
+    ----------
+    questions : A file of questions.
+    reviewers : Their names. Each gets pages of 25 questions.
+    videos : Their folder. By default videos/ next to the questions, else their folder.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    reviewers: Collection[str] = option((), panel=INPUTS, metavar="NAMES", commas=True)
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+
+
+@command("mcq construct review")
+@takes(QuestionReviewOptions)
+def construct_review(o: QuestionReviewOptions) -> ReviewFiles:
+    """Write pages for reviewers, who keep, mend or drop each question in a browser.
+
+    They are `review/QUESTIONS-NAME-1.html` and so on, next to the questions.
+
+    Raises
+    ------
+    InputError, UsageError
+        The questions cannot be read, no reviewer is named, or there are pages with other contents.
+    """
+    check_names("reviewers", o.reviewers)
+    videos = Path(o.videos) if o.videos else default_question_videos(str(o.questions))
+    file = file_of(o.questions)
+    pages = ReviewPages(file.parent, videos)
+    items = [question_item(one, pages.url) for one in load_questions(o.questions)]
+    return pages.shared_out("questions", items, o.reviewers, prefix=f"{file.stem}-")

@@ -1,16 +1,17 @@
-"""Which videos of a folder are fit to be annotated: a row for each in `videos.jsonl`."""
+"""`capeval annotate filter`: which videos of a folder are fit to be annotated: `videos.jsonl`."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from rich.console import Console
 
 from capeval.construct.video_measures import SIDE, copies, measure
 from capeval.errors import InputError, VideoError
@@ -18,10 +19,27 @@ from capeval.files.annotations import VIDEO_LIST
 from capeval.files.jsonl import numbered_lines, whole_lines, write_jsonl
 from capeval.files.validation import validated
 from capeval.files.videos import VideoFolder
+from capeval.options import (
+    INPUTS,
+    FilePath,
+    command,
+    declares,
+    option,
+    python_only,
+    required,
+    takes,
+)
 from capeval.runs.concurrency import in_thread, work_through
-from capeval.runs.engine import Labels, Plan, ResumableTask, Stored, left_of
+from capeval.runs.engine import Labels, Plan, Progress, ResumableTask, Stored, execute, left_of
 from capeval.runs.folder import RunFolder
+from capeval.runs.sync_async import blocking
 from capeval.schema.ids import Id, id_text
+from capeval.show.numbers import tenths, thousands
+from capeval.show.output import Output
+from capeval.show.result import Result
+from capeval.show.table import LINE, Page, Table, columns
+from capeval.show.terminal import print_line
+from capeval.text import counted
 from capeval.video.frames import file_size
 from capeval.video.pyav_decoder import PyAVDecoder
 
@@ -31,6 +49,24 @@ _MOST_EMPTY = 0.35
 _LEAST_ACTIVITY = 3.5
 # While one video is measured, others are read and decoded.
 _AT_A_TIME = 4
+
+
+@declares
+class FilterOptions:
+    """The arguments of `capeval.annotate_filter`.
+
+    Parameters
+    ----------
+    min_side : The least shorter side, in pixels, as in the TUNA paper.
+    max_seconds : The longest duration, as in the TUNA paper.
+    progress : Receives the status after every video.
+    """
+
+    folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
+    _: KW_ONLY
+    min_side: int = option(480, panel=INPUTS, metavar="N", min=1)
+    max_seconds: float = option(40.0, panel=INPUTS, metavar="S", min=0)
+    progress: Progress | None = python_only(None, method="update", shown=False)
 
 
 class VideoRow(BaseModel):
@@ -210,3 +246,88 @@ def _indexes(videos: Sequence[PurePosixPath], stored: Mapping[str, VideoRow]) ->
         taken = {*found.values()}
         found[str(path)] = next(name for name in map(id_text, names) if name not in taken)
     return found
+
+
+# ---- The command ---------------------------------------------------------------------------------
+
+
+@takes(FilterOptions)
+async def annotate_filter_async(o: FilterOptions) -> Sequence[VideoRow]:
+    """Measure the videos of a folder, and write a row for each into its `videos.jsonl`.
+
+    No video is deleted. A row has `keep`, and `reasons` where that is false: unreadable,
+    low-resolution, too-long, black, frozen, near-static, near-duplicate. A rerun decodes what is
+    new or changed, and leaves a `keep` that was edited.
+
+    Raises
+    ------
+    InputError
+        The folder has no videos, or a line of its videos.jsonl is not valid.
+    MissingExtra
+        PyAV is not installed.
+    """
+    work = FilterWork(Path(o.folder), o.min_side, o.max_seconds)
+    await execute(work, o.progress)
+    return work.rows
+
+
+annotate_filter = blocking(annotate_filter_async)
+
+
+_LIMITS = {"low-resolution": " (--min-side)", "too-long": " (--max-seconds)"}
+
+
+class FilteredVideos(Result):
+    """How many videos are kept, and those that are not, each with its reasons."""
+
+    screen: ClassVar = 40
+
+    def __init__(self, rows: Sequence[VideoRow], file: Path) -> None:
+        self._rows, self._file = rows, file
+
+    def headline(self) -> str:
+        rows = self._rows
+        reasons = Counter(reason for row in rows if not row.keep for reason in row.reasons)
+        if by_hand := sum(row.by_hand for row in rows):
+            reasons["decided by hand"] = by_hand
+        kept = f"{thousands(sum(row.keep for row in rows))} of {counted(len(rows), 'video')} kept"
+        found = [
+            f"{thousands(count)} {_spoken(reason)}{_LIMITS.get(reason, '')}"
+            for reason, count in reasons.most_common()
+        ]
+        return f"{kept}; {', '.join(found)}." if found else f"{kept}."
+
+    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
+        table = Table(
+            "Left out", columns(("Video", LINE), ("Why", LINE), "Size", "Seconds", words=2)
+        )
+        for row in self._rows:
+            if not row.keep:
+                size = f"{row.width}x{row.height}"
+                table.rows.append([row.video, _why(row), size, tenths(row.seconds)])
+        return [Page([table])] if table.rows else []
+
+    def show(self, console: Console, *, full: bool = False) -> None:
+        super().show(console, full=full)
+        print_line(str(self._file), console)
+
+
+def _spoken(reason: str) -> str:
+    return reason.replace("-", " ")
+
+
+def _why(row: VideoRow) -> str:
+    if row.duplicate_of:
+        return f"near duplicate of {row.duplicate_of}"
+    return row.error or ", ".join(map(_spoken, row.reasons)) or "by hand"
+
+
+@command("annotate filter", options=FilterOptions)
+def filter_command(o: FilterOptions, _: Output) -> FilteredVideos:
+    """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
+
+    Left out are videos that cannot be read, are too small, too long, black, frozen or near static,
+    and near duplicates. Edit "keep" in videos.jsonl to decide otherwise. A rerun leaves what was
+    edited, and decodes only what is new or changed.
+    """
+    return FilteredVideos(annotate_filter(**vars(o)), Path(o.folder) / VIDEO_LIST)
