@@ -18,14 +18,7 @@ from capeval.construct.asked_items import (
     Questionnaire,
     open_asking,
 )
-from capeval.construct.drafts import (
-    DOMAINS,
-    DRAFTS,
-    Draft,
-    DraftElement,
-    DraftEvent,
-    read_drafts,
-)
+from capeval.construct.drafts import DOMAINS, DRAFTS, Draft, DraftElement, DraftEvent, read_drafts
 from capeval.errors import InputError, ReplyError
 from capeval.files.annotations import load_video_list
 from capeval.files.caption_layouts import CaptionsFile, read_captions
@@ -66,19 +59,19 @@ class DraftOptions(ConstructChatOptions):
     captions: FilePath = required(panel=INPUTS, metavar="RUN|FILE")
 
 
-class _DraftedElement(ReplyForm):
+class _Element(ReplyForm):
     content: Words
     type: ElementType
     weight: Weight
 
 
-class _DraftedEvent(ReplyForm):
+class _Event(ReplyForm):
     start: Number
-    elements: list[_DraftedElement]
+    elements: list[_Element]
 
 
-class _DraftedVideo(ReplyForm):
-    events: list[_DraftedEvent]
+class _Drafted(ReplyForm):
+    events: list[_Event]
     characteristics: list[Characteristic]
     domain: str
 
@@ -104,21 +97,19 @@ def captions_by_index(
 
 
 def _items(videos: Sequence[Video], captions: Mapping[str, Caption], model: str) -> list[ItemToAsk]:
-    """Return what a chat model is asked: one question for each video with a caption."""
     items = []
     for one in videos:
         if (caption := captions.get(one.index)) and not caption.is_empty:
             text = Contract().show_caption(caption.caption)
             prompt = prompt_of("annotate-v1", "draft", {"caption": text})
             most = 256 + _TOKENS_PER_SEGMENT * len(segments(caption.caption))
-            question = Question("draft", prompt, _DraftedVideo, most, (caption.caption,))
+            question = Question("draft", prompt, _Drafted, most, (caption.caption,))
             read = partial(_read, video=one, caption=caption, model=model)
             items.append(ItemToAsk(one.index, question, read))
     return items
 
 
-def _read(reply: _DraftedVideo, *, video: Video, caption: Caption, model: str) -> Mapping[str, Any]:
-    """Return the fields of a draft; raises `ReplyError`."""
+def _read(reply: _Drafted, *, video: Video, caption: Caption, model: str) -> Mapping[str, Any]:
     found = segments(caption.caption)
     starts = [event.start for event in reply.events]
     check_starts(starts, len(found))
@@ -164,17 +155,22 @@ async def annotate_draft_async(o: DraftOptions) -> dict[str, Draft]:
     EndpointRefused, EndpointDown, BudgetReached
         The chat model cannot be asked any more; what was drafted is kept.
     """
-    (drafts,) = await finished(open_annotate_draft(o), o.progress)
+    (drafts,) = await finished(open_draft(o), o.progress)
     return drafts
 
 
 annotate_draft = blocking(annotate_draft_async)
 
 
-def open_annotate_draft(
-    o: DraftOptions, *, offline: bool = False
+@command("annotate draft", "yes", "dry_run", options=DraftOptions)
+def open_draft(
+    o: DraftOptions, output: Output | None = None
 ) -> Opening[AskedItems[dict[str, Draft]]]:
-    """Read the videos and captions, and open the chat model."""
+    """Draft annotations from captions, for annotators to correct: drafts.jsonl.
+
+    A chat model divides each caption into events and states their visual elements. Run the same
+    command again to resume.
+    """
     folder = Path(o.folder)
     file, videos = folder / DRAFTS, load_video_list(folder)
     captions = captions_by_index(o.captions, videos, Path(o.runs), o.on_notice)
@@ -190,20 +186,10 @@ def open_annotate_draft(
         _summary,
         [str(file), f"Next: capeval annotate review {quote(str(folder))} --annotators NAMES"],
     )
-    return open_asking(o, asked, offline=offline)
+    return open_asking(o, asked, output)
 
 
 def _summary(drafts: Mapping[str, Draft]) -> Lines:
     events = counted(sum(len(one.events) for one in drafts.values()), "event")
     elements = counted(sum(len(one.elements) for one in drafts.values()), "element")
     return Lines([f"{counted(len(drafts), 'video')} drafted: {events}, {elements}."])
-
-
-@command("annotate draft", "yes", "dry_run", options=DraftOptions)
-def draft_command(o: DraftOptions, output: Output) -> Opening[AskedItems[dict[str, Draft]]]:
-    """Draft annotations from captions, for annotators to correct: drafts.jsonl.
-
-    A chat model divides each caption into events and states their visual elements. Run the same
-    command again to resume.
-    """
-    return open_annotate_draft(o, offline=output.dry_run)

@@ -18,7 +18,6 @@ from capeval.files.outputs import check_output
 from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
 from capeval.schema import CHARACTERISTICS
 from capeval.show.result import Result
-from capeval.show.table import Page
 from capeval.show.terminal import print_line
 from capeval.text import counted, listed, one_line, shown
 
@@ -64,9 +63,6 @@ class MergedAnnotations(Result):
         comments = counted(len(self.comments), "comment")
         return f"{done:,} of {counted(done + left, 'video')} merged, {left:,} open; {comments}"
 
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
-        return []
-
     def show(self, console: Console, *, full: bool = False) -> None:
         print_line(self.headline(), console)
         for lines in ([f"open: {index}: {why}" for index, why in self.open.items()], self.comments):
@@ -106,7 +102,6 @@ def _merged(drafts: Iterable[Draft], videos: Collection[str], file: Path) -> Mer
 
 
 def _why_open(versions: Sequence[Draft]) -> str:
-    """Return why the versions of a video are not one annotation yet; empty if they are."""
     if unfinished := [f"{one.annotator}: {listed(one.open)}" for one in versions if one.open]:
         return "; ".join(unfinished)
     differing = {_claims(one): str(one.annotator) for one in versions}

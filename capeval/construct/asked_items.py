@@ -21,6 +21,7 @@ from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored,
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Estimate, Left, LongWork
 from capeval.schema import Usage
+from capeval.show.output import Output
 from capeval.show.result import Result
 from capeval.text import Loss, counted, listed, nearest, shown
 
@@ -217,8 +218,9 @@ class AskedItems(LongWork[T]):
 
 @asynccontextmanager
 async def open_asking(
-    o: ConstructChatOptions, asked: Questionnaire[T], *, offline: bool
+    o: ConstructChatOptions, asked: Questionnaire[T], output: Output | None
 ) -> AsyncIterator[AskedItems[T]]:
-    """Open the chat model that the options name, to ask it about items."""
+    """Open the chat model that the options name, to ask it about items; `output` is a command's."""
+    offline = output is not None and output.dry_run
     async with open_chat(o, offline=offline, on_notice=o.on_notice) as opened:
         yield AskedItems(o, opened, asked)

@@ -55,7 +55,6 @@ class DraftElement(_DraftPart):
 
     @property
     def claim(self) -> tuple[str, ElementType, int]:
-        """What it states, whoever wrote it."""
         return self.content, self.type, self.weight
 
 
@@ -97,7 +96,6 @@ class Draft(_DraftPart):
 
     @property
     def elements(self) -> list[DraftElement]:
-        """The elements of all events, in order."""
         return [element for event in self.events for element in event.visual_elements]
 
     def element(self, place: Place) -> DraftElement:
@@ -124,12 +122,11 @@ class Draft(_DraftPart):
 def read_drafts(folder: Path) -> dict[str, Draft]:
     """Return the drafts of a folder of videos by index; lines that failed are left out."""
     file = folder / DRAFTS
-    drafts = [
-        validated(Draft, line, file=file, where=f"index {shown(index)}")
-        for index, line in stored_lines(file).items()
-        if "reason" not in line
-    ]
-    return {draft.index: draft for draft in drafts}
+    lines = {index: line for index, line in stored_lines(file).items() if "reason" not in line}
+    return {
+        index: validated(Draft, line, file=file, where=f"index {shown(index)}")
+        for index, line in lines.items()
+    }
 
 
 def read_exports(files: Iterable[Path]) -> list[tuple[Path, Draft]]:
@@ -179,20 +176,16 @@ def check_unedited(file: Path, *, force: bool | None = None) -> None:
     A file without a seal counts as edited.
     """
     if file.exists() and not force:
-        sealed = _seal_of(file)
-        if not sealed.exists() or sealed.read_text("utf-8") != _hash(file):
+        sealed, found = _seal_of(file)
+        if not sealed.exists() or sealed.read_text("utf-8") != found:
             how = "rename it" if force is None else "rename it, or replace it with --force"
             raise UsageError(f"{file} was edited, or not written by this command; {how}")
 
 
 def seal(file: Path) -> None:
     """Write the hash of a finished file beside it."""
-    write_atomic(_seal_of(file), _hash(file))
+    write_atomic(*_seal_of(file))
 
 
-def _seal_of(file: Path) -> Path:
-    return file.with_name(f".{file.name}.hash")
-
-
-def _hash(file: Path) -> str:
-    return short_hash(file.read_bytes().hex())
+def _seal_of(file: Path) -> tuple[Path, str]:
+    return file.with_name(f".{file.name}.hash"), short_hash(file.read_bytes().hex())

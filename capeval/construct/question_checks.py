@@ -41,7 +41,7 @@ from capeval.schema import OPTION_LETTERS, Annotation, Question
 from capeval.show.numbers import percent
 from capeval.show.output import Output
 from capeval.show.result import Result
-from capeval.show.table import INTERVAL, LINE, PERCENT, Page, Table, columns
+from capeval.show.table import INTERVAL, LINE, PERCENT, Kind, Page, Table, columns
 from capeval.stats.values import Coefficient
 from capeval.stats.video_ratios import VideoRatios
 from capeval.text import counted, listed, shown, words
@@ -105,9 +105,9 @@ class Shortcut:
     reason: str | None = None
 
     @property
-    def works(self) -> bool:
-        """Whether it beats chance: the interval is above it."""
-        return self.low is not None and self.low > self.chance
+    def beats_chance(self) -> bool | None:
+        """Whether the interval is above chance; None without one."""
+        return None if self.low is None else self.low > self.chance
 
 
 _SHORTCUTS = {
@@ -117,8 +117,7 @@ _SHORTCUTS = {
 }
 
 
-def _beats(one: Shortcut) -> str | None:
-    return None if one.low is None else "yes" if one.works else "no"
+_YES_OR_NO = Kind(lambda is_so: "yes" if is_so else "no")
 
 
 @dataclass(frozen=True)
@@ -136,9 +135,8 @@ class QuestionChecks(Result):
         faulty = len({one.question for one in self.findings})
         checked = f"{self.checked:,} of {counted(self.questions, 'question')} checked"
         with_findings = f", {faulty:,} with findings" if self.checked or faulty else ""
-        works = [
-            f"{_SHORTCUTS[one.name]} ({percent(one.value)}%)" for one in self.shortcuts if one.works
-        ]
+        beating = [one for one in self.shortcuts if one.beats_chance]
+        works = [f"{_SHORTCUTS[one.name]} ({percent(one.value)}%)" for one in beating]
         many = ("No guesses", "One guess", "Two guesses", "Three guesses")[len(works)]
         return (
             f"{self.file}: {checked} by {self.model}{with_findings}. "
@@ -152,10 +150,11 @@ class QuestionChecks(Result):
             columns(("Question", LINE), "Options", "Finding", words=3),
             [[one.question, one.options, PHRASES[one.code]] for one in self.findings],
         )
+        beats = ("Beats chance", _YES_OR_NO)
         shortcuts = Table(
             "Answers without the video",
-            columns("Picks", ("Right [95%]", INTERVAL), ("Chance", PERCENT), "Beats chance"),
-            [[_SHORTCUTS[one.name], one, one.chance, _beats(one)] for one in self.shortcuts],
+            columns(*("Picks", ("Right [95%]", INTERVAL), ("Chance", PERCENT)), beats),
+            [[_SHORTCUTS[one.name], one, one.chance, one.beats_chance] for one in self.shortcuts],
             "; ".join(dict.fromkeys(one.reason for one in self.shortcuts if one.reason)),
         )
         return [Page([findings, shortcuts] if findings.rows else [shortcuts])]
@@ -164,22 +163,18 @@ class QuestionChecks(Result):
         return asdict(self)
 
 
-class _OptionRelation(ReplyForm):
+class _Relation(ReplyForm):
     id: Number
     relation: str
 
 
-class _OptionRelations(ReplyForm):
-    options: list[_OptionRelation]
+class _Relations(ReplyForm):
+    options: list[_Relation]
 
 
 def _items(
     questions: Sequence[Question], annotations: Sequence[Annotation], file: Path
 ) -> list[ItemToAsk]:
-    """Return what a chat model is asked: how the annotation relates to each option.
-
-    InputError if the video of a question is not annotated.
-    """
     known = KnownVideos(annotations)
     texts = {one.index: annotation_json(one) for one in annotations}
     items = []
@@ -192,13 +187,12 @@ def _items(
         asked = tag_free_json({"question": one.question, "options": options})
         prompt = prompt_of(PROMPTS, "check", {"annotation": texts[index], "question": asked})
         most = 64 + _TOKENS_PER_OPTION * len(options)
-        question = ChatQuestion("check", prompt, _OptionRelations, most)
+        question = ChatQuestion("check", prompt, _Relations, most)
         items.append(ItemToAsk(one.id, question, partial(_read, count=len(options))))
     return items
 
 
-def _read(reply: _OptionRelations, *, count: int) -> Mapping[str, Any]:
-    """Return the relation of the annotation to each option, by letter; raises `ReplyError`."""
+def _read(reply: _Relations, *, count: int) -> Mapping[str, Any]:
     answers = [(one.id, read_relation(one.relation, f"option {one.id}")) for one in reply.options]
     relations = each_once(answers, count, "option")
     return {"relations": dict(zip(OPTION_LETTERS, relations, strict=False))}
@@ -207,20 +201,12 @@ def _read(reply: _OptionRelations, *, count: int) -> Mapping[str, Any]:
 def _checked(
     questions: Sequence[Question], lines: Mapping[str, Line], file: Path, model: str
 ) -> QuestionChecks:
-    """Return the findings of all questions, from the chat model's lines where there are any."""
     done = [one for one in questions if one.id in lines]
-    findings = [(one, *found) for one in questions for found in _of_options(one)]
-    findings += [
-        (one, *found) for one in done for found in _of_relations(one, lines[one.id]["relations"])
-    ]
-    return QuestionChecks(
-        file=str(file),
-        model=model,
-        questions=len(questions),
-        checked=len(done),
-        findings=tuple(QuestionFinding(code, one.id, at) for one, code, at in findings),
-        shortcuts=shortcuts(questions),
-    )
+    found = [(one, *fault) for one in questions for fault in _of_options(one)]
+    found += [(one, *f) for one in done for f in _of_relations(one, lines[one.id]["relations"])]
+    findings = tuple(QuestionFinding(code, one.id, at) for one, code, at in found)
+    shares = shortcuts(questions)
+    return QuestionChecks(str(file), model, len(questions), len(done), findings, shares)
 
 
 def _with_findings(
@@ -305,10 +291,14 @@ def _type(question: Question) -> str:
     return str(question.tags.get("task_type", ""))
 
 
+@command("mcq construct check", "yes", "dry_run", "as_json", options=QuestionCheckOptions)
 def open_check(
-    o: QuestionCheckOptions, *, offline: bool = False
+    o: QuestionCheckOptions, output: Output | None = None
 ) -> Opening[AskedItems[QuestionChecks]]:
-    """Read the questions and annotations, and open the chat model."""
+    """Check questions without their videos: options, keys, and shortcuts over the whole set.
+
+    A chat model compares each option with the annotation. Run the same command again to resume.
+    """
     file = file_of(o.questions)
     questions = load_questions(o.questions, o.on_notice)
     items = _items(questions, annotations_of(o.annotations), file)
@@ -330,7 +320,7 @@ def open_check(
         lambda found: found,
         [str(out), f"Next: capeval mcq construct filter {quote(str(out))} --model NAME"],
     )
-    return open_asking(o, asked, offline=offline)
+    return open_asking(o, asked, output)
 
 
 @takes(QuestionCheckOptions)
@@ -345,12 +335,3 @@ async def construct_check_async(o: QuestionCheckOptions) -> QuestionChecks:
 
 
 construct_check = blocking(construct_check_async)
-
-
-@command("mcq construct check", "yes", "dry_run", "as_json", options=QuestionCheckOptions)
-def check_command(o: QuestionCheckOptions, output: Output) -> Opening[AskedItems[QuestionChecks]]:
-    """Check questions without their videos: options, keys, and shortcuts over the whole set.
-
-    A chat model compares each option with the annotation. Run the same command again to resume.
-    """
-    return open_check(o, offline=output.dry_run)

@@ -100,7 +100,7 @@ class _Wrong(ReplyForm):
     point: Number
 
 
-class _DraftedQuestion(ReplyForm):
+class _Drafted(ReplyForm):
     task_type: str
     question: Words
     right: Words
@@ -109,7 +109,7 @@ class _DraftedQuestion(ReplyForm):
 
 
 class _Questions(ReplyForm):
-    questions: list[_DraftedQuestion]
+    questions: list[_Drafted]
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,8 @@ def _read_points(
             if (reply := replies.get(one.index)) is None:
                 raise ReplyError("there is no reply")
             given, _ = read_reply(reply.caption, lambda value, _: in_form(_Differences, value))
-            pairs = [
-                (one_of(point.element, one.elements, "element"), point.seen)
-                for point in given.differences
-            ]
+            points = given.differences
+            pairs = [(one_of(it.element, one.elements, "element"), it.seen) for it in points]
             found[one.index] = Points(reply.model or "", pairs)
         except ReplyError as error:
             unusable[one.index] = str(error)
@@ -163,7 +161,6 @@ def plain(text: str) -> str:
 def _items(
     annotations: Sequence[Annotation], points: Mapping[str, Points], model: str
 ) -> list[ItemToAsk]:
-    """Return what a chat model is asked: one question for each video."""
     items = []
     for one in annotations:
         of = points.get(one.index, Points())
@@ -200,7 +197,7 @@ def _read(
     return {"questions": [*found.values()]}
 
 
-def _used_points(one: _DraftedQuestion, elements: Collection[str], points: Points) -> list[str]:
+def _used_points(one: _Drafted, elements: Collection[str], points: Points) -> list[str]:
     """Return the errors that are options of a question; raises `ReplyError` if it is not one."""
     one_of(one.task_type, TASK_TYPES, "task type")
     if len(one.wrong) != _OPTIONS - 1:
@@ -236,16 +233,15 @@ def _lettered(
             options = [wrong[at] for at in rng.permutation(_OPTIONS - 1)]
             places = places or rng.permutation(_OPTIONS).tolist()
             options.insert(place := places.pop(), right)
-            questions.append(
-                Question(
-                    id=f"{one.index}/{number}",
-                    video=one.video or one.index,
-                    question=asked,
-                    options=tuple(options),
-                    answer=OPTION_LETTERS[place],
-                    tags=tags,
-                )
+            made = Question(
+                id=f"{one.index}/{number}",
+                video=one.video or one.index,
+                question=asked,
+                options=tuple(options),
+                answer=OPTION_LETTERS[place],
+                tags=tags,
             )
+            questions.append(made)
     return tuple(questions)
 
 
@@ -254,10 +250,14 @@ def file_of(questions: FilePath) -> Path:
     return question_file(split_format(questions, LAYOUTS)[1])
 
 
+@command("mcq construct draft", "yes", "dry_run", options=QuestionDraftOptions)
 def open_question_draft(
-    o: QuestionDraftOptions, *, offline: bool = False
+    o: QuestionDraftOptions, output: Output | None = None
 ) -> Opening[AskedItems[tuple[Question, ...]]]:
-    """Read the annotations and errors, and open the chat model."""
+    """Draft questions of TUNA-MCQ's ten task types from annotations.
+
+    What a video model gets wrong becomes wrong options. Run the same command again to resume.
+    """
     out, annotations = Path(o.out), annotations_of(o.annotations)
     check_output(out, [annotations_file(o.annotations), *([o.errors] if o.errors else [])])
     check_unedited(out, force=o.force)
@@ -288,7 +288,7 @@ def open_question_draft(
         _summary,
         [str(out), f"Next: {check} {quote(str(o.annotations))}"],
     )
-    return open_asking(o, asked, offline=offline)
+    return open_asking(o, asked, output)
 
 
 def _summary(questions: Sequence[Question]) -> Lines:
@@ -309,14 +309,3 @@ async def construct_draft_async(o: QuestionDraftOptions) -> tuple[Question, ...]
 
 
 construct_draft = blocking(construct_draft_async)
-
-
-@command("mcq construct draft", "yes", "dry_run", options=QuestionDraftOptions)
-def draft_command(
-    o: QuestionDraftOptions, output: Output
-) -> Opening[AskedItems[tuple[Question, ...]]]:
-    """Draft questions of TUNA-MCQ's ten task types from annotations.
-
-    What a video model gets wrong becomes wrong options. Run the same command again to resume.
-    """
-    return open_question_draft(o, offline=output.dry_run)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -135,10 +135,8 @@ class FrameAt:
 
 def views() -> dict[str, tuple[VideoView, FrameReader | None]]:
     """Return what is shown in each condition, and what reads it."""
-    policies: list[str | FrameAt] = [
-        FrameAt((n + 0.5) / SINGLE_FRAMES) for n in range(SINGLE_FRAMES)
-    ]
-    policies.append("16")
+    single = [FrameAt((n + 0.5) / SINGLE_FRAMES) for n in range(SINGLE_FRAMES)]
+    policies: list[str | FrameAt] = [*single, "16"]
     # The orders of a question, and the questions about a video, follow one another.
     recent = recent_reads(READERS)
     shown = [(VideoView(frames=str(p)), SharedReader(open_reader(p), recent)) for p in policies]
@@ -182,19 +180,14 @@ class Filtering:
 
         Replies are therefore used again when the file, the seed or the selection changes.
         """
-        question = self.question
-        asked = (question.video, question.question)
-        return [
-            question.model_copy(
-                update={
-                    "id": f"{question.id}#{short_hash([*asked, options])}",
-                    "options": options,
-                    "answer": OPTION_LETTERS[order.index(question.right)],
-                }
-            )
-            for order in self.orders
-            for options in (tuple(question.options[n] for n in order),)
-        ]
+        question, found = self.question, []
+        for order in self.orders:
+            options = tuple(question.options[n] for n in order)
+            changed = short_hash([question.video, question.question, options])
+            answer = OPTION_LETTERS[order.index(question.right)]
+            update = {"id": f"{question.id}#{changed}", "options": options, "answer": answer}
+            found.append(question.model_copy(update=update))
+        return found
 
     def passes(self, condition: str, option: int) -> bool | None:
         """Return whether it is kept with an option as its key; None if the orders left decide."""
@@ -253,12 +246,10 @@ class Filtered(Result):
 
     @property
     def counts(self) -> Counter[str]:
-        """How many questions are kept, dropped and undecided."""
         return Counter(one.status or "undecided" for one in self.items)
 
     @property
     def kept(self) -> list[Question]:
-        """The questions that need several frames."""
         return [one.question for one in self.items if one.status == "kept"]
 
     @property
@@ -282,12 +273,10 @@ class Filtered(Result):
         kept, total = self.counts["kept"], len(self.items)
         decided = total - self.counts["undecided"]
         headline = f"{decided:,} of {counted(total, 'question')} decided by {self.model}"
-        if decided:
-            headline += (
-                f", {kept:,} kept ({percent(kept / decided)}%): it answers them with "
-                f"16 frames, but not with a single frame or without the video"
-            )
-        return f"{headline}."
+        if not decided:
+            return f"{headline}."
+        needs = "it answers them with 16 frames, but not with a single frame or without the video"
+        return f"{headline}, {kept:,} kept ({percent(kept / decided)}%): {needs}."
 
     def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
         counts = ("Questions", "Dropped", "Undecided", "Replies")
@@ -302,12 +291,11 @@ class Filtered(Result):
             cells = (ended["dropped"], ended["undecided"], sum(len(o.given[condition]) for o in of))
             table.rows.append([condition.replace("-", " "), len(of), *cells])
         passed, wrong = self.control
-        notes = []
-        if wrong:
-            part = f"{passed:,} of {counted(wrong, 'wrong option')} ({percent(passed / wrong)}%)"
-            asked = "in the questions asked with 16 frames"
-            notes.append(f"Control: {part} would be kept as the right one, {asked}.")
-        return [Page([table], notes=notes)]
+        if not wrong:
+            return [Page([table])]
+        part = f"{passed:,} of {counted(wrong, 'wrong option')} ({percent(passed / wrong)}%)"
+        asked = "would be kept as the right one, in the questions asked with 16 frames"
+        return [Page([table], notes=[f"Control: {part} {asked}."])]
 
     def as_json(self) -> dict[str, Any]:
         passed, total = self.control
@@ -337,7 +325,6 @@ class _Variants(AnswerWork):
         """Accept any: the file has another name once it is reviewed."""
 
     def remains(self, stored: Stored[Response]) -> bool:
-        """Return whether a reply is about a question that is not asked now."""
         return stored.index in self._others
 
     def mine(self) -> list[str]:
@@ -358,11 +345,10 @@ class QuestionFilter(LongWork[Filtered]):
         videos: Path,
         out: Path,
     ) -> None:
-        for question in questions:
-            if (count := len(question.options)) != OPTIONS:
+        for one in questions:
+            if (count := len(one.options)) != OPTIONS:
                 what = f"has {count} options; the filter is for questions with four"
-                where = question.id
-                raise InputError(what, file=str(o.questions), where=where, field="options")
+                raise InputError(what, file=str(o.questions), where=one.id, field="options")
         self.opened, self.meter, self.out = opened, opened.meter, out
         where = f" at {opened.base_url}" if opened.base_url else ""
         self.title = f"Model: {opened.captioner.name}{where}"
@@ -375,7 +361,6 @@ class QuestionFilter(LongWork[Filtered]):
         self._views = views()
 
     def _work(self, condition: str, chosen: tuple[Question, ...]) -> AnswerWork:
-        """Return the work of asking variants in a condition."""
         view, reader = self._views[condition]
         return _Variants(
             RunFolder(self.folder / condition),
@@ -465,11 +450,16 @@ def _filtered_by(question: Question, model: str) -> dict[str, object]:
     return question_line(question) | {"filtered_by": [*dict.fromkeys(models)]}
 
 
+@command("mcq construct filter", "yes", "dry_run", "as_json", options=QuestionFilterOptions)
 @asynccontextmanager
 async def open_filtering(
-    o: QuestionFilterOptions, *, offline: bool = False
+    o: QuestionFilterOptions, output: Output | None = None
 ) -> AsyncIterator[QuestionFilter]:
-    """Read the questions and open the model; it or its connections go with the block."""
+    """Keep the questions that a model answers with 16 frames, but not with one frame or none.
+
+    Each is asked with eight orders of its options, without the video first; a question that fails
+    is not asked further. Run the same command again to resume.
+    """
     entry = choose_model(o)
     file = file_of(o.questions)
     questions = load_questions(o.questions, o.on_notice)
@@ -480,7 +470,8 @@ async def open_filtering(
     check_unedited(out)
     # Of all files here: a file that was reviewed asks only what was mended.
     folder = file.with_name("filter")
-    run = RunFolder(folder / default_run(entry.name)) if entry and offline else None
+    is_dry = output is not None and output.dry_run
+    run = RunFolder(folder / default_run(entry.name)) if entry and is_dry else None
     async with open_captioner(o, on_notice=o.on_notice, dry_run=run) as opened:
         yield QuestionFilter(o, opened, questions, folder, videos, out)
 
@@ -501,15 +492,3 @@ async def construct_filter_async(o: QuestionFilterOptions) -> Filtered:
 
 
 construct_filter = blocking(construct_filter_async)
-
-
-@command("mcq construct filter", "yes", "dry_run", "as_json", options=QuestionFilterOptions)
-def filter_command(
-    o: QuestionFilterOptions, output: Output
-) -> AbstractAsyncContextManager[QuestionFilter]:
-    """Keep the questions that a model answers with 16 frames, but not with one frame or none.
-
-    Each is asked with eight orders of its options, without the video first; a question that fails
-    is not asked further. Run the same command again to resume.
-    """
-    return open_filtering(o, offline=output.dry_run)

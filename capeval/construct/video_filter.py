@@ -35,9 +35,8 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.sync_async import blocking
 from capeval.schema.ids import Id, id_text
 from capeval.show.numbers import tenths, thousands
-from capeval.show.output import Output
 from capeval.show.result import Result
-from capeval.show.table import LINE, Page, Table, columns
+from capeval.show.table import LINE, Kind, Page, Row, Table, columns
 from capeval.show.terminal import print_line
 from capeval.text import counted
 from capeval.video.frames import file_size
@@ -107,7 +106,6 @@ class VideoRow(BaseModel):
     hashes: str = Field("", exclude=True)
 
     def but(self, **fields: Any) -> VideoRow:
-        """Return the row with other values."""
         return self.model_copy(update=fields)
 
 
@@ -126,38 +124,24 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
     min_side: int
     max_seconds: float
     rows: Sequence[VideoRow] = field(default=(), init=False)
-    """Of all videos, once the work is finished."""
-
     labels = Labels(doing="checking", item="video", done="checked", failed="unreadable")
 
     def __post_init__(self) -> None:
-        """Check that there is a folder, which its lock would create."""
+        # The lock would create the folder.
         self.videos = VideoFolder(self.folder)
-
-    @property
-    def file(self) -> Path:
-        """Where the rows are."""
-        return self.folder / VIDEO_LIST
-
-    @property
-    def hashes(self) -> Path:
-        """Where their hashes are."""
-        return self.file.with_suffix(".hashes.jsonl")
+        self.file = self.folder / VIDEO_LIST
+        self.hashes = self.file.with_suffix(".hashes.jsonl")
 
     def locked(self) -> AbstractContextManager[None]:
-        """Lock the file."""
         return RunFolder(self.folder).locked(part=self.file.stem)
 
     def plan(self) -> RowPlan:
-        """Return which videos are measured; raises `InputError`."""
         if not self.videos.files:
             raise InputError("has no videos, such as .mp4 files", file=self.folder)
         lines = numbered_lines(self.file)
         read = [validated(VideoRow, it, file=self.file, where=f"line {at}") for at, it in lines]
         hashes = {line["video"]: line["hashes"] for line in whole_lines(self.hashes)}
-        stored = {
-            one.video: one.but(hashes=one.hashes or hashes.get(one.video, "")) for one in read
-        }
+        stored = {it.video: it.but(hashes=it.hashes or hashes.get(it.video, "")) for it in read}
         rows: list[VideoRow] = []
         for video, index in _indexes(self.videos.files, stored).items():
             size, row = None, stored.get(video)
@@ -174,7 +158,6 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         return Plan(self.file.name, kept, left_of(rows, kept, lambda row: row.index))
 
     async def perform(self, plan: RowPlan, record: Callable[[Stored[VideoRow]], None]) -> None:
-        """Measure what the plan lists."""
         decoder = PyAVDecoder((SIDE, SIDE))
 
         def measured(row: VideoRow) -> Stored[VideoRow]:
@@ -192,7 +175,6 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         )
 
     def line(self, plan: RowPlan, outcome: Stored[VideoRow]) -> tuple[Path, Mapping[str, Any]]:
-        """Return where a row is appended."""
         del plan
         (row,) = self._decided([outcome.value])
         return self.file, row.model_dump(mode="json") | {"hashes": row.hashes}
@@ -248,49 +230,23 @@ def _indexes(videos: Sequence[PurePosixPath], stored: Mapping[str, VideoRow]) ->
     return found
 
 
-# ---- The command ---------------------------------------------------------------------------------
-
-
-@takes(FilterOptions)
-async def annotate_filter_async(o: FilterOptions) -> Sequence[VideoRow]:
-    """Measure the videos of a folder, and write a row for each into its `videos.jsonl`.
-
-    No video is deleted. A row has `keep`, and `reasons` where that is false: unreadable,
-    low-resolution, too-long, black, frozen, near-static, near-duplicate. A rerun decodes what is
-    new or changed, and leaves a `keep` that was edited.
-
-    Raises
-    ------
-    InputError
-        The folder has no videos, or a line of its videos.jsonl is not valid.
-    MissingExtra
-        PyAV is not installed.
-    """
-    work = FilterWork(Path(o.folder), o.min_side, o.max_seconds)
-    await execute(work, o.progress)
-    return work.rows
-
-
-annotate_filter = blocking(annotate_filter_async)
-
-
 _LIMITS = {"low-resolution": " (--min-side)", "too-long": " (--max-seconds)"}
 
 
-class FilteredVideos(Result):
-    """How many videos are kept, and those that are not, each with its reasons."""
+class FilteredVideos(list[VideoRow], Result):
+    """The rows of all videos; shown are those that are not kept, each with its reasons."""
 
     screen: ClassVar = 40
 
     def __init__(self, rows: Sequence[VideoRow], file: Path) -> None:
-        self._rows, self._file = rows, file
+        super().__init__(rows)
+        self.file = file
 
     def headline(self) -> str:
-        rows = self._rows
-        reasons = Counter(reason for row in rows if not row.keep for reason in row.reasons)
-        if by_hand := sum(row.by_hand for row in rows):
+        reasons = Counter(reason for row in self if not row.keep for reason in row.reasons)
+        if by_hand := sum(row.by_hand for row in self):
             reasons["decided by hand"] = by_hand
-        kept = f"{thousands(sum(row.keep for row in rows))} of {counted(len(rows), 'video')} kept"
+        kept = f"{thousands(sum(row.keep for row in self))} of {counted(len(self), 'video')} kept"
         found = [
             f"{thousands(count)} {_spoken(reason)}{_LIMITS.get(reason, '')}"
             for reason, count in reasons.most_common()
@@ -298,18 +254,17 @@ class FilteredVideos(Result):
         return f"{kept}; {', '.join(found)}." if found else f"{kept}."
 
     def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
-        table = Table(
-            "Left out", columns(("Video", LINE), ("Why", LINE), "Size", "Seconds", words=2)
-        )
-        for row in self._rows:
-            if not row.keep:
-                size = f"{row.width}x{row.height}"
-                table.rows.append([row.video, _why(row), size, tenths(row.seconds)])
-        return [Page([table])] if table.rows else []
+        heads = columns(("Video", LINE), ("Why", LINE), "Size", ("Seconds", Kind(tenths)), words=2)
+        rows: list[Row] = [
+            [row.video, _why(row), f"{row.width}x{row.height}", row.seconds]
+            for row in self
+            if not row.keep
+        ]
+        return [Page([Table("Left out", heads, rows)])] if rows else []
 
     def show(self, console: Console, *, full: bool = False) -> None:
         super().show(console, full=full)
-        print_line(str(self._file), console)
+        print_line(str(self.file), console)
 
 
 def _spoken(reason: str) -> str:
@@ -322,12 +277,24 @@ def _why(row: VideoRow) -> str:
     return row.error or ", ".join(map(_spoken, row.reasons)) or "by hand"
 
 
-@command("annotate filter", options=FilterOptions)
-def filter_command(o: FilterOptions, _: Output) -> FilteredVideos:
+@takes(FilterOptions)
+async def annotate_filter_async(o: FilterOptions) -> FilteredVideos:
     """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
 
     Left out are videos that cannot be read, are too small, too long, black, frozen or near static,
     and near duplicates. Edit "keep" in videos.jsonl to decide otherwise. A rerun leaves what was
     edited, and decodes only what is new or changed.
+
+    Raises
+    ------
+    InputError
+        The folder has no videos, or a line of its videos.jsonl is not valid.
+    MissingExtra
+        PyAV is not installed.
     """
-    return FilteredVideos(annotate_filter(**vars(o)), Path(o.folder) / VIDEO_LIST)
+    work = FilterWork(Path(o.folder), o.min_side, o.max_seconds)
+    await execute(work, o.progress)
+    return FilteredVideos(work.rows, work.file)
+
+
+annotate_filter = command("annotate filter")(blocking(annotate_filter_async))

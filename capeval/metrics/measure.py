@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -332,14 +332,16 @@ class MeasuringSession(LongWork[Measured]):
         return [str(result.file)] if result.file else []
 
 
+@command("metrics", "max_failed", "yes", "dry_run", "as_json", "form", options=MetricsOptions)
 @asynccontextmanager
 async def open_measuring(
-    o: MetricsOptions, *, offline: bool = False
+    o: MetricsOptions, output: Output | None = None
 ) -> AsyncIterator[MeasuringSession]:
-    """Read the captions and open the metrics; connections and processes close with the block.
+    """Compute caption metrics, and write each caption's values to metrics.jsonl.
 
-    `offline` needs no key and makes no call: enough for an estimate.
+    `capeval correlate` compares them with human ratings. Run the same command again to resume.
     """
+    offline = output is not None and output.dry_run
     check_configuration()
     names = [*dict.fromkeys(o.metric or CONTROLS)]
     kinds = {name: METRICS.load(name) for name in names}
@@ -416,14 +418,3 @@ def _runs(o: MetricsOptions, out: Path | None) -> list[CaptionSet]:
             raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")
         check_output(out, o.captions)
     return [of_source(source, out) for source in sources]
-
-
-@command("metrics", "max_failed", "yes", "dry_run", "as_json", "form", options=MetricsOptions)
-def metrics_command(
-    o: MetricsOptions, output: Output
-) -> AbstractAsyncContextManager[MeasuringSession]:
-    """Compute caption metrics, and write each caption's values to metrics.jsonl.
-
-    `capeval correlate` compares them with human ratings. Run the same command again to resume.
-    """
-    return open_measuring(o, offline=output.dry_run)

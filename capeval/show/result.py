@@ -36,8 +36,9 @@ class Result:
         raise NotImplementedError
 
     def pages(self, *, full: bool = False) -> list[Page]:
-        """Return the tables, with what is said about them; everything if `full`."""
-        raise NotImplementedError
+        """Return the tables, with what is said about them; everything if `full`, else the most."""
+        del full
+        return []
 
     def records(self) -> list[dict[str, Any]]:
         """Return the values as flat records, nothing rounded."""
@@ -102,9 +103,6 @@ class Lines(Result):
 
     def headline(self) -> str:
         return "\n".join(self.lines)
-
-    def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
-        return []
 
     def notices(self) -> Sequence[str]:
         return self.missing
