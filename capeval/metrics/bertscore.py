@@ -176,21 +176,19 @@ class BERTScore(Metric):
         return [self._outcome(item, raw) for item, raw in zip(items, best, strict=True)]
 
     def _outcome(self, item: Item, raw: Sequence[float]) -> Outcome:
-        """Return the outcome of raw precision, recall and F1."""
         _, tokenizer = self._load()
+        most = tokenizer.model_max_length
         sides = {"caption": [item.caption], "reference": item.references}
         cut = [
             name
             for name, texts in sides.items()
-            if max(len(tokenizer.encode(storable(text).strip())) for text in texts)
-            > tokenizer.model_max_length
+            if any(len(tokenizer.encode(storable(text).strip())) > most for text in texts)
         ]
         details = {"cut": cut} if cut else {}
         if not all(map(math.isfinite, raw)):
             # With idf and one video, for example, every token of the reference has weight 0.
-            why = (
-                "all tokens of a text have the idf weight 0" if self.chosen.idf else "not a number"
-            )
+            zero = "all tokens of a text have the idf weight 0"
+            why = zero if self.chosen.idf else "not a number"
             return NoValues(f"bert-score returned no values: {why}", details)
         pairs = zip(_PACKAGE_ORDER, raw, self._baseline, strict=True)
         return Values({name: (x - base) / (1 - base) for name, x, base in pairs}, {}, details)

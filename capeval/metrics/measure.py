@@ -118,11 +118,9 @@ class Measured:
             counts = ", ".join(f"{metric} {share(*pair)}" for metric, pair in scored.items())
             yield f"{name}: scored by {counts}."
         for output, summary in (pair for one in self.results for pair in one.summaries.items()):
-            if summary.undefined:
-                yield (
-                    f"{name}: {output} is undefined for {summary.undefined:,} of the scored "
-                    "captions, which are left out."
-                )
+            if count := summary.undefined:
+                what = f"is undefined for {count:,} of the scored captions"
+                yield f"{name}: {output} {what}, which are left out."
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -140,52 +138,48 @@ class MetricTable(Result):
 
     def headline(self) -> str:
         results = [result for one in self.of for result in one.results]
-        if len(self.of) == 1:
+        first, *more = self.of
+        pairs = [(output, one) for one in first.results for output in one.metric.outputs]
+        outputs = [output for output, _ in pairs]
+        if not more:
             parts = [
-                f"{output.name} {_shown(output, result.summaries[output.name].value)}"
-                f" (scored {share(result.scored, result.captioned)})"
-                for result in results
-                for output in result.metric.outputs
+                f"{output.name} {_shown(output, first.value(output.name))} (scored "
+                f"{share(one.scored, one.captioned)})"
+                for output, one in pairs
             ]
-            return f"{one_line(self.of[0].name, 60)}: {', '.join(parts)}."
-        outputs = [output for one in self.of[0].results for output in one.metric.outputs]
+            return f"{one_line(first.name, 60)}: {', '.join(parts)}."
         parts = [f"{output.name} {self._extremes(output)}" for output in outputs[:_NAMED]]
         if len(outputs) > _NAMED:
             parts.append(f"and {len(outputs) - _NAMED} more")
         scored = sum(result.scored for result in results)
         captioned = sum(result.captioned for result in results)
         captions = sum(max(result.captioned for result in one.results) for one in self.of)
-        how = (
-            f"all {counted(captions, 'caption')} scored"
-            if scored == captioned
-            else f"scored {share(scored, captioned)} values of {counted(captions, 'caption')}"
-        )
+        how = f"all {counted(captions, 'caption')} scored"
+        if scored < captioned:
+            how = f"scored {share(scored, captioned)} values of {counted(captions, 'caption')}"
         return f"{', '.join(parts)}; {how}."
 
     def _extremes(self, output: MetricOutput) -> str:
         """Return the lowest and the highest value of the systems, with their names."""
-        found = ((one.value(output.name), one_line(one.name, 60)) for one in self.of)
-        known = sorted((pair for pair in found if pair[0] is not None), key=lambda pair: pair[0])
-        ends = [f"{_shown(output, value)} ({name})" for value, name in known[:1] + known[-1:]]
+        found = {one_line(one.name, 60): one.value(output.name) for one in self.of}
+        known = {name: value for name, value in found.items() if value is not None}
+        order = sorted(known, key=known.__getitem__)
+        ends = [f"{_shown(output, known[name])} ({name})" for name in order[:1] + order[-1:]]
         return " to ".join(dict.fromkeys(ends)) or NOTHING
 
     def pages(self, *, full: bool = False) -> list[Page]:  # noqa: ARG002
         results = [result for one in self.of for result in one.results]
         outputs = {output.name: output for result in results for output in result.metric.outputs}
-        columns = [
-            Column("System", words=True, kind=_NAME),
-            *map(_column, outputs.values()),
-            Column("scored", kind=SHARE),
-        ]
-        table = Table("Metrics", columns)
+        system, scored = Column("System", words=True, kind=_NAME), Column("scored", kind=SHARE)
+        table = Table("Metrics", [system, *map(_column, outputs.values()), scored])
         notes = []
         if controls := [output.name for output in outputs.values() if output.control]:
             notes.append(f"Controls, which a metric must exceed: {', '.join(controls)}.")
         for one in self.of:
             # Where metrics differ, a note has all of them.
             worst = min(one.results, key=lambda result: (result.scored, -result.captioned))
-            scored = (worst.scored, worst.captioned)
-            table.rows.append([one.name, *map(one.value, outputs), scored])
+            cells = map(one.value, outputs)
+            table.rows.append([one.name, *cells, (worst.scored, worst.captioned)])
             notes += one.notes()
         groups = [found for result in results if (found := _table_of_groups(result)).rows]
         if groups and len(self.of) > 1:
@@ -247,7 +241,7 @@ async def measure_async(o: MetricsOptions) -> tuple[Measured, ...]:
 measure = blocking(measure_async)
 
 
-class MeasuringSession(LongWork[Measured]):
+class Measuring(LongWork[Measured]):
     """Metrics and the captions that they measure, one set after the other."""
 
     def __init__(
@@ -271,14 +265,10 @@ class MeasuringSession(LongWork[Measured]):
             for metric in self.metrics:
                 plan = self._work(captions, metric).plan()
                 for changed, count in plan.stale.items():
-                    values = f"{counted(count, 'value')} of {metric.name} no longer "
-                    self.options.on_notice(
-                        Loss(
-                            f"{captions.name}: {values}{'hold' if count > 1 else 'holds'} (the "
-                            f"{changed} changed): removed, and computed again for the captions "
-                            "that are measured now"
-                        )
-                    )
+                    what = f"{counted(count, 'value')} of {metric.name} no longer"
+                    why = f"{'hold' if count > 1 else 'holds'} (the {changed} changed)"
+                    then = "removed, and computed again for the captions that are measured now"
+                    self.options.on_notice(Loss(f"{captions.name}: {what} {why}: {then}"))
                 count = len(plan.todo)
                 todo.setdefault(captions.name, {})[metric.name] = count
                 what = f"{counted(count, 'caption')} to measure with {metric.name}"
@@ -336,7 +326,7 @@ class MeasuringSession(LongWork[Measured]):
 @asynccontextmanager
 async def open_measuring(
     o: MetricsOptions, output: Output | None = None
-) -> AsyncIterator[MeasuringSession]:
+) -> AsyncIterator[Measuring]:
     """Compute caption metrics, and write each caption's values to metrics.jsonl.
 
     `capeval correlate` compares them with human ratings. Run the same command again to resume.
@@ -361,7 +351,7 @@ async def open_measuring(
         outputs = Counter(output.name for metric in metrics for output in metric.outputs)
         if repeated := [name for name, count in outputs.items() if count > 1]:
             raise UsageError(f"two of the metrics have the output {repeated[0]}; leave one out")
-        yield MeasuringSession(o, sets, metrics, opened)
+        yield Measuring(o, sets, metrics, opened)
 
 
 def _caption_sets(o: MetricsOptions, compares: Sequence[str]) -> list[CaptionSet]:
@@ -369,17 +359,15 @@ def _caption_sets(o: MetricsOptions, compares: Sequence[str]) -> list[CaptionSet
     out = None if o.out is None else Path(o.out)
     if not o.candidates:
         if o.references is not None:
-            raise UsageError(
-                "--references is for --candidates; runs are compared with their annotations"
-            )
+            what = "runs are compared with their annotations"
+            raise UsageError(f"--references is for --candidates; {what}")
         if o.system is not None:
             raise UsageError("--system names the system of --candidates")
         return _runs(o, out)
     if compares and o.references is None:
         verb = "compares" if len(compares) == 1 else "compare"
-        raise UsageError(
-            f"{listed(compares)} {verb} captions with references: name their file with --references"
-        )
+        what = f"{listed(compares)} {verb} captions with references"
+        raise UsageError(f"{what}: name their file with --references")
     if o.captions or o.annotations is not None:
         raise UsageError("measure runs, or --candidates with --references, not both")
     is_file = not isinstance(o.candidates, Mapping)
