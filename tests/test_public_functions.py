@@ -74,7 +74,7 @@ def test_every_public_function_is_documented_where_it_is(name: str) -> None:
     function = getattr(capeval, name)
     assert function.__name__ == name
     assert function.__module__.startswith("capeval.")
-    assert function.__doc__.splitlines()[0].endswith(".")
+    assert function.__doc__.splitlines()[0].endswith((".", "?"))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -23,13 +23,11 @@ from capeval.files.packaged import filled, packaged, tag_free_json
 from capeval.files.reading import read_text
 from capeval.files.videos import VideoFolder
 from capeval.options import INPUTS, MODEL, command, declares, option, takes
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Finished, Labels, Stored, select
-from capeval.runs.folder import RunFolder, safe_name
+from capeval.runs.folder import RunFolder, Shard, safe_name
 from capeval.runs.long_work import finished
-from capeval.runs.shards import Shard
-from capeval.runs.sources import SAMPLE, default_videos, run_name, videos_of_set
-from capeval.runs.sync_async import blocking
-from capeval.runs.tested_model import base_name
+from capeval.runs.sources import SAMPLE, base_name, default_videos, run_name, videos_of_set
 from capeval.schema import Annotation, Video
 from capeval.show.output import Output
 from capeval.text import nearest, shown

@@ -22,8 +22,7 @@ from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, V
 from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
 from capeval.files.videos import VideoFolder, none_found
 from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute
-from capeval.runs.folder import RunFolder
-from capeval.runs.shards import Shard, file_of, shards_in
+from capeval.runs.folder import RunFolder, Shard, file_of, shards_in
 from capeval.schema import Usage
 from capeval.text import cut, listed, shown
 from capeval.version import __version__

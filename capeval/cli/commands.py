@@ -12,27 +12,33 @@ from typer.main import get_command
 
 from capeval.cli.command_table import GROUPS, HEADINGS, PLACES, declared
 from capeval.cli.defaults import set_defaults
-from capeval.cli.running import typed
+from capeval.cli.running import work_of
 
 COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
 
 
 class Commands(TyperGroup):
-    """A group whose commands are imported when they are looked up, but not to list them."""
+    """A group whose commands are imported when they are looked up.
+
+    `prefix` is what is typed before their names.
+    """
+
+    prefix = ""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.commands: Any = _Imported()
+        self.commands: Any = _Imported(self.prefix)
 
     def format_help(self, *given: Any) -> None:
-        """Print the help, with the commands' lines from the table."""
+        """Print the help; that of all commands has their lines from the table."""
         imported = self.commands
-        self.commands = {
-            name: TyperCommand(name, help=summary, rich_help_panel=heading)
-            for heading, commands in HEADINGS.items()
-            for name, summary in commands.items()
-        }
+        if not self.prefix:
+            self.commands = {
+                name: TyperCommand(name, help=summary, rich_help_panel=heading)
+                for heading, commands in HEADINGS.items()
+                for name, summary in commands.items()
+            }
         try:
             super().format_help(*given)
         finally:
@@ -40,57 +46,42 @@ class Commands(TyperGroup):
 
 
 class _Imported(Mapping[str, Any]):
-    """The commands by name, each imported at its first use."""
+    """The commands of a group by name, each imported at its first use."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
         self._found: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in iter(self):
             raise KeyError(name)
         if name not in self._found:
-            self._found[name] = made = _made(name)
+            full = self._prefix + name
+            self._found[name] = made = _made(full)
             # While it completes, a shell would show a complaint in the middle of the line.
-            if COMPLETING not in os.environ:
-                set_defaults(
-                    _leaves({name: made}), lambda: _leaves({one: _made(one) for one in self})
-                )
+            if full in PLACES and COMPLETING not in os.environ:
+                set_defaults({full: made}, lambda: {one: _made(one) for one in PLACES})
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
-        return (one for names in HEADINGS.values() for one in names if " " not in one)
+        listed = [name for names in HEADINGS.values() for name in names] if not self._prefix else []
+        rest = (one.removeprefix(self._prefix) for one in PLACES if one.startswith(self._prefix))
+        return iter(dict.fromkeys(one.split(" ")[0] for one in (*listed, *rest)))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
 def _made(name: str) -> Any:
-    """Return a command or a group of commands, imported."""
+    """Return a command, imported, or a group of commands."""
     around = typer.Typer(add_completion=False, rich_markup_mode="rich")
     around.callback()(lambda: None)
-    _add(around, name)
-    group: Any = get_command(around)
-    return group.commands[name]
-
-
-def _add(around: typer.Typer, name: str) -> None:
-    """Add a command to a group, or a group with its commands."""
     word = name.rpartition(" ")[2]
     if name in PLACES:
-        around.command(word)(typed(declared(name)))
-        return
-    summary = GROUPS.get(name) or next(of[name] for of in HEADINGS.values() if name in of)
-    group = typer.Typer(help=summary, no_args_is_help=True)
-    inner = (one[len(name) + 1 :] for one in PLACES if one.startswith(f"{name} "))
-    for one in dict.fromkeys(rest.split(" ")[0] for rest in inner):
-        _add(group, f"{name} {one}")
-    around.add_typer(group, name=word)
-
-
-def _leaves(commands: Mapping[str, Any], group: str = "") -> dict[str, Any]:
-    """Return commands, with those of each group in its place, by what is typed."""
-    found: dict[str, Any] = {}
-    for name, one in commands.items():
-        inner = getattr(one, "commands", None)
-        found |= _leaves(inner, f"{group}{name} ") if inner else {group + name: one}
-    return found
+        around.command(word)(work_of(declared(name)))
+    else:
+        summary = GROUPS.get(name) or next(of[name] for of in HEADINGS.values() if name in of)
+        group = type("Group", (Commands,), {"prefix": f"{name} "})
+        around.add_typer(typer.Typer(cls=group, help=summary, no_args_is_help=True), name=word)
+    made: Any = get_command(around)
+    return made.commands[word]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import MISSING
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
-from click import get_current_context
 
 from capeval.cli.command_table import declared
 from capeval.config import keyless_addresses
@@ -17,6 +17,7 @@ from capeval.options import (
     LIMITS,
     OUTPUT,
     PANELS,
+    Command,
     Option,
     checked,
     column_names,
@@ -28,13 +29,6 @@ from capeval.show.output import Output
 
 ADDRESSES = {"base_url", "model_url", "judge_url"}
 """The options that name servers."""
-
-_RUNS = "Runs, or captions files. By default every run, or the sample."
-Targets = Annotated[list[str] | None, typer.Argument(metavar="RUN", help=_RUNS, show_default=False)]
-"""The captions that a command works on."""
-
-LONG = ("max_failed", "yes", "dry_run", "as_json")
-"""The options of `_SHARED` that all long commands have."""
 
 
 def _option(kind: Any, *names: str, text: str, panel: str = OUTPUT, metavar: str = "") -> Any:
@@ -67,69 +61,61 @@ _SHARED: dict[str, tuple[Any, Any]] = {
 """Options that commands share: the type of each for typer, and its default."""
 
 
-def declared_by(
-    options: type, *shared: str
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options that a class declares, before those of its own.
+def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Callable[..., None]:
+    """Return the function that typer makes a command of.
 
-    The command gets the declared values as one dictionary, its first parameter, checked as those of
-    the Python function. Its second is the `Output`, which the `shared` options set.
+    It calls `run` with the declared values, checked as those of the Python function, and with the
+    `Output` that the shared options set.
     """
+    options = command.options
     declared = options_of(options)
     # Probes have a folder of their own, so that no leaderboard ranks them.
     has_runs = getattr(options, "runs", None) == "runs"
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = list(inspect.signature(command).parameters.values())[2:]
-        hints = get_type_hints(command, include_extras=True)
+    def call(context: typer.Context, **typed: Any) -> None:
+        places = _places_in_file(context)
+        values = {}
+        for name, (found, default) in declared.items():
+            label = places.get(name) or _name(name, found)
+            value = _value(typed.pop(name), label, found, default)
+            refuse_empty(value, label)
+            values[name] = checked(
+                options, name, found.parse(value) if found.parse else value, label
+            )
+        for name, value in typed.items():
+            refuse_empty(value, places.get(name) or f"--{name.replace('_', '-')}")
+        if has_runs and "runs" in places:
+            runs = (context.default_map or {})["runs"]
+            values["runs"] = checked(options, "runs", runs, places["runs"])
+        for field, step in command.steps.items():
+            values[field] = _step_defaults(context.find_root().command, step)
+        how = {name.removesuffix("_or_csv"): typed.pop(name) for name in command.shared}
+        if how.get("as_json") and how.get("form"):
+            raise UsageError("--format is for tables, and --json prints none; omit one of them")
+        try:
+            run(values, Output(quiet=context.find_root().params["quiet"], **how))
+        except UsageError as error:
+            # Nobody remembers an option that was not typed.
+            set_there = [places[n] for n in places if f"--{n.replace('_', '-')}" in str(error)]
+            if set_there and type(error) is UsageError:
+                raise UsageError(f"{error} (set in {', '.join(set_there)})") from None
+            raise
 
-        def call(context: typer.Context, **typed: Any) -> None:
-            if context.invoked_subcommand:  # what a group does by itself, `capeval runs`
-                return
-            places = _places_in_file(context)
-            values = {}
-            for name, (found, default) in declared.items():
-                label = places.get(name) or _name(name, found)
-                value = _value(typed.pop(name), label, found, default)
-                refuse_empty(value, label)
-                if found.parse:
-                    value = found.parse(value)
-                values[name] = checked(options, name, value, label)
-            for name, value in typed.items():
-                refuse_empty(value, places.get(name) or f"--{name.replace('_', '-')}")
-            if has_runs and "runs" in places:
-                runs = (context.default_map or {})["runs"]
-                values["runs"] = checked(options, "runs", runs, places["runs"])
-            how = {name.removesuffix("_or_csv"): typed.pop(name) for name in shared}
-            if how.get("as_json") and how.get("form"):
-                raise UsageError("--format is for tables, and --json prints none; omit one of them")
-            output = Output(quiet=context.find_root().params["quiet"], **how)
-            try:
-                command(values, output, **typed)
-            except UsageError as error:
-                # Nobody remembers an option that was not typed.
-                set_there = [places[n] for n in places if f"--{n.replace('_', '-')}" in str(error)]
-                if set_there and type(error) is UsageError:
-                    raise UsageError(f"{error} (set in {', '.join(set_there)})") from None
-                raise
-
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters = [_parameter(name, *declared[name]) for name in declared]
-        parameters += [one.replace(kind=keyword, annotation=hints[one.name]) for one in own]
-        parameters += [
-            inspect.Parameter(name, keyword, default=_SHARED[name][1], annotation=_SHARED[name][0])
-            for name in shared
-        ]
-        parameters.sort(key=_place)
-        context = inspect.Parameter("context", keyword, annotation=typer.Context)
-        call.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
-        call.__annotations__ = {one.name: one.annotation for one in (context, *parameters)}
-        paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-        call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
-        call.__name__ = command.__name__
-        return call
-
-    return decorate
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [_parameter(name, *declared[name]) for name in declared]
+    parameters += [
+        inspect.Parameter(name, keyword, default=_SHARED[name][1], annotation=_SHARED[name][0])
+        for name in command.shared
+    ]
+    parameters.sort(key=_place)
+    context = inspect.Parameter("context", keyword, annotation=typer.Context)
+    call.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in (context, *parameters)}
+    # The docstring, without what only Python needs.
+    text = re.split(r"\n *(?:Parameters|Raises|>>>)", command.work.__doc__ or "")[0]
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
+    return call
 
 
 def _places_in_file(context: typer.Context) -> dict[str, str]:
@@ -145,9 +131,8 @@ def _places_in_file(context: typer.Context) -> dict[str, str]:
     return places
 
 
-def step_defaults(step: str) -> dict[str, Any]:
+def _step_defaults(root: Any, step: str) -> dict[str, Any]:
     """Return what the user's file sets of a command that is a step of another."""
-    root: Any = get_current_context().find_root().command
     command, options = root.commands[step], declared(step).options
     found = (command.context_settings or {}).get("default_map", {})
     known = options_of(options)

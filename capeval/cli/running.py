@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import typer
 
-from capeval.cli.options import declared_by, step_defaults
-from capeval.cli.progress import ProgressLine
+from capeval.cli.options import typed
 from capeval.options import Command
 from capeval.show.output import Output
 
 
-def typed(command: Command) -> Callable[..., None]:
+def work_of(command: Command) -> Callable[..., None]:
     """Return the function that typer makes a command of."""
-
-    def run(values: dict[str, Any], output: Output) -> None:
-        _run(command, values, output)
-
-    # The docstring, without what only Python needs.
-    run.__doc__ = re.split(r"\n *(?:Parameters|Raises|>>>)", command.work.__doc__ or "")[0]
-    run.__name__ = command.name.rpartition(" ")[2]
-    return declared_by(command.options, *command.shared)(run)
+    return typed(command, partial(_run, command))
 
 
 def _run(command: Command, values: dict[str, Any], output: Output) -> None:
     """Do the work of a command and show its result."""
+    # The list of all commands must not wait for what shows progress.
+    from capeval.cli.progress import ProgressLine
+
     taken = {one.name for one in fields(command.options)}
     if "on_notice" in taken:
         values["on_notice"] = output.notice
-    for field, name in command.steps.items():
-        values[field] = step_defaults(name)
     progress = ProgressLine(output)
     if "progress" in taken:
         values["progress"] = progress

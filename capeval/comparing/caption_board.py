@@ -16,11 +16,11 @@ from capeval.comparing.sections import (
     downwards,
     fraction,
     not_ranked,
-    ranked,
     read_published,
     read_runs,
     remarks_of,
     standing,
+    with_ranks,
 )
 from capeval.config import config_file
 from capeval.errors import InputError
@@ -176,7 +176,7 @@ def _caption_section(members: Sequence[tuple[JudgedRun, ScoreRow]]) -> Section:
         replace(row, name=f"{row.name} ({row.path})") if names[row.name] > 1 else row
         for _, row in members
     ]
-    rows = ranked(named, _order, _is_whole)
+    rows = with_ranks(named, _order, _is_whole)
     parts = [
         f"{one_line(row.name)} (captioned {share(row.captioned, row.annotated)}, "
         f"scored {share(row.scored, row.captioned)})"
@@ -230,7 +230,7 @@ def _published_captions(own: Sequence[Section]) -> Section:
         ScoreRow(name, _paper_cells(paper, name), annotated=paper["videos"], frames=frames)
         for name, frames in paper["frames"].items()
     ]
-    rows = ranked(rows, _order, _is_whole)
+    rows = with_ranks(rows, _order, _is_whole)
     alike = [
         str(number)
         for number, section in enumerate(own, start=1)

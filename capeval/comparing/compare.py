@@ -38,7 +38,7 @@ from capeval.options import (
     takes,
 )
 from capeval.scoring import GROUPS, MEASURES
-from capeval.scoring.buckets import Membership, memberships
+from capeval.scoring.counts import Membership, memberships
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.signature import unlikeness
 from capeval.show.numbers import beside_limit, plain_number, thousands

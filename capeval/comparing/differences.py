@@ -15,12 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.schema import RELATIONS, Annotation, ElementType, Relation, Scored, Verdict
-from capeval.scoring.buckets import Membership, by_way
-from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
+from capeval.scoring.counts import (
+    GROUPS,
+    MEASURES,
+    AnnotationArrays,
+    Membership,
+    as_arrays,
+    by_way,
+    measures,
+)
 from capeval.scoring.score_parts import ByType, ByWay, ResultModel
 from capeval.stats import Value, difference_intervals
-from capeval.stats.multiple_testing import holm, rank_clusters
-from capeval.stats.sign_flips import detectable_difference, sign_flips
+from capeval.stats.sign_flips import detectable_difference, holm, rank_clusters, sign_flips
 from capeval.stats.values import Floats
 
 FEWEST_FOR_POWER = 10

@@ -19,11 +19,11 @@ from capeval.comparing.sections import (
     downwards,
     fraction,
     not_ranked,
-    ranked,
     read_published,
     read_runs,
     remarks_of,
     standing,
+    with_ranks,
 )
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps
@@ -103,7 +103,7 @@ def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
     names = dict.fromkeys(name for run in runs for name in run.by.get(way, {}))
     groups = sorted(names, key=lambda name: order.get(name, len(order)))
     repeated = Counter(run.name for run in runs)
-    rows = ranked(
+    rows = with_ranks(
         [_question_row(run, way, repeated[run.name] > 1) for run in runs],
         lambda row: (row.group != "", _accuracy(row)),
         lambda row: (
@@ -235,7 +235,7 @@ def _published_questions(table: Mapping[str, Any]) -> Section:
     models = rows_of("rows")
     # Without an overall accuracy there is nothing to rank by: the order is the source's.
     if "questions" in table:
-        models = ranked(models, lambda row: (_accuracy(row),), lambda _: True)
+        models = with_ranks(models, lambda row: (_accuracy(row),), lambda _: True)
     entries = [*models, *rows_of("baselines")]
     counts = "counts" in table
     kind = _COUNTS if counts else _HUNDREDTHS if table.get("decimals") == 2 else _TENTHS

@@ -219,7 +219,7 @@ def read_runs(
     return read, left
 
 
-def ranked(
+def with_ranks(
     entries: Iterable[EntryT],
     order: Callable[[EntryT], tuple[float, ...]],
     is_whole: Callable[[EntryT], bool],
@@ -228,8 +228,8 @@ def ranked(
     ordered = sorted(entries, key=lambda entry: (*order(entry), entry.name))
     whole = [entry for entry in ordered if is_whole(entry)]
     values = [order(entry) for entry in whole]
-    ranked = [replace(entry, rank=values.index(order(entry)) + 1) for entry in whole]
-    return [*ranked, *(entry for entry in ordered if not is_whole(entry))]
+    first = [replace(entry, rank=values.index(order(entry)) + 1) for entry in whole]
+    return [*first, *(entry for entry in ordered if not is_whole(entry))]
 
 
 def downwards(value: float | None) -> float:

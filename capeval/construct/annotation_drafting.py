@@ -29,11 +29,11 @@ from capeval.judging.segments import segments
 from capeval.llm.questions import Question
 from capeval.llm.replies import Number, ReplyForm, Words, one_of
 from capeval.options import INPUTS, FilePath, Notices, command, declares, required, takes
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Labels
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import finished
 from capeval.runs.resolve import find_captions
-from capeval.runs.sync_async import blocking
 from capeval.schema import CHARACTERISTICS, Caption, Characteristic, ElementType, Video
 from capeval.schema.annotation import Weight
 from capeval.show.output import Output

@@ -11,11 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from capeval.errors import InputError, UsageError
 from capeval.files.jsonl import whole_lines, write_atomic
 from capeval.files.judgments import short_hash
-from capeval.files.reading import parse_json, read_text
-from capeval.files.validation import validated
+from capeval.files.reading import parse_json, read_text, validated
 from capeval.schema import Characteristic, ElementType
-from capeval.schema.annotation import Sentence, Weight
-from capeval.schema.ids import Id, id_text
+from capeval.schema.annotation import Id, Sentence, Weight, id_text
 from capeval.text import counted, shown
 
 DRAFTS = "drafts.jsonl"

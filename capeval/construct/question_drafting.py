@@ -41,10 +41,10 @@ from capeval.options import (
     required,
     takes,
 )
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Labels
 from capeval.runs.long_work import finished
 from capeval.runs.sources import annotations_file, annotations_of
-from capeval.runs.sync_async import blocking
 from capeval.schema import OPTION_LETTERS, Annotation, Caption, Question
 from capeval.show.output import Output
 from capeval.show.result import Lines

@@ -52,10 +52,10 @@ from capeval.options import (
     required,
     takes,
 )
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Labels, Progress, Stored, execute
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
-from capeval.runs.sync_async import blocking
 from capeval.schema import Usage
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.show.numbers import percent

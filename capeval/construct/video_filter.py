@@ -17,7 +17,7 @@ from capeval.construct.video_measures import SIDE, copies, measure
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import VIDEO_LIST
 from capeval.files.jsonl import numbered_lines, whole_lines, write_jsonl
-from capeval.files.validation import validated
+from capeval.files.reading import validated
 from capeval.files.videos import VideoFolder
 from capeval.options import (
     INPUTS,
@@ -29,11 +29,10 @@ from capeval.options import (
     required,
     takes,
 )
-from capeval.runs.concurrency import in_thread, work_through
+from capeval.runs.concurrency import blocking, in_thread, work_through
 from capeval.runs.engine import Labels, Plan, Progress, ResumableTask, Stored, execute, left_of
 from capeval.runs.folder import RunFolder
-from capeval.runs.sync_async import blocking
-from capeval.schema.ids import Id, id_text
+from capeval.schema.annotation import Id, id_text
 from capeval.show.numbers import tenths, thousands
 from capeval.show.result import Result
 from capeval.show.table import LINE, Kind, Page, Row, Table, columns

@@ -26,7 +26,7 @@ from capeval.correlation.protocols import PUBLISHED, TUNA, protocol
 from capeval.correlation.video_level import Analysis, analyse
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.id_hints import hint_of, look_alike
+from capeval.files.label_matching import hint_of, look_alike
 from capeval.files.metrics import MetricScores
 from capeval.files.outputs import check_json, check_output
 from capeval.files.ratings import Key, LabelTable, RatingTable, check_all_found, load_human

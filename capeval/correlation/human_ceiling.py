@@ -11,9 +11,8 @@ from capeval.correlation.fields import CeilingResult, Raters
 from capeval.correlation.joining import Joined
 from capeval.correlation.video_level import Analysis
 from capeval.files.ratings import LabelTable, RatingTable
-from capeval.stats.agreement import krippendorff_alpha
+from capeval.stats.agreement import combine_others, krippendorff_alpha
 from capeval.stats.correlation import STATISTICS, Correlated, correlated, why_missing
-from capeval.stats.raters import combine_others
 from capeval.stats.values import (
     Coefficient,
     Floats,

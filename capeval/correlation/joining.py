@@ -10,7 +10,7 @@ import numpy as np
 
 from capeval.correlation.fields import Notice
 from capeval.errors import InputError
-from capeval.files.id_hints import hint_of, look_alike
+from capeval.files.label_matching import hint_of, look_alike
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import IfMissing, Key, Keys, RatingTable, caption_name
 from capeval.stats.design import Design

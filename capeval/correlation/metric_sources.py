@@ -10,8 +10,8 @@ from typing import Self
 
 from capeval.correlation.element_level import ElementLabels, verdicts_on
 from capeval.errors import InputError, UsageError
-from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.judgments import caption_hash
+from capeval.files.label_matching import hint_of, look_alike
 from capeval.files.metrics import MetricFile, MetricScores, load_metrics
 from capeval.files.ratings import Key, caption_name
 from capeval.runs.folder import JudgeFolder, RunFolder

@@ -13,6 +13,7 @@ from capeval.correlation.fields import ComparisonResult, Correlation, Groups, No
 from capeval.correlation.joining import Joined, in_order
 from capeval.correlation.protocols import StudyProtocol
 from capeval.schema import RaterMode
+from capeval.stats.agreement import combine
 from capeval.stats.correlation import (
     LARGEST,
     STATISTICS,
@@ -23,8 +24,7 @@ from capeval.stats.correlation import (
 )
 from capeval.stats.design import GROUPINGS, Design, group_means
 from capeval.stats.jackknife import FEWEST, Inference, difference, jackknife
-from capeval.stats.multiple_testing import holm, rank_clusters
-from capeval.stats.raters import combine
+from capeval.stats.sign_flips import holm, rank_clusters
 from capeval.stats.system_means import Values, drawn_values, interval_of, permutation_p
 from capeval.stats.values import Floats, GroupingName, Mask, Missing, Value, number_of, steady
 

@@ -34,12 +34,11 @@ from capeval.options import (
     takes,
 )
 from capeval.reporting.report import report
-from capeval.runs.concurrency import in_thread, in_turn
+from capeval.runs.concurrency import blocking, in_thread, in_turn
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run
-from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Target
 from capeval.schema import Caption, Usage
 from capeval.scoring.scores import BASELINE_NOTE, Scores, scores_headline

@@ -12,9 +12,8 @@ from pydantic import Strict
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, numbered_lines
-from capeval.files.reading import OnFault, why_missing
+from capeval.files.reading import OnFault, validated_records, why_missing
 from capeval.files.tuna_benchmark import annotation_records
-from capeval.files.validation import validated_records
 from capeval.files.videos import VideoFolder
 from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation, Video

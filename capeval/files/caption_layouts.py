@@ -21,12 +21,11 @@ from typing import Any
 
 from capeval.errors import InputError, ReplyError, UsageError
 from capeval.files.ratings import check_all_found
-from capeval.files.reading import json_lines, parse_json, read_bytes, read_text
+from capeval.files.reading import json_lines, parse_json, read_bytes, read_text, validated_records
 from capeval.files.tables import Table, folded, is_binary_table, is_missing, read_table
-from capeval.files.validation import validated_records
 from capeval.files.videos import KnownVideos, path_parts
 from capeval.schema import Caption, Video
-from capeval.schema.ids import id_text
+from capeval.schema.annotation import id_text
 from capeval.text import Loss, counted, listed, nearest, shown
 from capeval.thinking import caption_in
 

@@ -8,10 +8,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from capeval.errors import InputError
-from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.jsonl import dumps, numbered_lines
-from capeval.files.reading import json_records
-from capeval.files.validation import validated_records
+from capeval.files.label_matching import hint_of, look_alike
+from capeval.files.reading import json_records, validated_records
 from capeval.schema import Annotation, Caption
 from capeval.text import nearest, shown
 

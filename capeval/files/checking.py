@@ -19,7 +19,7 @@ from capeval.errors import InputError, VideoError
 from capeval.files.annotations import annotation_records_of
 from capeval.files.label_matching import normalised
 from capeval.schema import Annotation
-from capeval.schema.ids import id_text
+from capeval.schema.annotation import id_text
 from capeval.text import complaints, counted, nearest, shown, with_plain_marks
 
 # An element that begins so does not say whom it is about (the paper's appendix A.2.3).

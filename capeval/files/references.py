@@ -17,8 +17,14 @@ from typing import Any
 from capeval.errors import InputError
 from capeval.files.annotations import split_format
 from capeval.files.caption_layouts import CaptionsFile, captions_in_memory, read_captions
-from capeval.files.reading import json_records, parse_json, read_bytes, read_text, why_missing
-from capeval.files.validation import validated_records
+from capeval.files.reading import (
+    json_records,
+    parse_json,
+    read_bytes,
+    read_text,
+    validated_records,
+    why_missing,
+)
 from capeval.schema import Reference, Video
 
 LINES = "lines"

@@ -25,7 +25,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from capeval.errors import InputError, MissingExtra
 from capeval.files.reading import json_records, read_bytes, read_text
-from capeval.schema.ids import id_text
+from capeval.schema.annotation import id_text
 from capeval.text import complaint, cut, describe, listed, nearest, shown
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

@@ -18,7 +18,7 @@ from capeval.files.judgments import unknown_video
 from capeval.files.label_matching import match_labels, read_relation
 from capeval.files.reading import json_records
 from capeval.schema import Annotation, Judgment, Provenance, Relation, Scored, Unscored, lacking
-from capeval.schema.ids import id_text
+from capeval.schema.annotation import id_text
 from capeval.text import complaint, shown
 
 _PROVENANCE = Provenance(judge="tuna-results")

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from capeval.errors import InputError, VideoError
 from capeval.files.reading import why_missing
 from capeval.schema import Annotation, Video
-from capeval.schema.ids import id_text
+from capeval.schema.annotation import id_text
 
 SUFFIXES = frozenset(
     {

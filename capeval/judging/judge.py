@@ -16,18 +16,17 @@ from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
 from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import FilePath, Notices, command, declares, ignore, option, python_only, takes
-from capeval.runs.concurrency import in_turn
+from capeval.runs.concurrency import blocking, in_turn
 from capeval.runs.engine import Progress, execute
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.resolve import why_left_out
 from capeval.runs.sources import Source, from_memory
-from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Target, Targets
 from capeval.schema import Unscored
 from capeval.scoring import Scores
+from capeval.scoring.judged_run import load_scores
 from capeval.scoring.score_parts import VideoScore
 from capeval.scoring.scores import RunScores
-from capeval.scoring.stored_scores import load_scores
 from capeval.scoring.verdicts import snapshots_notice
 from capeval.show.output import Output
 from capeval.show.result import Result

@@ -36,8 +36,7 @@ from capeval.schema import (
     Verdict,
     lacking,
 )
-from capeval.scoring.judged_run import JudgedRun
-from capeval.scoring.stored_scores import fingerprint, write_scores
+from capeval.scoring.judged_run import JudgedRun, fingerprint, write_scores
 from capeval.scoring.verdicts import changed_since, in_force, scored_by, votes_of
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.llm.types import ChatReply, ChatRequest, State
-from capeval.schema.usage import Usage
+from capeval.schema.judgment import Usage
 from capeval.text import Loss, one_line
 from capeval.tracing import trace
 

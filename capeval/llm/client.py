@@ -33,7 +33,7 @@ from capeval.llm.wire import (
     model_ids,
     reply_from,
 )
-from capeval.schema.usage import Usage
+from capeval.schema.judgment import Usage
 from capeval.text import Loss, counted, listed, one_line
 from capeval.tracing import is_tracing, trace
 

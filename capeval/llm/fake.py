@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from capeval.llm.types import ChatReply, ChatRequest
-from capeval.schema.usage import Usage
+from capeval.schema.judgment import Usage
 
 Line = str | ChatReply | BaseException
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from capeval.errors import BudgetReached, UsageError
 from capeval.llm.prices import Price, price_of
 from capeval.llm.types import ChatReply, ChatRequest
-from capeval.schema.usage import Usage
+from capeval.schema.judgment import Usage
 
 # Before a model's first reply is in, its calls are taken to answer at this length.
 GUESSED_OUTPUT_TOKENS = 1000

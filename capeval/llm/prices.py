@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from capeval.config import read_config
 from capeval.errors import InputError
 from capeval.llm.judge_models import find_judge, names_of
-from capeval.schema.usage import Usage
+from capeval.schema.judgment import Usage
 from capeval.text import complaint
 
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
 from capeval.options import JUDGE, CallOptions, Effort, declares, ignore, option, python_only
-from capeval.schema.usage import Usage
+from capeval.schema.judgment import Usage
 from capeval.tracing import is_tracing
 
 T_co = TypeVar("T_co", covariant=True)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from capeval.llm.retry import CallFailed
 from capeval.llm.types import ChatReply, ChatRequest
-from capeval.schema.usage import Usage
+from capeval.schema.judgment import Usage
 from capeval.text import one_line, storable
 from capeval.thinking import after_thinking
 

@@ -34,13 +34,11 @@ from capeval.options import (
     option,
     takes,
 )
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import select
-from capeval.runs.folder import RunFolder
+from capeval.runs.folder import RunFolder, Shard
 from capeval.runs.long_work import finished
-from capeval.runs.shards import Shard
-from capeval.runs.sources import run_name
-from capeval.runs.sync_async import blocking
-from capeval.runs.tested_model import tested_model_warnings
+from capeval.runs.sources import run_name, tested_model_warnings
 from capeval.schema.question import Question, Response
 from capeval.show.output import Output
 from capeval.text import counted, listed

@@ -23,8 +23,7 @@ from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_files import questions_hash
 from capeval.mcq.view import Cue, ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
-from capeval.runs.folder import safe_name
-from capeval.runs.shards import Shard
+from capeval.runs.folder import Shard, safe_name
 from capeval.schema.question import OPTION_LETTERS, Likelihoods, Question, Response, option_lines
 from capeval.text import complaint, counted, shown, storable
 from capeval.video import FrameReader, FrameSet

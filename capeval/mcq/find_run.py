@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from capeval.errors import InputError
-from capeval.runs.folder import RunFolder
+from capeval.runs.folder import RunFolder, shards_in
 from capeval.runs.resolve import RUNS, locate
-from capeval.runs.shards import shards_in
 from capeval.text import listed
 
 RESPONSES, GRADES = "responses.jsonl", "grades.json"

@@ -62,12 +62,12 @@ from capeval.options import (
     runs_option,
     takes,
 )
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Labels, Progress
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
-from capeval.runs.sync_async import blocking
-from capeval.runs.tested_model import tested_model_warnings
+from capeval.runs.sources import tested_model_warnings
+from capeval.schema.judgment import Usage
 from capeval.schema.question import Question, Response
-from capeval.schema.usage import Usage
 from capeval.scoring.score import score
 from capeval.scoring.signature import VERSION, Signature
 from capeval.show.formats import FORM_OF_SUFFIX, Format, form_for

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from capeval.files.reading import parse_json, read_text
-from capeval.files.validation import validated
+from capeval.files.reading import parse_json, read_text, validated
 from capeval.mcq.breakdown import benchmark_name, way_name
 from capeval.mcq.find_run import GRADES
-from capeval.runs.tested_model import tested_model_warnings
+from capeval.runs.sources import tested_model_warnings
 from capeval.schema.question import Tag
 from capeval.show.numbers import percent, place_name, points, share, thousands
 from capeval.show.result import Result

@@ -19,10 +19,13 @@ from capeval.schema.question import OPTION_LETTERS, Question
 from capeval.stats.values import Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
 
+_ALL = ("overall", "all")
+_Places = NDArray[np.intp]
 
-@dataclass(frozen=True)
+
+@dataclass
 class Graded:
-    """What was decided, before it is counted.
+    """What was decided, as arrays with one entry per response, before it is counted.
 
     Attributes
     ----------
@@ -39,60 +42,14 @@ class Graded:
     resamples: int = 10_000
     seed: int = 0
 
-
-@collection_paused()
-def count_grades(
-    graded: Graded,
-    *,
-    signature: str,
-    settings: Mapping[str, Any],
-    captioning: dict[str, Any] | None = None,
-) -> Grades:
-    """Return the result of what was decided."""
-    table = _Table(graded)
-    tags = {} if graded.by is None else grouped([one.response for one in graded.asked], graded.by)
-    named = {(tag, name): at for tag, buckets in tags.items() for name, at in buckets.items()}
-    columns = {_ALL: table.counted_of(range(len(graded.asked)))}
-    columns |= {name: table.counted_of(at) for name, at in named.items()}
-    ratios = table.ratios([*columns.values()])
-    groups = {
-        name: table.group(at, ratios.share(number) if len(at) else None)
-        for number, (name, at) in enumerate(columns.items())
-    }
-    whole, rules = groups[_ALL], Counter(one.rule for one in graded.decisions)
-    return Grades.model_construct(
-        signature=signature,
-        settings=dict(settings),
-        counts=table.counts(),
-        overall=whole,
-        by={tag: {name: groups[tag, name] for name in buckets} for tag, buckets in tags.items()},
-        changes=_changes(groups, ratios),
-        decided_by=dict(sorted(rules.items(), key=lambda rule: (-rule[1], rule[0]))),
-        baselines={
-            **whole.baselines,
-            "frequent": {"letter": table.letter, "value": whole.baselines["frequent"]},
-        },
-        captioning=captioning,
-        items=[] if graded.by is None else table.items(),
-    )
-
-
-_ALL = ("overall", "all")
-_Places = NDArray[np.intp]
-
-
-class _Table:
-    """Decisions as arrays with one entry per response."""
-
-    def __init__(self, graded: Graded) -> None:
-        self._graded, self._asked, self._decisions = graded, graded.asked, graded.decisions
-        responses = [one.response for one in graded.asked]
-        self.scored = np.array([not one.unscored for one in graded.decisions], dtype=bool)
-        self.answered = np.array([one.option is not None for one in graded.decisions], dtype=bool)
-        self.by_chance = np.array([one.by_chance for one in graded.decisions], dtype=bool)
-        pairs = zip(graded.asked, graded.decisions, strict=True)
+    def __post_init__(self) -> None:
+        responses = [one.response for one in self.asked]
+        self.scored = np.array([not one.unscored for one in self.decisions], dtype=bool)
+        self.answered = np.array([one.option is not None for one in self.decisions], dtype=bool)
+        self.by_chance = np.array([one.by_chance for one in self.decisions], dtype=bool)
+        pairs = zip(self.asked, self.decisions, strict=True)
         self.right = np.array([one.option == asked.right for asked, one in pairs], dtype=bool)
-        only_read = graded.convention is not None and graded.convention.only_read
+        only_read = self.convention is not None and self.convention.only_read
         self.counted = self.scored & self.answered if only_read else self.scored
         # Where the video is not known, each question is one.
         videos = [r.video or f"\0{r.benchmark}\0{r.id}" for r in responses]
@@ -100,7 +57,7 @@ class _Table:
         numbers = {name: at for at, name in enumerate(sorted(set(videos)))}
         self._video = np.array([numbers[name] for name in videos], dtype=np.intp)
         self._chance = np.array([1 / len(r.options) for r in responses])
-        times = Counter(one.answer for one in graded.questions or responses)
+        times = Counter(one.answer for one in self.questions or responses)
         # Of equally common letters the first, so that the result does not depend on the order.
         self.letter = min(times, key=lambda one: (-times[one], one), default="A")
         self._frequent = np.array([one.answer == self.letter for one in responses], dtype=bool)
@@ -120,7 +77,7 @@ class _Table:
             np.bincount(cells, weights, len(used) * len(columns)).reshape(shape).astype(np.float64)
             for weights in (self.right[places], None)
         )
-        return VideoRatios(right, asked, resamples=self._graded.resamples, seed=self._graded.seed)
+        return VideoRatios(right, asked, resamples=self.resamples, seed=self.seed)
 
     def group(self, at: _Places, ends: Interval | Missing | None) -> Group:
         """Return the result of some responses, whose accuracy has these ends."""
@@ -147,17 +104,17 @@ class _Table:
         )
 
     def counts(self) -> ReplyCounts:
-        keys = {(one.response.benchmark, one.response.id) for one in self._asked}
-        known = self._graded.questions
+        keys = {(one.response.benchmark, one.response.id) for one in self.asked}
+        known = self.questions
         missing = 0 if known is None else sum((q.benchmark, q.id) not in keys for q in known)
-        empty = sum(one.is_empty and ok for one, ok in zip(self._asked, self.scored, strict=True))
+        empty = sum(one.is_empty and ok for one, ok in zip(self.asked, self.scored, strict=True))
         unlike = sum(
             not decision.unscored and one.failure is None and decision.option != one.exact.option
-            for one, decision in zip(self._asked, self._decisions, strict=True)
+            for one, decision in zip(self.asked, self.decisions, strict=True)
         )
         return ReplyCounts(
             questions=len(keys) + missing,
-            responses=len(self._asked),
+            responses=len(self.asked),
             missing=missing,
             failed=int((~self.scored).sum()),
             scored=int(self.scored.sum()),
@@ -170,7 +127,7 @@ class _Table:
         )
 
     def items(self) -> list[GradedItem]:
-        rows = zip(self._asked, self._decisions, self.counted, self.right, strict=True)
+        rows = zip(self.asked, self.decisions, self.counted, self.right, strict=True)
         return [
             GradedItem(
                 id=one.response.id,
@@ -189,6 +146,42 @@ class _Table:
             )
             for one, decision, counted, right in rows
         ]
+
+
+@collection_paused()
+def count_grades(
+    graded: Graded,
+    *,
+    signature: str,
+    settings: Mapping[str, Any],
+    captioning: dict[str, Any] | None = None,
+) -> Grades:
+    """Return the result of what was decided."""
+    tags = {} if graded.by is None else grouped([one.response for one in graded.asked], graded.by)
+    named = {(tag, name): at for tag, buckets in tags.items() for name, at in buckets.items()}
+    columns = {_ALL: graded.counted_of(range(len(graded.asked)))}
+    columns |= {name: graded.counted_of(at) for name, at in named.items()}
+    ratios = graded.ratios([*columns.values()])
+    groups = {
+        name: graded.group(at, ratios.share(number) if len(at) else None)
+        for number, (name, at) in enumerate(columns.items())
+    }
+    whole, rules = groups[_ALL], Counter(one.rule for one in graded.decisions)
+    return Grades.model_construct(
+        signature=signature,
+        settings=dict(settings),
+        counts=graded.counts(),
+        overall=whole,
+        by={tag: {name: groups[tag, name] for name in buckets} for tag, buckets in tags.items()},
+        changes=_changes(groups, ratios),
+        decided_by=dict(sorted(rules.items(), key=lambda rule: (-rule[1], rule[0]))),
+        baselines={
+            **whole.baselines,
+            "frequent": {"letter": graded.letter, "value": whole.baselines["frequent"]},
+        },
+        captioning=captioning,
+        items=[] if graded.by is None else graded.items(),
+    )
 
 
 def _letter(option: int | None) -> str | None:

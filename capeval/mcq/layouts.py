@@ -13,12 +13,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from capeval.errors import InputError
-from capeval.files.reading import json_lines, parse_json, read_text
+from capeval.files.reading import json_lines, parse_json, read_text, validated
 from capeval.files.tables import CONTROL, is_binary_table, read_table
-from capeval.files.validation import validated
 from capeval.files.videos import SUFFIXES
 from capeval.options import Notices
-from capeval.schema.ids import id_text
+from capeval.schema.annotation import id_text
 from capeval.schema.question import OPTION_LETTERS, VISIBLE, Question, Tag
 from capeval.text import counted, listed, shown
 

@@ -17,8 +17,8 @@ from capeval.llm.types import ChatRequest, ReplyBroken, ReplyRefused, ReplySchem
 from capeval.mcq.strategies import MODEL_FAILED, AskModel, Decision, ReplyToGrade, Strategy
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Progress, Spent, Status, Stored
+from capeval.schema.judgment import Usage
 from capeval.schema.question import OPTION_LETTERS
-from capeval.schema.usage import Usage
 from capeval.text import one_line, storable
 
 _PROMPTS = "mcq-select-v1"

@@ -23,9 +23,8 @@ from pydantic_core import from_json
 from capeval.errors import InputError, UsageError
 from capeval.files.caption_layouts import recorded_reply
 from capeval.files.jsonl import dumps
-from capeval.files.reading import first_line, json_lines, parse_json, read_text
+from capeval.files.reading import first_line, json_lines, parse_json, read_text, validated
 from capeval.files.tables import is_binary_table
-from capeval.files.validation import validated
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.layouts import (
     LAYOUTS,
@@ -38,7 +37,7 @@ from capeval.mcq.layouts import (
     record_of,
 )
 from capeval.options import Notices, ignore
-from capeval.runs.shards import file_of, shards_in
+from capeval.runs.folder import file_of, shards_in
 from capeval.schema.question import OPTION_LETTERS, Question, Response, Text, option_lines
 from capeval.text import complaint, counted, listed, shown
 

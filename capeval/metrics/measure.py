@@ -31,10 +31,10 @@ from capeval.options import (
     python_only,
     takes,
 )
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Progress, execute
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.resolve import attempt
-from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Targets
 from capeval.schema import Usage
 from capeval.show.numbers import NOTHING, share, tenths

@@ -1,1 +1,1 @@
-"""Tables, figures, the report and the leaderboard; the only package that rounds numbers."""
+"""What a model gets wrong, and why: `capeval report`, `capeval inspect` and `capeval plot`."""

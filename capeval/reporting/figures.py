@@ -13,7 +13,7 @@ from capeval.comparing.comparison import Comparison
 from capeval.comparing.differences import TypeDifference
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import Estimate, Scores, TypeScores
-from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
+from capeval.scoring.counts import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.judged_run import JudgedRun
 from capeval.text import both_ends
 

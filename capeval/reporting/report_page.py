@@ -259,17 +259,15 @@ def _paired(shown: Sequence[ReportedRun]) -> dict[str, Any] | None:
     tables: dict[str, list[tuple[str, Difference, int]]] = {}
     ranks: list[tuple[Contender, str]] = []
     if isinstance(found, Comparison):
-        overall, measures = (
-            found.overall,
-            {"Precision": "precision", "Recall": "recall", "F1": "f1"},
-        )
-        types = ((name, getattr(overall, name)) for name in ELEMENT_TYPES)
+        overall = found.overall
+        measures = {"Precision": "precision", "Recall": "recall", "F1": "f1"}
+        types = {name: getattr(overall, name) for name in ELEMENT_TYPES}
         tables = {
             "All elements": [
                 (name, getattr(overall.all, measure), overall.all.n)
                 for name, measure in measures.items()
             ],
-            "F1 by type": [(name, of.f1, of.n) for name, of in types if of.n],
+            "F1 by type": [(name, of.f1, of.n) for name, of in types.items() if of.n],
         }
         gaps = [(of, n) for rows in tables.values() for _, of, n in rows]
     else:

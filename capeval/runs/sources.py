@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -22,7 +22,7 @@ from capeval.files.caption_layouts import captions_in_memory, read_captions
 from capeval.files.captions import captions_hash, known_captions, load_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.files.packaged import sample_folder
-from capeval.files.reading import Stamp, stamp_of
+from capeval.files.reading import Stamp, stamp_of, validated_records
 from capeval.files.tuna_benchmark import (
     ANNOTATIONS,
     VIDEOS,
@@ -30,9 +30,7 @@ from capeval.files.tuna_benchmark import (
     is_benchmark,
     videos_of,
 )
-from capeval.files.validation import validated_records
 from capeval.runs.folder import RunFolder
-from capeval.runs.tested_model import tested_model_warnings
 from capeval.schema import Annotation, Caption, Video
 from capeval.text import counted, listed
 
@@ -321,3 +319,42 @@ def default_videos(annotations_path: str, *, needed: bool = False) -> Path:
         return videos_of(file) if needed else file / VIDEOS
     folder = file if file.is_dir() else file.parent
     return folder / "videos" if (folder / "videos").is_dir() else folder
+
+
+def base_name(model: str) -> str:
+    """Return the name of a model without its hub and owner.
+
+    >>> base_name("hf:Qwen/Qwen3-VL-8B-Instruct")
+    'Qwen3-VL-8B-Instruct'
+    """
+    return model.removeprefix("hf:").rstrip("/").rpartition("/")[2] or model
+
+
+def tested_model_warnings(
+    run: str, what: str, made: Iterable[Mapping[str, Any]], models: Iterable[str | None]
+) -> list[str]:
+    """Return warnings that a run's model drafted or filtered annotations or questions.
+
+    Parameters
+    ----------
+    made : the `drafted_by` and `filtered_by` of each, as far as known
+    models : what the run's model is called, besides the run's own name
+    """
+    names = {_key(name) for name in (run, *models) if name}
+    found = {
+        (how, model)
+        for one in made
+        for how in ("drafted", "filtered")
+        for model in one.get(f"{how}_by") or ()
+        if _key(model) in names
+    }
+    return [
+        f"{run}: the {what} were {how} with {model}, which is tested here: its scores may be too "
+        "high"
+        for how, model in sorted(found)
+    ]
+
+
+def _key(name: str) -> str:
+    # The name of a run of questions goes on with what was shown: MODEL@16.
+    return base_name(name).partition("@")[0].casefold()

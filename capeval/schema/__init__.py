@@ -11,7 +11,15 @@ from capeval.schema.annotation import (
     VisualElement,
     element_ids,
 )
-from capeval.schema.caption import Caption, Reference
+from capeval.schema.caption import (
+    COVERAGES,
+    Caption,
+    Coverage,
+    HumanLabel,
+    LabelScale,
+    RaterMode,
+    Reference,
+)
 from capeval.schema.judgment import (
     JUDGMENT,
     RELATIONS,
@@ -23,6 +31,7 @@ from capeval.schema.judgment import (
     Relations,
     Scored,
     Unscored,
+    Usage,
     Verdict,
     endpoint_name,
     flaw_of,
@@ -35,14 +44,6 @@ from capeval.schema.question import (
     Response,
     Tag,
 )
-from capeval.schema.rating import (
-    COVERAGES,
-    Coverage,
-    HumanLabel,
-    LabelScale,
-    RaterMode,
-)
-from capeval.schema.usage import Usage
 
 __all__ = [
     "CHARACTERISTICS",

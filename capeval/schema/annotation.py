@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from itertools import chain
 from typing import Annotated, Any, Literal, get_args
@@ -9,7 +10,23 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
-from capeval.schema.ids import Id, id_text
+
+def id_text(value: Any) -> Any:
+    """Return an id as text in the Unicode form NFC; what is no id is returned as it is.
+
+    A whole number is its digits: parquet and pandas store 12 as 12.0 where a cell is empty.
+
+    >>> id_text(12), id_text(12.0), id_text("e\\u0301") == "\\xe9", id_text(1.5), id_text(True)
+    ('12', '12', True, 1.5, True)
+    """
+    if type(value) is int or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
+
+
+Id = Annotated[str, StringConstraints(strict=True, pattern=r"\S"), BeforeValidator(id_text)]
+"""An id in a user's file: text that is not blank, or a whole number."""
+
 
 ElementType = Literal["camera", "scene", "action", "attribute"]
 ELEMENT_TYPES: tuple[ElementType, ...] = get_args(ElementType)

@@ -1,14 +1,23 @@
-"""A caption to judge, and reference captions of data that have no visual elements."""
+"""A caption to judge, reference captions of data without visual elements, and human ratings."""
 
 from __future__ import annotations
 
 import unicodedata
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from capeval.schema.annotation import Sentence
-from capeval.schema.ids import Id
+from capeval.schema.annotation import Id, Sentence
+from capeval.schema.judgment import Relation
+
+Coverage = Literal["covered", "not covered"]
+"""Whether a caption states an element correctly, completely and in order (TUNA, B.2.4)."""
+COVERAGES: tuple[Coverage, ...] = get_args(Coverage)
+
+HumanLabel = Relation | Coverage
+LabelScale = Literal["three-way", "binary"]
+RaterMode = Literal["mean", "median", "each"]
+"""How ratings of several raters are aggregated; "each" keeps raters apart."""
 
 
 class Caption(BaseModel):

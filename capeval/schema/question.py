@@ -17,7 +17,7 @@ from pydantic import (
     model_serializer,
 )
 
-from capeval.schema.ids import id_text
+from capeval.schema.annotation import id_text
 
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of options in files and prompts, by their number."""

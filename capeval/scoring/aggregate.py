@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.schema import Annotation, Judgment, Relation, Scored, Usage
-from capeval.scoring.buckets import Membership, by_way
-from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
+from capeval.scoring.counts import (
+    GROUPS,
+    MEASURES,
+    AnnotationArrays,
+    Membership,
+    as_arrays,
+    by_way,
+    measures,
+)
 from capeval.scoring.score_parts import (
     Breakdown,
     Bucket,

@@ -28,9 +28,8 @@ from capeval.options import (
     takes,
 )
 from capeval.schema import Annotation
-from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged
+from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged, scores_text
 from capeval.scoring.scores import RunScores, Scores
-from capeval.scoring.stored_scores import scores_text
 from capeval.show.numbers import thousands
 from capeval.show.output import Output
 from capeval.text import counted, one_line

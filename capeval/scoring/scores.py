@@ -10,8 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Usage
-from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
-from capeval.scoring.counts import MEASURES
+from capeval.scoring.counts import ELEMENT_BUCKETS, EVENT_BUCKETS, MEASURES
 from capeval.scoring.score_parts import (
     Breakdown,
     Bucket,

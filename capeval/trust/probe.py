@@ -19,6 +19,7 @@ from capeval.files.tables import csv_of_rows
 from capeval.judging.judge import Judged, JudgingSession, open_judging
 from capeval.judging.options import JudgeOptions, JudgingOptions
 from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only, takes
+from capeval.runs.concurrency import blocking
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import finished
 from capeval.runs.sources import (
@@ -29,7 +30,6 @@ from capeval.runs.sources import (
     annotations_of,
     run_name,
 )
-from capeval.runs.sync_async import blocking
 from capeval.runs.targets import Target
 from capeval.schema import Caption, Scored
 from capeval.scoring.judged_run import load_judged
@@ -39,7 +39,7 @@ from capeval.show.numbers import percent, share
 from capeval.show.output import Output
 from capeval.show.result import Result, write
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
-from capeval.stats.proportions import design_effect, wilson
+from capeval.stats.video_ratios import design_effect, wilson
 from capeval.text import counted, one_line
 from capeval.trust.probe_kinds import KINDS, Probe, ProbeKind, build_probes
 

@@ -24,8 +24,7 @@ from capeval.captioners.stored_work import complete
 from capeval.errors import BudgetReached, InputError, ModelDown, RunLocked
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
-from capeval.runs.folder import RunFolder
-from capeval.runs.shards import Shard
+from capeval.runs.folder import RunFolder, Shard
 from capeval.runs.sources import default_videos
 from capeval.video import open_reader
 from tests.generating import (

@@ -138,7 +138,7 @@ try:
     main()
 except SystemExit:
     pass
-heavy = {{"asyncio", "numpy.random", "torch", "scipy", "av", "PIL", "matplotlib", "jinja2"}}
+heavy = {{"numpy.random", "torch", "scipy", "av", "PIL", "matplotlib", "jinja2"}}
 sys.exit(bool(heavy & {{*sys.modules}}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capeval.comparing.comparison import Comparison, Contender, Matrix, Side
 from capeval.comparing.differences import differences, flips, measured, moves, ranked
-from capeval.scoring.buckets import memberships
+from capeval.scoring.counts import memberships
 from tests.scoring.making import annotation, scored
 
 VIDEOS = [annotation(index, "c1 s1", "a1") for index in "abcdefgh"]

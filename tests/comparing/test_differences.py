@@ -23,8 +23,8 @@ from capeval.comparing.differences import (
 )
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation, Scored, Verdict
 from capeval.scoring import GROUPS, MEASURES
-from capeval.scoring.buckets import memberships
-from capeval.stats.multiple_testing import holm
+from capeval.scoring.counts import memberships
+from capeval.stats.sign_flips import holm
 from tests.scoring.making import annotation, relations, scored, scores
 
 Run = list[Scored]

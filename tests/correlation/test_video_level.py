@@ -17,7 +17,7 @@ from capeval.correlation.video_level import Analysis, analyse
 from capeval.files.ratings import Keys
 from capeval.stats import correlation
 from capeval.stats.design import Design
-from capeval.stats.multiple_testing import holm
+from capeval.stats.sign_flips import holm
 from capeval.stats.values import Floats
 
 KEYS = [(f"v{n // 3}", f"s{n % 3}") for n in range(24)]

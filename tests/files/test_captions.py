@@ -12,7 +12,7 @@ from capeval.files.caption_layouts import COLUMNS, read_captions
 from capeval.files.captions import captions_hash, known_captions, load_captions
 from capeval.files.tables import is_missing
 from capeval.schema import Caption
-from capeval.schema.ids import id_text
+from capeval.schema.annotation import id_text
 from tests.files.making import annotated
 
 FILE = Path("c.jsonl")

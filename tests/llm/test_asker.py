@@ -13,7 +13,7 @@ from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.replies import COUNT, array_of, object_of, read_reply
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
-from capeval.schema.usage import Usage
+from capeval.schema.judgment import Usage
 
 Askers = Callable[..., Asker]
 Requests = Callable[..., ChatRequest]

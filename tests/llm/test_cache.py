@@ -18,7 +18,7 @@ from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.meter import Meter
 from capeval.llm.types import ChatReply, ChatRequest
-from capeval.schema.usage import Usage
+from capeval.schema.judgment import Usage
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLY = ChatReply(*("text \ud83d", "stop", "snapshot", None, Usage(calls=1)), left_off=("seed",))

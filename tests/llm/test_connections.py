@@ -19,7 +19,7 @@ from capeval.errors import CapevalError, EndpointRefused, UsageError
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.redact import public_url, redact, remember_secrets
 from capeval.llm.types import ChatRequest
-from capeval.runs.sync_async import blocking
+from capeval.runs.concurrency import blocking
 from tests.llm.conftest import KEY
 from tests.server import LoopbackServer, failure
 

@@ -11,7 +11,7 @@ from capeval.llm.asker import Asker
 from capeval.llm.meter import Meter
 from capeval.llm.prices import Price, price_of, read_prices
 from capeval.llm.types import ChatReply, ChatRequest
-from capeval.schema.usage import Usage
+from capeval.schema.judgment import Usage
 
 Requests = Callable[..., ChatRequest]
 DOLLAR = Usage(calls=1, input_tokens=1_000_000)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from capeval.captioners.protocol import LoadedModel
-from capeval.local_models import weights_identity
-from capeval.local_models.weights_identity import folder_hash, model_files
+from capeval.local_models import checkpoint
+from capeval.local_models.checkpoint import folder_hash, model_files
 from tests.captioners import tiny
 
 Checkpoint = Callable[[str], Path]
@@ -49,7 +49,7 @@ def test_everything_that_is_loaded_counts_and_nothing_else(folder: Path) -> None
 
 
 def test_large_weights_are_announced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights_identity, "_WORTH_A_NOTICE", 10)
+    monkeypatch.setattr(checkpoint, "_WORTH_A_NOTICE", 10)
     told: list[str] = []
     folder_hash(folder, on_notice=told.append)
     assert len(told) == 1

@@ -10,8 +10,7 @@ import pytest
 import capeval
 from capeval.errors import InputError, UsageError
 from capeval.files.packaged import sample_folder
-from capeval.runs.folder import RunFolder
-from capeval.runs.shards import Shard, shards_in
+from capeval.runs.folder import RunFolder, Shard, shards_in
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2", "1.5/2"])

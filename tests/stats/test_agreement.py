@@ -11,10 +11,10 @@ from capeval.stats.agreement import (
     Level,
     class_scores,
     cohen_kappa,
+    combine,
     confusion_by_video,
     krippendorff_alpha,
 )
-from capeval.stats.raters import combine
 from capeval.stats.values import Coefficient, Floats
 
 LABELS = ("entailment", "lack", "contradiction")

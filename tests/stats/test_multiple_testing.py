@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capeval.stats.multiple_testing import holm, rank_clusters
+from capeval.stats.sign_flips import holm, rank_clusters
 from capeval.stats.values import Missing, Value
 
 

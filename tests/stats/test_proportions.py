@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from capeval.stats.proportions import (
+from capeval.stats.video_ratios import (
     FEWEST_CLUSTERS,
     LEAST_CORRELATION,
     design_effect,

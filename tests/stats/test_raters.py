@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capeval.stats.raters import How, combine, combine_others
+from capeval.stats.agreement import How, combine, combine_others
 
 HOW: tuple[How, ...] = ("mean", "median")
 GAP = float("nan")

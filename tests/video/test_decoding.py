@@ -16,7 +16,7 @@ import pytest
 
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.video import FrameSet, Given, Uniform, decoder_named, read_policy
-from capeval.video.decord_decoder import _version
+from capeval.video.decoding import _version
 from capeval.video.frames import Timeline
 from capeval.video.sampling import Choice, Policy
 from tests.video.clips import make_clip, numbers

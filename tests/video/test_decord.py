@@ -56,7 +56,7 @@ def test_without_it_or_beside_the_old_one_a_line_says_what_to_do(
         except KeyError:
             raise PackageNotFoundError from None
 
-    monkeypatch.setattr("capeval.video.decord_decoder.version", version)
+    monkeypatch.setattr("capeval.video.decoding.version", version)
     with pytest.raises(MissingExtra, match=r"needs decord2 .*or use --decoder pyav"):
         decoder_named("decord")
     found |= {"decord2": "3.4.0", "decord": "0.6.0"}
