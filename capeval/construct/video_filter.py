@@ -296,4 +296,5 @@ async def annotate_filter_async(o: FilterOptions) -> FilteredVideos:
     return FilteredVideos(work.rows, work.file)
 
 
-annotate_filter = command("annotate filter")(blocking(annotate_filter_async))
+annotate_filter = blocking(annotate_filter_async)
+command("annotate filter")(annotate_filter)
