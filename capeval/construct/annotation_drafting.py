@@ -144,24 +144,6 @@ def _read(reply: _Drafted, *, video: Video, caption: Caption, model: str) -> Map
     return draft.model_dump(mode="json", exclude={"index"}, exclude_defaults=True)
 
 
-@takes(DraftOptions)
-async def annotate_draft_async(o: DraftOptions) -> dict[str, Draft]:
-    """Draft annotations of a folder's videos from captions: drafts.jsonl, returned by index.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        The chat model cannot be asked any more; what was drafted is kept.
-    """
-    (drafts,) = await finished(open_draft(o), o.progress)
-    return drafts
-
-
-annotate_draft = blocking(annotate_draft_async)
-
-
 @command("annotate draft", "yes", "dry_run", options=DraftOptions)
 def open_draft(
     o: DraftOptions, output: Output | None = None
@@ -193,3 +175,21 @@ def _summary(drafts: Mapping[str, Draft]) -> Lines:
     events = counted(sum(len(one.events) for one in drafts.values()), "event")
     elements = counted(sum(len(one.elements) for one in drafts.values()), "element")
     return Lines([f"{counted(len(drafts), 'video')} drafted: {events}, {elements}."])
+
+
+@takes(DraftOptions)
+async def annotate_draft_async(o: DraftOptions) -> dict[str, Draft]:
+    """Draft annotations of a folder's videos from captions: drafts.jsonl, returned by index.
+
+    Raises
+    ------
+    InputError, UsageError
+        The inputs or options are not right.
+    EndpointRefused, EndpointDown, BudgetReached
+        The chat model cannot be asked any more; what was drafted is kept.
+    """
+    (drafts,) = await finished(open_draft(o), o.progress)
+    return drafts
+
+
+annotate_draft = blocking(annotate_draft_async)

@@ -132,11 +132,9 @@ class AskedItems(LongWork[T]):
 
     async def estimate(self) -> Estimate:
         todo = self.plan().todo
-        usage = self._expected(todo)
-        price = self.meter.price(self.model) if todo else None
-        cost = price.cost(usage) if price else None if todo else 0.0
-        lines = [f"{self.file}: {counted(len(todo), self.labels.item)} to ask about"]
-        return Estimate(len(todo), usage, cost, lines, {"todo": len(todo)})
+        usage, count = self._expected(todo), len(todo)
+        lines = [f"{self.file}: {counted(count, self.labels.item)} to ask about"]
+        return Estimate(count, usage, self.meter.cost(self.model, usage), lines, {"todo": count})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[T]:
         self._finished = await execute(self, progress)
@@ -178,10 +176,9 @@ class AskedItems(LongWork[T]):
         """Do nothing: the folder exists."""
 
     async def perform(self, plan: LinePlan, record: Callable[[Stored[Line]], None]) -> None:
-        """Ask what the plan lists; under a cost cap, only as much as can be finished."""
-        price, each = self.meter.price(self.model), 0.0
-        if price and plan.todo:
-            each = price.cost(self._expected(plan.todo)) / len(plan.todo)
+        # Under a cost cap, only as much is asked as can be finished.
+        cost = self.meter.cost(self.model, self._expected(plan.todo)) or 0.0
+        each = cost / max(1, len(plan.todo))
         await work_through(
             plan.todo,
             self._ask,

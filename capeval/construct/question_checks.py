@@ -11,7 +11,7 @@ from functools import partial
 from itertools import combinations, permutations
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -46,18 +46,14 @@ from capeval.stats.values import Coefficient
 from capeval.stats.video_ratios import VideoRatios
 from capeval.text import counted, listed, shown, words
 
-Code = Literal[
-    "duplicate_options", "nested_options", "catch_all", "key_not_entailed", "distractor_entailed"
-]
-"""What can be wrong with a question."""
-
-PHRASES: Mapping[Code, str] = {
+PHRASES = {
     "key_not_entailed": "right option not entailed by the annotation",
     "distractor_entailed": "wrong option entailed by the annotation",
     "duplicate_options": "two options are the same",
     "nested_options": "an option contains another",
     "catch_all": "an option like all of the above",
 }
+"""What can be wrong with a question, in words."""
 
 _CATCH_ALL = re.compile(r"\b(?:all|none|both|any|neither) of (?:the )?(?:above|these|options)\b")
 # An option's relation with its keys has 14 tokens, and four times as much is enough.
@@ -83,9 +79,9 @@ class QuestionCheckOptions(ConstructChatOptions):
 
 @dataclass(frozen=True)
 class QuestionFinding:
-    """What is wrong with a question, and with which options, by their letters."""
+    """What is wrong with a question, by its code, and with which options, by their letters."""
 
-    code: Code
+    code: str
     question: str
     options: str
 
@@ -221,7 +217,7 @@ def _with_findings(
         yield line | ({"findings": of} if of else {})
 
 
-def _of_options(question: Question) -> Iterator[tuple[Code, str]]:
+def _of_options(question: Question) -> Iterator[tuple[str, str]]:
     texts = [*zip(OPTION_LETTERS, map(plain, question.options), strict=False)]
     for (a, one), (b, other) in combinations(texts, 2):
         if one == other:
@@ -240,7 +236,7 @@ def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
     return 0 < size < len(whole) and any(whole[at : at + size] == part for at in places)
 
 
-def _of_relations(question: Question, relations: Mapping[str, str]) -> Iterator[tuple[Code, str]]:
+def _of_relations(question: Question, relations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for letter, relation in relations.items():
         if letter == question.answer and relation != "entailment":
             yield "key_not_entailed", letter

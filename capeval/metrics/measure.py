@@ -216,31 +216,6 @@ def _table_of_groups(result: MetricResult) -> Table:
     return Table(f"{result.metric.name} by group", columns, rows)
 
 
-@takes(MetricsOptions)
-async def measure_async(o: MetricsOptions) -> tuple[Measured, ...]:
-    """Compute caption metrics, and write each caption's values to metrics.jsonl.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        A chat model cannot be asked any more; what was done is kept.
-
-    Example
-    -------
-    >>> import capeval
-    >>> (measured,) = capeval.measure(
-    ...     candidates={"1": "A dog runs."}, references={"1": ["A dog runs."]})
-    >>> measured.results[0].summaries["unigram-f1"].value
-    1.0
-    """
-    return tuple(await finished(open_measuring(o), o.progress))
-
-
-measure = blocking(measure_async)
-
-
 class Measuring(LongWork[Measured]):
     """Metrics and the captions that they measure, one set after the other."""
 
@@ -275,11 +250,8 @@ class Measuring(LongWork[Measured]):
                 lines.append(f"{captions.name}: {what}")
                 if metric.uses_chat and plan.todo:
                     total += metric.expected(plan.todo)
-        return Estimate(total.calls, total, self._cost(total), lines, {"runs": todo})
-
-    def _cost(self, usage: Usage) -> float | None:
-        price = self.meter.price(self.model) if usage.calls else None
-        return price.cost(usage) if price else None if usage.calls else 0.0
+        cost = self.meter.cost(self.model, total)
+        return Estimate(total.calls, total, cost, lines, {"runs": todo})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
         """Measure the captions and yield the result of each system; it may have been stopped."""
@@ -291,7 +263,8 @@ class Measuring(LongWork[Measured]):
                 is_capped = metric.uses_chat and self.meter.cap is not None
                 if is_capped and (todo := work.plan().todo):
                     # Only as many captions are begun as can be finished.
-                    work.each = (self._cost(metric.expected(todo)) or 0.0) / len(todo)
+                    cost = self.meter.cost(self.model, metric.expected(todo))
+                    work.each = (cost or 0.0) / len(todo)
                 done = await execute(work, progress)
                 for system, result in work.results(done).items():
                     by_system.setdefault(system, []).append(result)
@@ -406,3 +379,28 @@ def _runs(o: MetricsOptions, out: Path | None) -> list[CaptionSet]:
             raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")
         check_output(out, o.captions)
     return [of_source(source, out) for source in sources]
+
+
+@takes(MetricsOptions)
+async def measure_async(o: MetricsOptions) -> tuple[Measured, ...]:
+    """Compute caption metrics, and write each caption's values to metrics.jsonl.
+
+    Raises
+    ------
+    InputError, UsageError
+        The inputs or options are not right.
+    EndpointRefused, EndpointDown, BudgetReached
+        A chat model cannot be asked any more; what was done is kept.
+
+    Example
+    -------
+    >>> import capeval
+    >>> (measured,) = capeval.measure(
+    ...     candidates={"1": "A dog runs."}, references={"1": ["A dog runs."]})
+    >>> measured.results[0].summaries["unigram-f1"].value
+    1.0
+    """
+    return tuple(await finished(open_measuring(o), o.progress))
+
+
+measure = blocking(measure_async)
