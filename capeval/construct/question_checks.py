@@ -23,7 +23,7 @@ from capeval.construct.asked_items import (
     open_asking,
 )
 from capeval.construct.drafts import Line, check_unedited, seal
-from capeval.construct.question_drafting import PROMPTS, annotation_json, file_of, plain
+from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.label_matching import read_relation
@@ -31,7 +31,7 @@ from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.files.videos import KnownVideos
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
-from capeval.mcq.question_files import load_questions, question_line
+from capeval.mcq.question_files import load_questions, question_file, question_line
 from capeval.options import INPUTS, FilePath, command, declares, python_only, required, takes
 from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Labels
@@ -295,7 +295,7 @@ def open_check(
 
     A chat model compares each option with the annotation. Run the same command again to resume.
     """
-    file = file_of(o.questions)
+    file = question_file(o.questions)
     questions = load_questions(o.questions, o.on_notice)
     items = _items(questions, annotations_of(o.annotations), file)
     out = file.with_suffix(".checked.jsonl")

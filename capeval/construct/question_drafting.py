@@ -22,14 +22,12 @@ from capeval.construct.asked_items import (
 )
 from capeval.construct.drafts import Line, check_unedited, seal, stored_lines
 from capeval.errors import ReplyError
-from capeval.files.annotations import split_format
 from capeval.files.jsonl import write_jsonl
 from capeval.files.outputs import check_output
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, in_form, one_of, read_reply
-from capeval.mcq.layouts import LAYOUTS
-from capeval.mcq.question_files import question_file, question_line
+from capeval.mcq.question_files import question_line
 from capeval.options import (
     INPUTS,
     OUTPUT,
@@ -243,11 +241,6 @@ def _lettered(
             )
             questions.append(made)
     return tuple(questions)
-
-
-def file_of(questions: FilePath) -> Path:
-    """Return the file of questions, next to which others are written."""
-    return question_file(split_format(questions, LAYOUTS)[1])
 
 
 @command("mcq construct draft", "yes", "dry_run", options=QuestionDraftOptions)

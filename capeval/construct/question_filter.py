@@ -27,7 +27,6 @@ from capeval.captioners.generate import default_run
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF, READERS
 from capeval.construct.drafts import check_unedited, seal
-from capeval.construct.question_drafting import file_of
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
@@ -35,7 +34,7 @@ from capeval.files.outputs import check_output
 from capeval.files.videos import VideoFolder
 from capeval.mcq.answer import default_question_videos
 from capeval.mcq.answering import AnswerWork, Asking, NoReader
-from capeval.mcq.question_files import load_questions, question_line
+from capeval.mcq.question_files import load_questions, question_file, question_line
 from capeval.mcq.strategies import ReplyToGrade
 from capeval.mcq.view import SharedReader, VideoView, recent_reads
 from capeval.options import (
@@ -461,7 +460,7 @@ async def open_filtering(
     is not asked further. Run the same command again to resume.
     """
     entry = choose_model(o)
-    file = file_of(o.questions)
+    file = question_file(o.questions)
     questions = load_questions(o.questions, o.on_notice)
     videos = Path(o.videos) if o.videos else default_question_videos(str(o.questions))
     VideoFolder(videos)

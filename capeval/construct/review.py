@@ -12,15 +12,13 @@ import numpy as np
 
 from capeval.construct.annotation_agreement import align, by_annotators
 from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts, read_exports
-from capeval.construct.question_drafting import file_of
 from capeval.errors import UsageError, VideoError
 from capeval.files.annotations import load_video_list
 from capeval.files.jsonl import write_atomic
 from capeval.files.judgments import short_hash
 from capeval.files.reading import read_text
 from capeval.files.videos import VideoFolder, relative_url
-from capeval.mcq.answer import default_question_videos
-from capeval.mcq.question_files import load_questions
+from capeval.mcq.question_files import load_questions, question_file
 from capeval.options import (
     FRACTION,
     INPUTS,
@@ -394,9 +392,12 @@ def construct_review(o: QuestionReviewOptions) -> ReviewFiles:
     InputError, UsageError
         The questions cannot be read, no reviewer is named, or there are pages with other contents.
     """
+    # Imported here so that the help does not wait for it.
+    from capeval.mcq.answer import default_question_videos
+
     _check_names("reviewers", o.reviewers)
     videos = Path(o.videos) if o.videos else default_question_videos(str(o.questions))
-    file = file_of(o.questions)
+    file = question_file(o.questions)
     pages = ReviewPages(file.parent, videos)
     items = [_question_item(one, pages.url) for one in load_questions(o.questions)]
     return pages.shared_out("questions", items, o.reviewers, prefix=f"{file.stem}-")
