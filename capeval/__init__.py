@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from capeval.captioners.sample_frames import sample_frames as sample_frames
     from capeval.comparing.compare import compare as compare
     from capeval.comparing.leaderboard import leaderboard as leaderboard
-    from capeval.construct.annotate import annotate_agree as annotate_agree
-    from capeval.construct.annotate import annotate_draft as annotate_draft
-    from capeval.construct.annotate import annotate_draft_async as annotate_draft_async
-    from capeval.construct.annotate import annotate_filter as annotate_filter
-    from capeval.construct.annotate import annotate_merge as annotate_merge
-    from capeval.construct.annotate import annotate_review as annotate_review
-    from capeval.construct.mcq_construct import construct_check as construct_check
-    from capeval.construct.mcq_construct import construct_check_async as construct_check_async
-    from capeval.construct.mcq_construct import construct_draft as construct_draft
-    from capeval.construct.mcq_construct import construct_draft_async as construct_draft_async
-    from capeval.construct.mcq_construct import construct_filter as construct_filter
-    from capeval.construct.mcq_construct import construct_filter_async as construct_filter_async
-    from capeval.construct.mcq_construct import construct_review as construct_review
+    from capeval.construct.annotation_agreement import annotate_agree as annotate_agree
+    from capeval.construct.annotation_drafting import annotate_draft as annotate_draft
+    from capeval.construct.annotation_drafting import annotate_draft_async as annotate_draft_async
+    from capeval.construct.annotation_merging import annotate_merge as annotate_merge
+    from capeval.construct.question_checks import construct_check as construct_check
+    from capeval.construct.question_checks import construct_check_async as construct_check_async
+    from capeval.construct.question_drafting import construct_draft as construct_draft
+    from capeval.construct.question_drafting import construct_draft_async as construct_draft_async
+    from capeval.construct.question_filter import construct_filter as construct_filter
+    from capeval.construct.question_filter import construct_filter_async as construct_filter_async
+    from capeval.construct.review import annotate_review as annotate_review
+    from capeval.construct.review import construct_review as construct_review
+    from capeval.construct.video_filter import annotate_filter as annotate_filter
     from capeval.correlation.correlate import correlate as correlate
     from capeval.correlation.correlations import Correlations as Correlations
     from capeval.evaluating.check import check as check
@@ -73,10 +73,14 @@ _HOMES = {
     "capeval.captioners.sample_frames": "sample_frames",
     "capeval.comparing.compare": "compare",
     "capeval.comparing.leaderboard": "leaderboard",
-    "capeval.construct.annotate": "annotate_agree annotate_draft annotate_draft_async "
-    "annotate_filter annotate_merge annotate_review",
-    "capeval.construct.mcq_construct": "construct_check construct_check_async construct_draft "
-    "construct_draft_async construct_filter construct_filter_async construct_review",
+    "capeval.construct.annotation_agreement": "annotate_agree",
+    "capeval.construct.annotation_drafting": "annotate_draft annotate_draft_async",
+    "capeval.construct.annotation_merging": "annotate_merge",
+    "capeval.construct.question_checks": "construct_check construct_check_async",
+    "capeval.construct.question_drafting": "construct_draft construct_draft_async",
+    "capeval.construct.question_filter": "construct_filter construct_filter_async",
+    "capeval.construct.review": "annotate_review construct_review",
+    "capeval.construct.video_filter": "annotate_filter",
     "capeval.correlation.correlate": "correlate",
     "capeval.correlation.correlations": "Correlations",
     "capeval.evaluating.check": "check",

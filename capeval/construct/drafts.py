@@ -1,9 +1,8 @@
-"""What is asked and drafted, exports of annotators, and which existing work may be replaced."""
+"""Drafts of annotations, exports of annotators, and which existing work may be replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from capeval.errors import InputError, UsageError
 from capeval.files.jsonl import whole_lines, write_atomic
 from capeval.files.judgments import short_hash
 from capeval.files.reading import parse_json, read_text, validated
-from capeval.llm.questions import Question
 from capeval.schema import Characteristic, ElementType
 from capeval.schema.annotation import Id, Sentence, Weight, id_text
 from capeval.text import counted, shown
@@ -23,15 +21,6 @@ DRAFTS = "drafts.jsonl"
 
 Line = Mapping[str, Any]
 """A line of a file of drafts or checks."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """What is asked about; `read` returns the fields that are kept of a reply, or `ReplyError`."""
-
-    index: str
-    question: Question[Any]
-    read: Callable[[Any], Line]
 
 
 DOMAINS = (
@@ -45,11 +34,11 @@ Place = tuple[int, int]
 """An event and an element of it, both from 0."""
 
 
-class _Part(BaseModel):
+class _DraftPart(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class DraftElement(_Part):
+class DraftElement(_DraftPart):
     """A visual element; `source` is the model or annotator that wrote it.
 
     `other` is what the second of two annotators wrote in its place, where they differ.
@@ -64,11 +53,10 @@ class DraftElement(_Part):
 
     @property
     def claim(self) -> tuple[str, ElementType, int]:
-        """What it states, whoever wrote it."""
         return self.content, self.type, self.weight
 
 
-class DraftEvent(_Part):
+class DraftEvent(_DraftPart):
     """An event; `start` is in seconds.
 
     `other` is the sentence of the second of two annotators, where they differ.
@@ -80,7 +68,7 @@ class DraftEvent(_Part):
     visual_elements: tuple[DraftElement, ...]
 
 
-class Draft(_Part):
+class Draft(_DraftPart):
     """The annotation of one video as far as it is made.
 
     Attributes
@@ -106,11 +94,9 @@ class Draft(_Part):
 
     @property
     def elements(self) -> list[DraftElement]:
-        """The elements of all events, in order."""
         return [element for event in self.events for element in event.visual_elements]
 
     def element(self, place: Place) -> DraftElement:
-        """Return the element at a place."""
         event, element = place
         return self.events[event].visual_elements[element]
 
@@ -134,12 +120,11 @@ class Draft(_Part):
 def read_drafts(folder: Path) -> dict[str, Draft]:
     """Return the drafts of a folder of videos by index; lines that failed are left out."""
     file = folder / DRAFTS
-    drafts = [
-        validated(Draft, line, file=file, where=f"index {shown(index)}")
-        for index, line in stored_lines(file).items()
-        if "reason" not in line
-    ]
-    return {draft.index: draft for draft in drafts}
+    lines = {index: line for index, line in stored_lines(file).items() if "reason" not in line}
+    return {
+        index: validated(Draft, line, file=file, where=f"index {shown(index)}")
+        for index, line in lines.items()
+    }
 
 
 def read_exports(files: Iterable[Path]) -> list[tuple[Path, Draft]]:
@@ -189,20 +174,16 @@ def check_unedited(file: Path, *, force: bool | None = None) -> None:
     A file without a seal counts as edited.
     """
     if file.exists() and not force:
-        sealed = _seal_of(file)
-        if not sealed.exists() or sealed.read_text("utf-8") != _hash(file):
+        sealed, found = _seal_of(file)
+        if not sealed.exists() or sealed.read_text("utf-8") != found:
             how = "rename it" if force is None else "rename it, or replace it with --force"
             raise UsageError(f"{file} was edited, or not written by this command; {how}")
 
 
 def seal(file: Path) -> None:
     """Write the hash of a finished file beside it."""
-    write_atomic(_seal_of(file), _hash(file))
+    write_atomic(*_seal_of(file))
 
 
-def _seal_of(file: Path) -> Path:
-    return file.with_name(f".{file.name}.hash")
-
-
-def _hash(file: Path) -> str:
-    return short_hash(file.read_bytes().hex())
+def _seal_of(file: Path) -> tuple[Path, str]:
+    return file.with_name(f".{file.name}.hash"), short_hash(file.read_bytes().hex())

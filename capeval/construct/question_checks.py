@@ -1,61 +1,87 @@
-"""Check multiple-choice questions without their videos: the options, the key, and shortcuts."""
+"""`capeval mcq construct check`: questions without their videos: options, key and shortcuts."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import AbstractAsyncContextManager as Opening
+from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from itertools import combinations, permutations
 from pathlib import Path
-from typing import Any, Literal
+from shlex import quote
+from typing import Any
 
 import numpy as np
 
-from capeval.construct.drafts import Item, Line
+from capeval.construct.asked_items import (
+    AskedItems,
+    ConstructChatOptions,
+    ItemToAsk,
+    Questionnaire,
+    open_asking,
+)
+from capeval.construct.drafts import Line, check_unedited, seal
 from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
+from capeval.files.jsonl import write_jsonl
 from capeval.files.label_matching import read_relation
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.files.videos import KnownVideos
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
-from capeval.mcq.question_files import question_line
+from capeval.mcq.question_files import load_questions, question_file, question_line
+from capeval.options import INPUTS, FilePath, command, declares, python_only, required, takes
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Labels
+from capeval.runs.long_work import finished
+from capeval.runs.sources import annotations_of
 from capeval.schema import OPTION_LETTERS, Annotation, Question
 from capeval.show.numbers import percent
+from capeval.show.output import Output
 from capeval.show.result import Result
-from capeval.show.table import INTERVAL, LINE, PERCENT, Page, Table, columns
-from capeval.stats.values import Interval
+from capeval.show.table import INTERVAL, LINE, PERCENT, Kind, Page, Table, columns
+from capeval.stats.values import Coefficient
 from capeval.stats.video_ratios import VideoRatios
 from capeval.text import counted, listed, shown, words
 
-LABELS = Labels("checking", "question", "checked", "unchecked")
-
-Code = Literal[
-    "duplicate_options", "nested_options", "catch_all", "key_not_entailed", "distractor_entailed"
-]
-"""What can be wrong with a question."""
-
-PHRASES: Mapping[Code, str] = {
+PHRASES = {
     "key_not_entailed": "right option not entailed by the annotation",
     "distractor_entailed": "wrong option entailed by the annotation",
     "duplicate_options": "two options are the same",
     "nested_options": "an option contains another",
     "catch_all": "an option like all of the above",
 }
+"""What can be wrong with a question, in words."""
 
 _CATCH_ALL = re.compile(r"\b(?:all|none|both|any|neither) of (?:the )?(?:above|these|options)\b")
 # An option's relation with its keys has 14 tokens, and four times as much is enough.
 _TOKENS_PER_OPTION = 56
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What is wrong with a question, and with which options, by their letters."""
+@declares
+class QuestionCheckOptions(ConstructChatOptions):
+    """The arguments of `capeval.construct_check`.
 
-    code: Code
+    Parameters
+    ----------
+    questions : A file of questions.
+    annotations : Those of the videos: a file, or 'tuna'.
+    limit : Only the first N.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    limit: int | None = python_only(None, min=1)
+    annotations: FilePath = required(panel=INPUTS, metavar="FILE")
+
+
+@dataclass(frozen=True)
+class QuestionFinding:
+    """What is wrong with a question, by its code, and with which options, by their letters."""
+
+    code: str
     question: str
     options: str
 
@@ -75,9 +101,9 @@ class Shortcut:
     reason: str | None = None
 
     @property
-    def works(self) -> bool:
-        """Whether it beats chance: the interval is above it."""
-        return self.low is not None and self.low > self.chance
+    def beats_chance(self) -> bool | None:
+        """Whether the interval is above chance; None without one."""
+        return None if self.low is None else self.low > self.chance
 
 
 _SHORTCUTS = {
@@ -87,8 +113,7 @@ _SHORTCUTS = {
 }
 
 
-def _beats(one: Shortcut) -> str | None:
-    return None if one.low is None else "yes" if one.works else "no"
+_YES_OR_NO = Kind(lambda is_so: "yes" if is_so else "no")
 
 
 @dataclass(frozen=True)
@@ -99,16 +124,15 @@ class QuestionChecks(Result):
     model: str
     questions: int
     checked: int
-    findings: tuple[Finding, ...]
+    findings: tuple[QuestionFinding, ...]
     shortcuts: tuple[Shortcut, ...]
 
     def headline(self) -> str:
         faulty = len({one.question for one in self.findings})
         checked = f"{self.checked:,} of {counted(self.questions, 'question')} checked"
         with_findings = f", {faulty:,} with findings" if self.checked or faulty else ""
-        works = [
-            f"{_SHORTCUTS[one.name]} ({percent(one.value)}%)" for one in self.shortcuts if one.works
-        ]
+        beating = [one for one in self.shortcuts if one.beats_chance]
+        works = [f"{_SHORTCUTS[one.name]} ({percent(one.value)}%)" for one in beating]
         many = ("No guesses", "One guess", "Two guesses", "Three guesses")[len(works)]
         return (
             f"{self.file}: {checked} by {self.model}{with_findings}. "
@@ -122,14 +146,14 @@ class QuestionChecks(Result):
             columns(("Question", LINE), "Options", "Finding", words=3),
             [[one.question, one.options, PHRASES[one.code]] for one in self.findings],
         )
+        beats = ("Beats chance", _YES_OR_NO)
         shortcuts = Table(
             "Answers without the video",
-            columns("Picks", ("Right [95%]", INTERVAL), ("Chance", PERCENT), "Beats chance"),
-            [[_SHORTCUTS[one.name], one, one.chance, _beats(one)] for one in self.shortcuts],
+            columns(*("Picks", ("Right [95%]", INTERVAL), ("Chance", PERCENT)), beats),
+            [[_SHORTCUTS[one.name], one, one.chance, one.beats_chance] for one in self.shortcuts],
             "; ".join(dict.fromkeys(one.reason for one in self.shortcuts if one.reason)),
         )
-        tables = [findings, shortcuts] if findings.rows else [shortcuts]
-        return [Page(tables)]
+        return [Page([findings, shortcuts] if findings.rows else [shortcuts])]
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -144,13 +168,9 @@ class _Relations(ReplyForm):
     options: list[_Relation]
 
 
-def check_items(
+def _items(
     questions: Sequence[Question], annotations: Sequence[Annotation], file: Path
-) -> list[Item]:
-    """Return what a chat model is asked: how the annotation relates to each option.
-
-    InputError if the video of a question is not annotated.
-    """
+) -> list[ItemToAsk]:
     known = KnownVideos(annotations)
     texts = {one.index: annotation_json(one) for one in annotations}
     items = []
@@ -164,33 +184,28 @@ def check_items(
         prompt = prompt_of(PROMPTS, "check", {"annotation": texts[index], "question": asked})
         most = 64 + _TOKENS_PER_OPTION * len(options)
         question = ChatQuestion("check", prompt, _Relations, most)
-        items.append(Item(one.id, question, partial(_read, count=len(options))))
+        items.append(ItemToAsk(one.id, question, partial(_read, count=len(options))))
     return items
 
 
 def _read(reply: _Relations, *, count: int) -> Mapping[str, Any]:
-    """Return the relation of the annotation to each option, by letter; raises `ReplyError`."""
     answers = [(one.id, read_relation(one.relation, f"option {one.id}")) for one in reply.options]
     relations = each_once(answers, count, "option")
     return {"relations": dict(zip(OPTION_LETTERS, relations, strict=False))}
 
 
-def checked(
-    questions: Sequence[Question], lines: Mapping[str, Line], file: str, model: str
+def _checked(
+    questions: Sequence[Question], lines: Mapping[str, Line], file: Path, model: str
 ) -> QuestionChecks:
-    """Return the findings of all questions, from the chat model's lines where there are any."""
     done = [one for one in questions if one.id in lines]
-    findings = [Finding(code, one.id, at) for one in questions for code, at in _of_options(one)]
-    findings += [
-        Finding(code, one.id, at)
-        for one in done
-        for code, at in _of_relations(one, lines[one.id]["relations"])
-    ]
-    found = tuple(findings), shortcuts(questions)
-    return QuestionChecks(file, model, len(questions), len(done), *found)
+    found = [(one, *fault) for one in questions for fault in _of_options(one)]
+    found += [(one, *f) for one in done for f in _of_relations(one, lines[one.id]["relations"])]
+    findings = tuple(QuestionFinding(code, one.id, at) for one, code, at in found)
+    shares = shortcuts(questions)
+    return QuestionChecks(str(file), model, len(questions), len(done), findings, shares)
 
 
-def with_findings(
+def _with_findings(
     questions: Sequence[Question], lines: Mapping[str, Line], found: QuestionChecks
 ) -> Iterator[dict[str, Any]]:
     """Yield the lines of questions with the tag `findings` where there are any, in words."""
@@ -202,7 +217,7 @@ def with_findings(
         yield line | ({"findings": of} if of else {})
 
 
-def _of_options(question: Question) -> Iterator[tuple[Code, str]]:
+def _of_options(question: Question) -> Iterator[tuple[str, str]]:
     texts = [*zip(OPTION_LETTERS, map(plain, question.options), strict=False)]
     for (a, one), (b, other) in combinations(texts, 2):
         if one == other:
@@ -221,7 +236,7 @@ def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
     return 0 < size < len(whole) and any(whole[at : at + size] == part for at in places)
 
 
-def _of_relations(question: Question, relations: Mapping[str, str]) -> Iterator[tuple[Code, str]]:
+def _of_relations(question: Question, relations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for letter, relation in relations.items():
         if letter == question.answer and relation != "entailment":
             yield "key_not_entailed", letter
@@ -263,12 +278,56 @@ def shortcuts(questions: Sequence[Question]) -> tuple[Shortcut, ...]:
     chance = sum(1 / len(one.options) for one in questions) / len(questions)
     found = []
     for column, name in enumerate(scores):
-        value, ends = float(right[:, column].sum()) / len(questions), ratios.share(column)
-        low, high = (ends.low, ends.high) if isinstance(ends, Interval) else (None, None)
-        reason = None if isinstance(ends, Interval) else ends.reason
-        found.append(Shortcut(name, value, low, high, chance, reason))
+        of = Coefficient.of(float(right[:, column].sum()) / len(questions), ratios.share(column))
+        found.append(Shortcut(name, of.value or 0.0, of.low, of.high, chance, of.reason))
     return tuple(found)
 
 
 def _type(question: Question) -> str:
     return str(question.tags.get("task_type", ""))
+
+
+@command("mcq construct check", "yes", "dry_run", "as_json", options=QuestionCheckOptions)
+def open_check(
+    o: QuestionCheckOptions, output: Output | None = None
+) -> Opening[AskedItems[QuestionChecks]]:
+    """Check questions without their videos: options, keys, and shortcuts over the whole set.
+
+    A chat model compares each option with the annotation. Run the same command again to resume.
+    """
+    file = question_file(o.questions)
+    questions = load_questions(o.questions, o.on_notice)
+    items = _items(questions, annotations_of(o.annotations), file)
+    out = file.with_suffix(".checked.jsonl")
+    check_unedited(out)
+
+    def make(lines: Mapping[str, Line], model: str) -> QuestionChecks:
+        found = _checked(questions, lines, file, model)
+        if lines:
+            write_jsonl(out, _with_findings(questions, lines, found))
+            seal(out)
+        return found
+
+    asked = Questionnaire(
+        file.with_suffix(".checks.jsonl"),
+        Labels("checking", "question", "checked", "unchecked"),
+        lambda _: items,
+        make,
+        lambda found: found,
+        [str(out), f"Next: capeval mcq construct filter {quote(str(out))} --model NAME"],
+    )
+    return open_asking(o, asked, output)
+
+
+@takes(QuestionCheckOptions)
+async def construct_check_async(o: QuestionCheckOptions) -> QuestionChecks:
+    """Check multiple-choice questions without their videos.
+
+    NAME.checked.jsonl has the questions with their `findings`. The replies are kept beside it, in
+    NAME.checks.jsonl. Raises as `annotate_draft` does.
+    """
+    (checks,) = await finished(open_check(o), o.progress)
+    return checks
+
+
+construct_check = blocking(construct_check_async)

@@ -1,25 +1,54 @@
-"""Draft multiple-choice questions from annotations and from what a video model gets wrong."""
+"""`capeval mcq construct draft`: questions from annotations and what a video model gets wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager as Opening
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
-from capeval.construct.drafts import Item, Line
+from capeval.construct.annotation_drafting import captions_by_index
+from capeval.construct.asked_items import (
+    AskedItems,
+    ConstructChatOptions,
+    ItemToAsk,
+    Questionnaire,
+    open_asking,
+)
+from capeval.construct.drafts import Line, check_unedited, seal, stored_lines
 from capeval.errors import ReplyError
+from capeval.files.jsonl import write_jsonl
+from capeval.files.outputs import check_output
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.llm.questions import Question as ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, in_form, one_of, read_reply
+from capeval.mcq.question_files import question_line
+from capeval.options import (
+    INPUTS,
+    OUTPUT,
+    FilePath,
+    command,
+    declares,
+    option,
+    python_only,
+    required,
+    takes,
+)
+from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Labels
+from capeval.runs.long_work import finished
+from capeval.runs.sources import annotations_file, annotations_of
 from capeval.schema import OPTION_LETTERS, Annotation, Caption, Question
-from capeval.text import normal_form
+from capeval.show.output import Output
+from capeval.show.result import Lines
+from capeval.text import Loss, counted, listed, normal_form
 
 PROMPTS = "mcq-construct-v1"
-LABELS = Labels("drafting questions of", "video", "drafted", "undrafted")
 
 TASK_TYPES = (
     *("camera motion", "camera transition", "scene description", "scene transition"),
@@ -31,6 +60,28 @@ TASK_TYPES = (
 _OPTIONS = 4
 # Six questions of about 110 tokens, four times: some models write JSON on many lines.
 _MOST_TOKENS = 2800
+
+
+@declares
+class QuestionDraftOptions(ConstructChatOptions):
+    """The arguments of `capeval.construct_draft`.
+
+    Parameters
+    ----------
+    annotations : A file, or 'tuna'.
+    errors : A run of `capeval generate --prompts mcq-errors-v1 --frames 8`, or its file: what a
+        video model gets wrong becomes wrong options.
+    out : The file of questions.
+    force : Replace it although it was edited.
+    seed : Decides the letters of the right options.
+    """
+
+    annotations: FilePath = required(positional=True, metavar="ANNOTATIONS")
+    _: KW_ONLY
+    errors: FilePath | None = option(None, panel=INPUTS, metavar="RUN|FILE")
+    out: FilePath = option("questions.jsonl", panel=OUTPUT, metavar="FILE")
+    force: bool = option(False, panel=OUTPUT)
+    seed: int = python_only(0, min=0)
 
 
 class _Difference(ReplyForm):
@@ -67,7 +118,7 @@ class Points:
     pairs: Sequence[tuple[str, str]] = ()
 
 
-def read_points(
+def _read_points(
     annotations: Sequence[Annotation], replies: Mapping[str, Caption]
 ) -> tuple[dict[str, Points], dict[str, str]]:
     """Return what a video model gets wrong by video, and why other replies are unusable.
@@ -81,10 +132,8 @@ def read_points(
             if (reply := replies.get(one.index)) is None:
                 raise ReplyError("there is no reply")
             given, _ = read_reply(reply.caption, lambda value, _: in_form(_Differences, value))
-            pairs = [
-                (one_of(point.element, one.elements, "element"), point.seen)
-                for point in given.differences
-            ]
+            points = given.differences
+            pairs = [(one_of(it.element, one.elements, "element"), it.seen) for it in points]
             found[one.index] = Points(reply.model or "", pairs)
         except ReplyError as error:
             unusable[one.index] = str(error)
@@ -107,10 +156,9 @@ def plain(text: str) -> str:
     return " ".join(normal_form(text).casefold().split()).rstrip(".")
 
 
-def question_items(
+def _items(
     annotations: Sequence[Annotation], points: Mapping[str, Points], model: str
-) -> list[Item]:
-    """Return what a chat model is asked: one question for each video."""
+) -> list[ItemToAsk]:
     items = []
     for one in annotations:
         of = points.get(one.index, Points())
@@ -119,7 +167,7 @@ def question_items(
         prompt = prompt_of(PROMPTS, "draft", values)
         question = ChatQuestion("draft", prompt, _Questions, _MOST_TOKENS)
         read = partial(_read, annotation=one, points=of, model=model)
-        items.append(Item(one.index, question, read))
+        items.append(ItemToAsk(one.index, question, read))
     return items
 
 
@@ -163,7 +211,7 @@ def _used_points(one: _Drafted, elements: Collection[str], points: Points) -> li
     return [points.pairs[number - 1][1] for number in used if number]
 
 
-def lettered(
+def _lettered(
     annotations: Sequence[Annotation], lines: Mapping[str, Line], seed: int
 ) -> tuple[Question, ...]:
     """Return the drafted questions of all videos in order, with the options in their places.
@@ -183,14 +231,74 @@ def lettered(
             options = [wrong[at] for at in rng.permutation(_OPTIONS - 1)]
             places = places or rng.permutation(_OPTIONS).tolist()
             options.insert(place := places.pop(), right)
-            questions.append(
-                Question(
-                    id=f"{one.index}/{number}",
-                    video=one.video or one.index,
-                    question=asked,
-                    options=tuple(options),
-                    answer=OPTION_LETTERS[place],
-                    tags=tags,
-                )
+            made = Question(
+                id=f"{one.index}/{number}",
+                video=one.video or one.index,
+                question=asked,
+                options=tuple(options),
+                answer=OPTION_LETTERS[place],
+                tags=tags,
             )
+            questions.append(made)
     return tuple(questions)
+
+
+@command("mcq construct draft", "yes", "dry_run", options=QuestionDraftOptions)
+def open_question_draft(
+    o: QuestionDraftOptions, output: Output | None = None
+) -> Opening[AskedItems[tuple[Question, ...]]]:
+    """Draft questions of TUNA-MCQ's ten task types from annotations.
+
+    What a video model gets wrong becomes wrong options. Run the same command again to resume.
+    """
+    out, annotations = Path(o.out), annotations_of(o.annotations)
+    check_output(out, [annotations_file(o.annotations), *([o.errors] if o.errors else [])])
+    check_unedited(out, force=o.force)
+    points: Mapping[str, Points] = {}
+    if o.errors is not None:
+        replies = captions_by_index(o.errors, annotations, Path(o.runs), o.on_notice)
+        points, unusable = _read_points(annotations, replies)
+        if unusable:
+            what = f"{counted(len(unusable), 'video')} without usable errors, drafted without them"
+            reasons = (f"{index} ({reason})" for index, reason in unusable.items())
+            o.on_notice(Loss(f"{what}: {listed(reasons, 3)}"))
+    drafts = out.with_suffix(".drafts.jsonl")
+
+    def make(_: object, __: str) -> tuple[Question, ...]:
+        found = {i: line for i, line in stored_lines(drafts).items() if "reason" not in line}
+        questions = _lettered(annotations, found, o.seed)
+        if questions:
+            write_jsonl(out, map(question_line, questions))
+            seal(out)
+        return questions
+
+    check = f"capeval mcq construct check {quote(str(out))} --annotations"
+    asked = Questionnaire(
+        drafts,
+        Labels("drafting questions of", "video", "drafted", "undrafted"),
+        lambda model: _items(annotations, points, model),
+        make,
+        _summary,
+        [str(out), f"Next: {check} {quote(str(o.annotations))}"],
+    )
+    return open_asking(o, asked, output)
+
+
+def _summary(questions: Sequence[Question]) -> Lines:
+    videos = counted(len({one.video for one in questions}), "video")
+    errors = sum("errors" in one.tags for one in questions)
+    drafted = f"{counted(len(questions), 'question')} about {videos} drafted"
+    return Lines([f"{drafted}, {errors:,} with a video model's error as an option."])
+
+
+@takes(QuestionDraftOptions)
+async def construct_draft_async(o: QuestionDraftOptions) -> tuple[Question, ...]:
+    """Draft multiple-choice questions from annotations, and write them to a file.
+
+    The replies are kept beside it, in NAME.drafts.jsonl. Raises as `annotate_draft` does.
+    """
+    (questions,) = await finished(open_question_draft(o), o.progress)
+    return questions
+
+
+construct_draft = blocking(construct_draft_async)

@@ -1,4 +1,4 @@
-"""Temporal indispensability: which questions need several frames of the video (TUNA, 3.2.3).
+"""`capeval mcq construct filter`: which questions need several frames of the video (TUNA, 3.2.3).
 
 A model answers each question without the video, with each of four single frames, and with 16
 frames. One try with 16 frames and one with a single frame would keep 19% of guesses. Here each
@@ -10,32 +10,64 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Literal
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from capeval.captioners.asking_session import choose_model, estimate_generation, open_captioner
+from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.generate import default_run
+from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF, READERS
-from capeval.captioners.protocol import Captioner
+from capeval.construct.drafts import check_unedited, seal
 from capeval.errors import BudgetReached, EndpointDown, InputError
+from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
+from capeval.files.outputs import check_output
+from capeval.files.videos import VideoFolder
+from capeval.mcq.answer import default_question_videos
 from capeval.mcq.answering import AnswerWork, Asking, NoReader
+from capeval.mcq.question_files import load_questions, question_file, question_line
 from capeval.mcq.strategies import ReplyToGrade
 from capeval.mcq.view import SharedReader, VideoView, recent_reads
-from capeval.runs.engine import Progress, Stored, execute
+from capeval.options import (
+    INPUTS,
+    MODEL,
+    OUTPUT,
+    FilePath,
+    Notices,
+    command,
+    declares,
+    on_notice_option,
+    option,
+    python_only,
+    required,
+    takes,
+)
+from capeval.runs.concurrency import blocking
+from capeval.runs.engine import Labels, Progress, Stored, execute
 from capeval.runs.folder import RunFolder
+from capeval.runs.long_work import Estimate, Left, LongWork, finished
+from capeval.schema import Usage
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.show.numbers import percent
+from capeval.show.output import Output
 from capeval.show.result import Result
 from capeval.show.table import COUNT, Page, Table, columns
 from capeval.text import counted
 from capeval.video import FrameReader, open_reader
 from capeval.video.frames import Timeline
 from capeval.video.sampling import Choice
+
+if TYPE_CHECKING:
+    from capeval.captioners.protocol import Captioner, SimpleCaptioner
 
 OPTIONS, ORDERS = 4, 8
 FEWEST_RIGHT = 7
@@ -54,6 +86,39 @@ _BLOCKS = dict.fromkeys(CONDITIONS, (4, 2, 2)) | {FRAMES: (2, 2, 3, 1)}
 Status = Literal["kept", "dropped", "undecided"]
 
 
+@declares
+class QuestionFilterOptions(CaptionerOptions):
+    """The arguments of `capeval.construct_filter`.
+
+    Parameters
+    ----------
+    model : As for `capeval generate`.
+    questions : A file of questions.
+    videos : Their folder. By default videos/ next to the questions, else their folder.
+    out : The questions that are kept. By default QUESTIONS.kept.jsonl.
+    batch_size : Questions at a time on a GPU.
+    seed : Decides the orders of the options.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    model: str | Captioner | SimpleCaptioner | None = option(
+        None, note="Or a `Captioner` of your own.", method="caption", panel=MODEL, metavar="NAME"
+    )
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    seed: int = python_only(0, min=0)
+    on_notice: Notices = on_notice_option()
+    max_concurrency: int = python_only(32, min=1, max=4096)
+    only: Collection[str] = field(default=(), init=False)
+    limit: int | None = field(default=None, init=False)
+    serve: bool = field(default=False, init=False)
+    gpus: int | None = field(default=None, init=False)
+    max_new_tokens: int | None = field(default=None, init=False)
+    temperature: float | None = field(default=None, init=False)
+    timeout: float = field(default=300.0, init=False)
+
+
 @dataclass(frozen=True)
 class FrameAt:
     """One frame, at a share of the video."""
@@ -61,7 +126,6 @@ class FrameAt:
     share: float
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose it."""
         return Choice((int(self.share * timeline.total),))
 
     def __str__(self) -> str:
@@ -70,10 +134,8 @@ class FrameAt:
 
 def views() -> dict[str, tuple[VideoView, FrameReader | None]]:
     """Return what is shown in each condition, and what reads it."""
-    policies: list[str | FrameAt] = [
-        FrameAt((n + 0.5) / SINGLE_FRAMES) for n in range(SINGLE_FRAMES)
-    ]
-    policies.append("16")
+    single = [FrameAt((n + 0.5) / SINGLE_FRAMES) for n in range(SINGLE_FRAMES)]
+    policies: list[str | FrameAt] = [*single, "16"]
     # The orders of a question, and the questions about a video, follow one another.
     recent = recent_reads(READERS)
     shown = [(VideoView(frames=str(p)), SharedReader(open_reader(p), recent)) for p in policies]
@@ -117,19 +179,14 @@ class Filtering:
 
         Replies are therefore used again when the file, the seed or the selection changes.
         """
-        question = self.question
-        asked = (question.video, question.question)
-        return [
-            question.model_copy(
-                update={
-                    "id": f"{question.id}#{short_hash([*asked, options])}",
-                    "options": options,
-                    "answer": OPTION_LETTERS[order.index(question.right)],
-                }
-            )
-            for order in self.orders
-            for options in (tuple(question.options[n] for n in order),)
-        ]
+        question, found = self.question, []
+        for order in self.orders:
+            options = tuple(question.options[n] for n in order)
+            changed = short_hash([question.video, question.question, options])
+            answer = OPTION_LETTERS[order.index(question.right)]
+            update = {"id": f"{question.id}#{changed}", "options": options, "answer": answer}
+            found.append(question.model_copy(update=update))
+        return found
 
     def passes(self, condition: str, option: int) -> bool | None:
         """Return whether it is kept with an option as its key; None if the orders left decide."""
@@ -150,12 +207,32 @@ class Filtering:
         options = range(OPTIONS) if condition == FRAMES else (self.question.right,)
         return self.status is None and None in [self.passes(condition, one) for one in options]
 
+    def count(self, condition: str, replies: Sequence[Stored[Response]]) -> None:
+        """Add the options of the next orders' replies; a failed call leaves all undecided."""
+        given = self.given.setdefault(condition, [])
+        for stored in replies:
+            reason = stored.reason or _no_reply(stored.value)
+            if reason is not None:
+                self.status, self.by, self.reason = "undecided", condition, reason
+                return
+            option = ReplyToGrade(stored.value).exact.option
+            given.append(None if option is None else self.orders[len(given)][option])
+
     def json(self) -> dict[str, Any]:
         """Return the decision: how often the key was chosen, of how many replies."""
         key = self.question.right
         right = {name: [one.count(key), len(one)] for name, one in self.given.items()}
         found = {"id": self.question.id, "status": self.status or "undecided", "by": self.by}
         return {**found, "right": right, **({"reason": self.reason} if self.reason else {})}
+
+
+def _no_reply(response: Response) -> str | None:
+    """Return why a reply that names no option is none; a refusal in words is one."""
+    option, rule = ReplyToGrade(response).exact
+    is_cut = any(CUT_OFF.partition("{")[0] in str(w) for w in response.call.get("warnings", ()))
+    if option is None and (is_cut or rule in ("empty", "unfinished reasoning")):
+        return "the reply is empty or cut off: allow more tokens in the model's entry"
+    return None
 
 
 @dataclass(frozen=True)
@@ -168,12 +245,10 @@ class Filtered(Result):
 
     @property
     def counts(self) -> Counter[str]:
-        """How many questions are kept, dropped and undecided."""
         return Counter(one.status or "undecided" for one in self.items)
 
     @property
     def kept(self) -> list[Question]:
-        """The questions that need several frames."""
         return [one.question for one in self.items if one.status == "kept"]
 
     @property
@@ -197,12 +272,10 @@ class Filtered(Result):
         kept, total = self.counts["kept"], len(self.items)
         decided = total - self.counts["undecided"]
         headline = f"{decided:,} of {counted(total, 'question')} decided by {self.model}"
-        if decided:
-            headline += (
-                f", {kept:,} kept ({percent(kept / decided)}%): it answers them with "
-                f"16 frames, but not with a single frame or without the video"
-            )
-        return f"{headline}."
+        if not decided:
+            return f"{headline}."
+        needs = "it answers them with 16 frames, but not with a single frame or without the video"
+        return f"{headline}, {kept:,} kept ({percent(kept / decided)}%): {needs}."
 
     def pages(self, *, full: bool = False) -> list[Page]:
         counts = ("Questions", "Dropped", "Undecided", "Replies")
@@ -214,23 +287,14 @@ class Filtered(Result):
         for condition in CONDITIONS:
             of = [one for one in self.items if condition in one.given]
             ended = Counter(one.status for one in of if one.by == condition)
-            replies = sum(len(one.given[condition]) for one in of)
-            table.rows.append(
-                [
-                    condition.replace("-", " "),
-                    len(of),
-                    ended["dropped"],
-                    ended["undecided"],
-                    replies,
-                ]
-            )
+            cells = (ended["dropped"], ended["undecided"], sum(len(o.given[condition]) for o in of))
+            table.rows.append([condition.replace("-", " "), len(of), *cells])
         passed, wrong = self.control
-        notes = []
-        if wrong:
-            part = f"{passed:,} of {counted(wrong, 'wrong option')} ({percent(passed / wrong)}%)"
-            asked = "in the questions asked with 16 frames"
-            notes.append(f"Control: {part} would be kept as the right one, {asked}.")
-        return [Page([table], notes=notes)]
+        if not wrong:
+            return [Page([table])]
+        part = f"{passed:,} of {counted(wrong, 'wrong option')} ({percent(passed / wrong)}%)"
+        asked = "would be kept as the right one, in the questions asked with 16 frames"
+        return [Page([table], notes=[f"Control: {part} {asked}."])]
 
     def as_json(self) -> dict[str, Any]:
         passed, total = self.control
@@ -250,7 +314,6 @@ class _Variants(AnswerWork):
         self._others: dict[str, None] = {}
 
     def read(self, value: Any, expected: str) -> Stored[Response]:
-        """Return a response; one to another question is not among those wanted."""
         if not isinstance(value, dict) or value.get("id") in self.questions:
             return super().read(value, expected)
         found = Response.model_validate(value)
@@ -261,72 +324,88 @@ class _Variants(AnswerWork):
         """Accept any: the file has another name once it is reviewed."""
 
     def remains(self, stored: Stored[Response]) -> bool:
-        """Return whether a reply is about a question that is not asked now."""
         return stored.index in self._others
 
     def mine(self) -> list[str]:
-        """Return the variants, and those of other questions that have replies."""
         return [*super().mine(), *self._others]
 
 
-@dataclass
-class QuestionFilter:
-    """Asks one model about questions in all conditions; what it replied is kept in `folder`.
+class QuestionFilter(LongWork[Filtered]):
+    """Asks one model about questions in all conditions; its replies are kept in `folder`."""
 
-    Attributes
-    ----------
-    path : of the questions, as messages name it
-    videos : their folder
-    dollars : returns what calls have cost so far
-    """
+    labels = Labels(doing="filtering", item="question", done="decided", failed="undecided")
 
-    questions: Sequence[Question]
-    captioner: Captioner
-    folder: Path
-    path: str
-    videos: Path
-    seed: int
-    dollars: Callable[[], float]
-
-    def __post_init__(self) -> None:
-        """Check that all questions have four options; raises `InputError`."""
-        for question in self.questions:
-            if (count := len(question.options)) != OPTIONS:
+    def __init__(
+        self,
+        o: QuestionFilterOptions,
+        opened: OpenCaptioner,
+        questions: Sequence[Question],
+        folder: Path,
+        videos: Path,
+        out: Path,
+    ) -> None:
+        for one in questions:
+            if (count := len(one.options)) != OPTIONS:
                 what = f"has {count} options; the filter is for questions with four"
-                raise InputError(what, file=self.path, where=question.id, field="options")
-        self._items = [Filtering(one, orders(one, self.seed)) for one in self.questions]
+                raise InputError(what, file=str(o.questions), where=one.id, field="options")
+        self.opened, self.meter, self.out = opened, opened.meter, out
+        where = f" at {opened.base_url}" if opened.base_url else ""
+        self.title = f"Model: {opened.captioner.name}{where}"
+        self.model = opened.priced if opened.base_url else ""
+        self.folder = folder / default_run(opened.captioner.name)
+        self.decisions = self.folder / "decisions.jsonl"
+        self._path, self._videos = str(o.questions), videos
+        self._items = [Filtering(one, orders(one, o.seed)) for one in questions]
         self._variants = tuple(variant for one in self._items for variant in one.variants)
         self._views = views()
 
-    def work(self, condition: str, chosen: Sequence[Question] | None = None) -> AnswerWork:
-        """Return the work of asking variants in a condition, by default all of them."""
+    def _work(self, condition: str, chosen: tuple[Question, ...]) -> AnswerWork:
         view, reader = self._views[condition]
         return _Variants(
             RunFolder(self.folder / condition),
-            self.captioner,
+            self.opened.captioner,
             NoReader(),
-            self.dollars,
+            lambda: self.meter.spent,
             asking=Asking(
                 questions=self._variants,
-                chosen=self._variants if chosen is None else tuple(chosen),
-                path=self.path,
-                videos=self.videos if reader else None,
+                chosen=chosen,
+                path=self._path,
+                videos=self._videos if reader else None,
                 view=view,
                 reader_for=(lambda _: reader) if reader else None,
                 decoder=reader.decoder if reader else "none",
             ),
         )
 
-    async def run(self, progress: Progress | None = None) -> Filtered:
-        """Ask what is needed until every question is decided, or its calls have failed."""
-        stopped = None
+    async def estimate(self) -> Estimate:
+        """Return the most that can be asked: most questions are decided earlier."""
+        usage, calls = Usage(), 0
+        cost: float | None = 0.0
+        for condition in CONDITIONS:
+            work = self._work(condition, self._variants)
+            todo = work.plan().todo
+            found = await estimate_generation(todo, work.reader, self.opened, 16)
+            usage, calls = usage + found.usage, calls + len(todo)
+            cost = None if cost is None or found.cost is None else cost + found.cost
+        questions = counted(len(self._items), "question")
+        line = f"{questions}: at most {counted(calls, 'call')}; most are decided with fewer"
+        return Estimate(calls if self.model else 0, usage, cost, [line], {"calls": calls})
+
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Filtered]:
+        """Ask until all is decided; write the questions that are kept, and every decision."""
+        model, stopped = self.opened.captioner.name, None
         for condition in CONDITIONS:
             if stopped := await self._ask(condition, progress):
                 break
         else:
             for one in self._items:
                 one.status = one.status or "kept"
-        return Filtered(self.captioner.name, self._items, stopped)
+        found = Filtered(model, self._items, stopped)
+        write_jsonl(self.decisions, (one.json() for one in found.items))
+        if not stopped:
+            write_jsonl(self.out, (_filtered_by(one, model) for one in found.kept))
+            seal(self.out)
+        yield found
 
     async def _ask(
         self, condition: str, progress: Progress | None
@@ -336,40 +415,79 @@ class QuestionFilter:
             asked = [one for one in self._items if one.is_asked(condition)]
             if not asked:
                 break
-            chosen = [variant for one in asked for variant in one.variants[start:end]]
-            finished = await execute(self.work(condition, chosen), progress)
+            chosen = tuple(variant for one in asked for variant in one.variants[start:end])
+            finished = await execute(self._work(condition, chosen), progress)
             if finished.stopped:
                 return finished.stopped
             for one in asked:
-                replies = [finished.done[variant.id] for variant in one.variants[start:end]]
-                _count(one, condition, replies, one.orders[start:end])
+                one.count(condition, [finished.done[it.id] for it in one.variants[start:end]])
         for one in self._items:
             if one.status is None and not one.passes(condition, one.question.right):
                 one.status, one.by = "dropped", condition
         return None
 
+    def result(self, results: list[Filtered]) -> Filtered | None:
+        return results[0] if results else None
 
-def _no_reply(response: Response) -> str | None:
-    """Return why a reply that names no option is none; a refusal in words is one."""
-    option, rule = ReplyToGrade(response).exact
-    is_cut = any(CUT_OFF.partition("{")[0] in str(w) for w in response.call.get("warnings", ()))
-    if option is None and (is_cut or rule in ("empty", "unfinished reasoning")):
-        return "the reply is empty or cut off: allow more tokens in the model's entry"
-    return None
+    def left(self, result: Filtered) -> Sequence[Left]:
+        failed = {one.question.id: one.reason for one in result.items if one.reason}
+        reached = sum(one.status is None for one in result.items)
+        total = len(result.items)
+        return [Left(self.folder.name, self.labels, failed, total, reached, result.stopped)]
+
+    def written(self, result: Filtered) -> Sequence[str]:
+        if result.stopped:
+            return [str(self.decisions)]
+        review = f"capeval mcq construct review {quote(str(self.out))} --reviewers NAMES"
+        return [str(self.decisions), str(self.out), f"Review them: {review}"]
 
 
-def _count(
-    one: Filtering,
-    condition: str,
-    replies: Sequence[Stored[Response]],
-    orders: Sequence[tuple[int, ...]],
-) -> None:
-    """Add the options that were chosen in some orders; a failed call leaves all undecided."""
-    given = one.given.setdefault(condition, [])
-    for stored, order in zip(replies, orders, strict=True):
-        reason = stored.reason or _no_reply(stored.value)
-        if reason is not None:
-            one.status, one.by, one.reason = "undecided", condition, reason
-            return
-        option = ReplyToGrade(stored.value).exact.option
-        given.append(None if option is None else order[option])
+def _filtered_by(question: Question, model: str) -> dict[str, object]:
+    """Return the line of a kept question, which names the model."""
+    before = question.tags.get("filtered_by")
+    models = [*(before if isinstance(before, list) else []), model]
+    return question_line(question) | {"filtered_by": [*dict.fromkeys(models)]}
+
+
+@command("mcq construct filter", "yes", "dry_run", "as_json", options=QuestionFilterOptions)
+@asynccontextmanager
+async def open_filtering(
+    o: QuestionFilterOptions, output: Output | None = None
+) -> AsyncIterator[QuestionFilter]:
+    """Keep the questions that a model answers with 16 frames, but not with one frame or none.
+
+    Each is asked with eight orders of its options, without the video first; a question that fails
+    is not asked further. Run the same command again to resume.
+    """
+    entry = choose_model(o)
+    file = question_file(o.questions)
+    questions = load_questions(o.questions, o.on_notice)
+    videos = Path(o.videos) if o.videos else default_question_videos(str(o.questions))
+    VideoFolder(videos)
+    out = Path(o.out) if o.out else file.with_name(f"{file.stem}.kept.jsonl")
+    check_output(out, [file])
+    check_unedited(out)
+    # Of all files here: a file that was reviewed asks only what was mended.
+    folder = file.with_name("filter")
+    is_dry = output is not None and output.dry_run
+    run = RunFolder(folder / default_run(entry.name)) if entry and is_dry else None
+    async with open_captioner(o, on_notice=o.on_notice, dry_run=run) as opened:
+        yield QuestionFilter(o, opened, questions, folder, videos, out)
+
+
+@takes(QuestionFilterOptions)
+async def construct_filter_async(o: QuestionFilterOptions) -> Filtered:
+    """Keep the questions that a model answers with 16 frames, but not with one frame or none.
+
+    Raises
+    ------
+    InputError, UsageError
+        The inputs or options are not right.
+    EndpointRefused, EndpointDown, BudgetReached
+        The model cannot be asked any more; its replies are kept.
+    """
+    (filtered,) = await finished(open_filtering(o), o.progress)
+    return filtered
+
+
+construct_filter = blocking(construct_filter_async)

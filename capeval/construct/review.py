@@ -1,28 +1,43 @@
-"""The pages of reviewers: their drafts or questions, or what two annotators see differently."""
+"""`capeval annotate review`, `mcq construct review`: pages for reviewers of drafts or questions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from capeval.construct.alignment import align
-from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts
+from capeval.construct.annotation_agreement import align, by_annotators
+from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts, read_exports
 from capeval.errors import UsageError, VideoError
 from capeval.files.annotations import load_video_list
 from capeval.files.jsonl import write_atomic
 from capeval.files.judgments import short_hash
 from capeval.files.reading import read_text
 from capeval.files.videos import VideoFolder, relative_url
+from capeval.mcq.question_files import load_questions, question_file
+from capeval.options import (
+    FRACTION,
+    INPUTS,
+    CountOrShare,
+    FilePath,
+    Notices,
+    command,
+    declares,
+    on_notice_option,
+    option,
+    python_only,
+    required,
+    takes,
+)
 from capeval.rating.page import page_html
 from capeval.runs.folder import safe_name
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
 from capeval.show.result import Result
-from capeval.text import counted
+from capeval.text import counted, listed
 
 PER_PAGE = 25
 """A day's work at most: a browser that is lost takes no more with it."""
@@ -34,7 +49,7 @@ PageItem = dict[str, Any]
 """What a page shows: `id`, `video`, `src` (its URL), `notes`, and `value`, which is edited."""
 
 
-def check_names(option: str, names: Collection[str]) -> None:
+def _check_names(option: str, names: Collection[str]) -> None:
     """Raise `UsageError` unless names can be parts of file names."""
     if not names:
         raise UsageError(f"name the {option} with --{option} ann,bob")
@@ -45,7 +60,7 @@ def check_names(option: str, names: Collection[str]) -> None:
             raise UsageError(f"--{option}: {name} cannot be part of a file name; use letters")
 
 
-def assigned(
+def _assigned(
     items: Sequence[T], reviewers: Collection[str], *, overlap: int = 0, seed: int = 0
 ) -> dict[str, list[T]]:
     """Return the items of each reviewer, sampled at random, in the order given.
@@ -61,15 +76,6 @@ def assigned(
         for name in order[: 2 if count < in_two else 1]:
             found[name].append(place)
     return {name: [items[place] for place in sorted(places)] for name, places in found.items()}
-
-
-def drafts_to_review(folder: Path) -> list[Draft]:
-    """Return a draft for each video of a folder that is kept, blank where there is none."""
-    drafts = read_drafts(folder)
-    return [
-        drafts.get(one.index) or Draft(index=one.index, video=one.video or one.index)
-        for one in load_video_list(folder)
-    ]
 
 
 # ---- The pages ---------------------------------------------------------------------------------
@@ -95,43 +101,36 @@ class ReviewFiles(Result):
     kind: str = "drafts"
 
     def headline(self) -> str:
-        pages = map(str, self.files)
+        what = counted(self.items, "question" if self.kind == "questions" else "video")
         if self.kind == "differences":
-            if not self.files:
-                return "No differences: no page was written."
-            return "\n".join([f"{counted(self.items, 'video')} with differences", *pages])
-        loads = ", ".join(f"{name} {load:,}" for name, load in self.loads.items())
-        in_two = sum(self.loads.values()) - self.items
-        both = "both" if len(self.loads) == 2 else "two"
-        for_two = f", {in_two:,} of them for {both} annotators" if in_two else ""
-        noun = "question" if self.kind == "questions" else "video"
-        return "\n".join([f"{counted(self.items, noun)}{for_two}: {loads}", *pages])
+            line = (
+                f"{what} with differences" if self.files else "No differences: no page was written."
+            )
+        else:
+            in_two = sum(self.loads.values()) - self.items
+            both = "both" if len(self.loads) == 2 else "two"
+            for_two = f", {in_two:,} of them for {both} annotators" if in_two else ""
+            loads = ", ".join(f"{name} {load:,}" for name, load in self.loads.items())
+            line = f"{what}{for_two}: {loads}"
+        return "\n".join([line, *map(str, self.files)])
 
     def notices(self) -> list[str]:
-        missing = self.missing_videos
-        return [
-            f"{counted(len(missing), 'video')} not found: {first}"
-            for first in [*missing.values()][:1]
-            if self.kind != "differences"
-        ]
+        missing = [] if self.kind == "differences" else [*self.missing_videos.values()]
+        what = counted(len(missing), "video")
+        return [f"{what} not found: {first}" for first in missing[:1]]
 
 
-@dataclass
 class ReviewPages:
-    """Pages for the folder `review` of `folder`, and the folder of the videos that they show."""
+    """Pages for a folder, and the folder of the videos that they show."""
 
-    folder: Path
-    videos: Path
-    missing: dict[str, str] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        """Check that there is a folder of videos."""
-        self._found = VideoFolder(self.videos)
+    def __init__(self, folder: Path, videos: Path) -> None:
+        self.folder, self._videos = folder / "review", VideoFolder(videos)
+        self.missing: dict[str, str] = {}
 
     def url(self, video: str) -> str | None:
         """Return the URL of a video, if it is found."""
         try:
-            return relative_url(self._found.find(video), self.folder / "review")
+            return relative_url(self._videos.find(video), self.folder)
         except VideoError as error:
             self.missing[video] = str(error)
             return None
@@ -146,38 +145,29 @@ class ReviewPages:
         seed: int = 0,
         prefix: str = "",
     ) -> ReviewFiles:
-        """Write the pages of several reviewers; raises `UsageError`.
-
-        Parameters
-        ----------
-        kind : drafts or questions
-        overlap, seed : see `assigned`
-        prefix : what the names of pages begin with
-        """
-        given = assigned(items, names, overlap=overlap, seed=seed)
+        """Write the pages of several reviewers; their names begin with `prefix`."""
+        given = _assigned(items, names, overlap=overlap, seed=seed)
         for item in items:
             item["reviewers"] = [name for name, mine in given.items() if item in mine]
         pages = {}
         for reviewer, mine in given.items():
             for number, start in enumerate(range(0, len(mine), PER_PAGE), start=1):
                 name = f"{prefix}{reviewer}-{number}"
-                pages[name] = review_page(kind, reviewer, name, mine[start : start + PER_PAGE])
-        loads = {name: len(mine) for name, mine in given.items()}
-        return self._written(kind, pages, len(items), loads)
+                pages[name] = _page(kind, reviewer, name, mine[start : start + PER_PAGE])
+        return self._written(kind, pages, len(items), {n: len(mine) for n, mine in given.items()})
 
     def of_differences(
         self, items: Sequence[PageItem], decider: str, between: Sequence[str]
     ) -> ReviewFiles:
         """Write the page with what two annotators see differently, if there is anything."""
         name = safe_name(f"differences-{'-'.join(between)}")
-        html = review_page("differences", decider, name, items, between)
-        pages, count = {name: html} if items else {}, len(items)
-        return self._written("differences", pages, count, {decider: count})
+        html, count = _page("differences", decider, name, items, between), len(items)
+        return self._written("differences", {name: html} if items else {}, count, {decider: count})
 
     def _written(
         self, kind: str, pages: Mapping[str, str], items: int, loads: Mapping[str, int]
     ) -> ReviewFiles:
-        files = {self.folder / "review" / f"{name}.html": html for name, html in pages.items()}
+        files = {self.folder / f"{name}.html": html for name, html in pages.items()}
         for file, html in files.items():
             if file.exists() and read_text(file) != html:
                 raise UsageError(
@@ -189,7 +179,7 @@ class ReviewPages:
         return ReviewFiles((*files,), items, loads, self.missing, kind)
 
 
-def review_page(
+def _page(
     kind: str, reviewer: str, name: str, items: Sequence[PageItem], between: Sequence[str] = ()
 ) -> str:
     """Return a page; of kind "differences", `between` are the two annotators."""
@@ -220,54 +210,41 @@ def review_page(
     )
 
 
-def draft_item(draft: Draft, urls: Urls) -> PageItem:
-    """Return what a page shows of a draft."""
+def _draft_item(draft: Draft, urls: Urls) -> PageItem:
     value = draft.model_dump(mode="json", exclude={"annotator", "adjudicates", "exported"})
     src = urls(draft.video)
     return {"id": draft.index, "video": draft.video, "src": src, "notes": [], "value": value}
 
 
-def question_item(question: Question, urls: Urls) -> PageItem:
+def _question_item(question: Question, urls: Urls) -> PageItem:
     """Return what a page shows of a question, but for models' names, and the line it came from."""
     line = question.model_dump(mode="json", exclude={"tags"})
-    return {
-        "id": question.id,
-        "video": question.video,
-        "src": urls(question.video),
-        "notes": [
-            f"{name.replace('_', ' ')}: {text}"
-            for name, tag in question.tags.items()
-            if name not in ("drafted_by", "filtered_by")
-            for text in (tag if isinstance(tag, list) else [tag])
-        ],
-        "value": {name: line[name] for name in ("question", "options", "answer")}
-        | {"decision": None},
-        "line": line | dict(question.tags),
-    }
+    value = {name: line[name] for name in ("question", "options", "answer")} | {"decision": None}
+    notes = [
+        f"{name.replace('_', ' ')}: {text}"
+        for name, tag in question.tags.items()
+        if name not in ("drafted_by", "filtered_by")
+        for text in (tag if isinstance(tag, list) else [tag])
+    ]
+    item = {"id": question.id, "video": question.video, "src": urls(question.video)}
+    return item | {"notes": notes, "value": value, "line": line | dict(question.tags)}
 
 
 # ---- What two annotators see differently -------------------------------------------------------
 
 
-def difference_items(
-    first: Mapping[str, Draft], second: Mapping[str, Draft], urls: Urls
-) -> list[PageItem]:
-    """Return what a page shows of the videos, by index, that two annotators see differently.
+def _difference_item(first: Draft, second: Draft, urls: Urls) -> PageItem | None:
+    """Return what a page shows of a video that two annotators see differently; else None.
 
-    Its drafts are the first's with what the second has: `other` versions, and the second's own
+    Its draft is the first's with what the second has: `other` versions, and the second's own
     elements. What differs is not confirmed: `by` says whose it is, and `their_event` names the
     event, by its `theirs`, in which the second has it.
     """
-    both = [(first[index], second[index]) for index in first if index in second]
-    return [item for pair in both if (item := _differing(*pair, urls))]
-
-
-def _differing(first: Draft, second: Draft, urls: Urls) -> PageItem | None:
     events = [*_merged_events(first, second)]
-    compared = {"domain": [draft.domain or "none" for draft in (first, second)]}
+    both = (first, second)
+    compared = {"domain": [draft.domain or "none" for draft in both]}
     for one in CHARACTERISTICS:
-        there = [one in draft.visual_characteristic for draft in (first, second)]
-        compared[one] = ["yes" if is_so else "no" for is_so in there]
+        compared[one] = ["yes" if one in draft.visual_characteristic else "no" for draft in both]
     notes = [
         f"{what}: {mine} ({first.annotator}), {theirs} ({second.annotator})"
         for what, (mine, theirs) in compared.items()
@@ -276,7 +253,7 @@ def _differing(first: Draft, second: Draft, urls: Urls) -> PageItem | None:
     elements = [element for event in events for element in event["visual_elements"]]
     if not (notes or any("by" in one for one in elements) or any(one["other"] for one in events)):
         return None
-    notes += [f"{d.annotator}: {d.comment}" for d in (first, second) if d.comment.strip()]
+    notes += [f"{d.annotator}: {d.comment}" for d in both if d.comment.strip()]
     agreed = [one for one in first.visual_characteristic if one in second.visual_characteristic]
     changes = {
         "domain": first.domain if first.domain == second.domain else None,
@@ -285,7 +262,7 @@ def _differing(first: Draft, second: Draft, urls: Urls) -> PageItem | None:
         "comment": "",
         "events": events,
     }
-    item = draft_item(first, urls)
+    item = _draft_item(first, urls)
     return item | {"notes": notes, "value": item["value"] | changes}
 
 
@@ -296,27 +273,23 @@ def _merged_events(first: Draft, second: Draft) -> Iterator[dict[str, Any]]:
         for pair in found.elements:
             if pair[0] is None and pair[1] is not None and pair[1][0] == j:
                 # After the last one that the second has before it.
-                earlier = [
-                    n for n, (_, b) in enumerate(pairs, 1) if b and b[0] == j and b < pair[1]
-                ]
-                pairs.insert(max(earlier, default=0), pair)
+                ends = [n for n, (_, b) in enumerate(pairs, 1) if b and (j, -1) < b < pair[1]]
+                pairs.insert(max(ends, default=0), pair)
         sides = [d.events[n] for d, n in ((first, i), (second, j)) if n is not None]
         yield {
             **sides[0].model_dump(mode="json"),
             "other": None if sides[0].event == sides[-1].event else sides[-1].event,
             "theirs": j,
-            "visual_elements": [
-                _compared(first, second, a, b, together=b is not None and b[0] == j)
-                for a, b in pairs
-            ],
+            "visual_elements": [_compared(first, second, *pair, j) for pair in pairs],
         }
 
 
 def _compared(
-    first: Draft, second: Draft, a: Place | None, b: Place | None, *, together: bool
+    first: Draft, second: Draft, a: Place | None, b: Place | None, event: int | None
 ) -> dict[str, Any]:
+    """Return the element of a pair, whose event is the second's `event` where both agree."""
     mine, theirs = a and first.element(a), b and second.element(b)
-    if mine and theirs and together and mine.claim == theirs.claim:
+    if mine and theirs and b and b[0] == event and mine.claim == theirs.claim:
         confirmed = dict.fromkeys(mine.confirmed_by + theirs.confirmed_by)
         return mine.model_dump(mode="json") | {"confirmed_by": [*confirmed]}
     versions = [one for one in (mine, theirs) if one is not None]
@@ -324,3 +297,107 @@ def _compared(
     undecided = versions[0].model_copy(update={"confirmed_by": (), "other": other})
     by = (first if mine else second).annotator
     return undecided.model_dump(mode="json") | {"by": by, "their_event": b and b[0]}
+
+
+# ---- The commands --------------------------------------------------------------------------------
+
+
+@declares
+class ReviewOptions:
+    """The arguments of `capeval.annotate_review`.
+
+    Parameters
+    ----------
+    annotators : Their names. Each gets pages of 25 videos.
+    overlap : This many videos, or this share of them, go to two annotators.
+    seed : Decides who gets which videos.
+    differences : Two exported files: a page with only what differs.
+    """
+
+    folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
+    _: KW_ONLY
+    annotators: Collection[str] = option((), panel=INPUTS, metavar="NAMES", commas=True)
+    overlap: str | int | float = option("10%", note=FRACTION, panel=INPUTS, metavar="SHARE")
+    seed: int = python_only(0, min=0)
+    differences: Sequence[FilePath] = option((), panel=INPUTS, metavar="FILES", commas=True)
+    on_notice: Notices = on_notice_option()
+
+
+@command("annotate review")
+@takes(ReviewOptions)
+def annotate_review(o: ReviewOptions) -> ReviewFiles:
+    """Write pages for annotators, who review offline in a browser.
+
+    They review drafts, or decide where two of them differ.
+
+    They are `review/NAME-1.html` and so on in the folder of the videos. With `differences` it is
+    one page, for the annotator who decides; without a name, both decide together.
+
+    Raises
+    ------
+    InputError, UsageError
+        The drafts or exported files cannot be read, no annotator is named, or there are pages with
+        other contents.
+    """
+    folder = Path(o.folder)
+    pages = ReviewPages(folder, folder)
+    if not o.differences:
+        _check_names("annotators", o.annotators)
+        drafts, videos = read_drafts(folder), load_video_list(folder)
+        overlap = round(CountOrShare.read(o.overlap, "--overlap").of(len(videos)))
+        blank = (Draft(index=one.index, video=one.video or one.index) for one in videos)
+        items = [_draft_item(drafts.get(one.index, one), pages.url) for one in blank]
+        return pages.shared_out("drafts", items, o.annotators, overlap=overlap, seed=o.seed)
+    by_annotator = by_annotators(draft for _, draft in read_exports(map(Path, o.differences)))
+    if len(by_annotator) != 2:
+        raise UsageError(f"--differences: needs two annotators, not {listed(by_annotator)}")
+    deciders = [*o.annotators] or ["+".join(by_annotator)]
+    if len(deciders) > 1:
+        raise UsageError("--annotators: with --differences, name only who decides")
+    first, second = by_annotator.values()
+    both = {index: (one, second[index]) for index, one in first.items() if index in second}
+    # Videos that one annotator has not finished cannot be compared.
+    if left := sorted(index for index, pair in both.items() if any(one.open for one in pair)):
+        o.on_notice(f"{counted(len(left), 'video')} not finished by both, left out: {listed(left)}")
+    found = (_difference_item(*both[i], pages.url) for i in both if i not in left)
+    return pages.of_differences([one for one in found if one], deciders[0], [*by_annotator])
+
+
+@declares
+class QuestionReviewOptions:
+    """The arguments of `capeval.construct_review`.
+
+    Parameters
+    ----------
+    questions : A file of questions.
+    reviewers : Their names. Each gets pages of 25 questions.
+    videos : Their folder. By default videos/ next to the questions, else their folder.
+    """
+
+    questions: FilePath = required(positional=True, metavar="QUESTIONS")
+    _: KW_ONLY
+    reviewers: Collection[str] = option((), panel=INPUTS, metavar="NAMES", commas=True)
+    videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
+
+
+@command("mcq construct review")
+@takes(QuestionReviewOptions)
+def construct_review(o: QuestionReviewOptions) -> ReviewFiles:
+    """Write pages for reviewers, who keep, mend or drop each question in a browser.
+
+    They are `review/QUESTIONS-NAME-1.html` and so on, next to the questions.
+
+    Raises
+    ------
+    InputError, UsageError
+        The questions cannot be read, no reviewer is named, or there are pages with other contents.
+    """
+    # Imported here so that the help does not wait for it.
+    from capeval.mcq.answer import default_question_videos
+
+    _check_names("reviewers", o.reviewers)
+    videos = Path(o.videos) if o.videos else default_question_videos(str(o.questions))
+    file = question_file(o.questions)
+    pages = ReviewPages(file.parent, videos)
+    items = [_question_item(one, pages.url) for one in load_questions(o.questions)]
+    return pages.shared_out("questions", items, o.reviewers, prefix=f"{file.stem}-")

@@ -1,16 +1,17 @@
-"""Which videos of a folder are fit to be annotated: a row for each in `videos.jsonl`."""
+"""`capeval annotate filter`: which videos of a folder are fit to be annotated: `videos.jsonl`."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from rich.console import Console
 
 from capeval.construct.video_measures import SIDE, copies, measure
 from capeval.errors import InputError, VideoError
@@ -18,10 +19,25 @@ from capeval.files.annotations import VIDEO_LIST
 from capeval.files.jsonl import numbered_lines, whole_lines, write_jsonl
 from capeval.files.reading import validated
 from capeval.files.videos import VideoFolder
-from capeval.runs.concurrency import in_thread, work_through
-from capeval.runs.engine import Labels, Plan, ResumableTask, Stored, left_of
+from capeval.options import (
+    INPUTS,
+    FilePath,
+    command,
+    declares,
+    option,
+    python_only,
+    required,
+    takes,
+)
+from capeval.runs.concurrency import blocking, in_thread, work_through
+from capeval.runs.engine import Labels, Plan, Progress, ResumableTask, Stored, execute, left_of
 from capeval.runs.folder import RunFolder
 from capeval.schema.annotation import Id, id_text
+from capeval.show.numbers import tenths, thousands
+from capeval.show.result import Result
+from capeval.show.table import LINE, Kind, Page, Row, Table, columns
+from capeval.show.terminal import print_line
+from capeval.text import counted
 from capeval.video.frames import file_size
 from capeval.video.pyav_decoder import PyAVDecoder
 
@@ -31,6 +47,24 @@ _MOST_EMPTY = 0.35
 _LEAST_ACTIVITY = 3.5
 # While one video is measured, others are read and decoded.
 _AT_A_TIME = 4
+
+
+@declares
+class FilterOptions:
+    """The arguments of `capeval.annotate_filter`.
+
+    Parameters
+    ----------
+    min_side : The least shorter side, in pixels, as in the TUNA paper.
+    max_seconds : The longest duration, as in the TUNA paper.
+    progress : Receives the status after every video.
+    """
+
+    folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
+    _: KW_ONLY
+    min_side: int = option(480, panel=INPUTS, metavar="N", min=1)
+    max_seconds: float = option(40.0, panel=INPUTS, metavar="S", min=0)
+    progress: Progress | None = python_only(None, method="update", shown=False)
 
 
 class VideoRow(BaseModel):
@@ -71,7 +105,6 @@ class VideoRow(BaseModel):
     hashes: str = Field("", exclude=True)
 
     def but(self, **fields: Any) -> VideoRow:
-        """Return the row with other values."""
         return self.model_copy(update=fields)
 
 
@@ -90,38 +123,24 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
     min_side: int
     max_seconds: float
     rows: Sequence[VideoRow] = field(default=(), init=False)
-    """Of all videos, once the work is finished."""
-
     labels = Labels(doing="checking", item="video", done="checked", failed="unreadable")
 
     def __post_init__(self) -> None:
-        """Check that there is a folder, which its lock would create."""
+        # The lock would create the folder.
         self.videos = VideoFolder(self.folder)
-
-    @property
-    def file(self) -> Path:
-        """Where the rows are."""
-        return self.folder / VIDEO_LIST
-
-    @property
-    def hashes(self) -> Path:
-        """Where their hashes are."""
-        return self.file.with_suffix(".hashes.jsonl")
+        self.file = self.folder / VIDEO_LIST
+        self.hashes = self.file.with_suffix(".hashes.jsonl")
 
     def locked(self) -> AbstractContextManager[None]:
-        """Lock the file."""
         return RunFolder(self.folder).locked(part=self.file.stem)
 
     def plan(self) -> RowPlan:
-        """Return which videos are measured; raises `InputError`."""
         if not self.videos.files:
             raise InputError("has no videos, such as .mp4 files", file=self.folder)
         lines = numbered_lines(self.file)
         read = [validated(VideoRow, it, file=self.file, where=f"line {at}") for at, it in lines]
         hashes = {line["video"]: line["hashes"] for line in whole_lines(self.hashes)}
-        stored = {
-            one.video: one.but(hashes=one.hashes or hashes.get(one.video, "")) for one in read
-        }
+        stored = {it.video: it.but(hashes=it.hashes or hashes.get(it.video, "")) for it in read}
         rows: list[VideoRow] = []
         for video, index in _indexes(self.videos.files, stored).items():
             size, row = None, stored.get(video)
@@ -138,7 +157,6 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         return Plan(self.file.name, kept, left_of(rows, kept, lambda row: row.index))
 
     async def perform(self, plan: RowPlan, record: Callable[[Stored[VideoRow]], None]) -> None:
-        """Measure what the plan lists."""
         decoder = PyAVDecoder((SIDE, SIDE))
 
         def measured(row: VideoRow) -> Stored[VideoRow]:
@@ -156,7 +174,6 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         )
 
     def line(self, plan: RowPlan, outcome: Stored[VideoRow]) -> tuple[Path, Mapping[str, Any]]:
-        """Return where a row is appended."""
         del plan
         (row,) = self._decided([outcome.value])
         return self.file, row.model_dump(mode="json") | {"hashes": row.hashes}
@@ -210,3 +227,74 @@ def _indexes(videos: Sequence[PurePosixPath], stored: Mapping[str, VideoRow]) ->
         taken = {*found.values()}
         found[str(path)] = next(name for name in map(id_text, names) if name not in taken)
     return found
+
+
+_LIMITS = {"low-resolution": " (--min-side)", "too-long": " (--max-seconds)"}
+
+
+class FilteredVideos(list[VideoRow], Result):
+    """The rows of all videos; shown are those that are not kept, each with its reasons."""
+
+    screen: ClassVar = 40
+
+    def __init__(self, rows: Sequence[VideoRow], file: Path) -> None:
+        super().__init__(rows)
+        self.file = file
+
+    def headline(self) -> str:
+        reasons = Counter(reason for row in self if not row.keep for reason in row.reasons)
+        if by_hand := sum(row.by_hand for row in self):
+            reasons["decided by hand"] = by_hand
+        kept = f"{thousands(sum(row.keep for row in self))} of {counted(len(self), 'video')} kept"
+        found = [
+            f"{thousands(count)} {_spoken(reason)}{_LIMITS.get(reason, '')}"
+            for reason, count in reasons.most_common()
+        ]
+        return f"{kept}; {', '.join(found)}." if found else f"{kept}."
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        heads = columns(("Video", LINE), ("Why", LINE), "Size", ("Seconds", Kind(tenths)), words=2)
+        rows: list[Row] = [
+            [row.video, _why(row), f"{row.width}x{row.height}", row.seconds]
+            for row in self
+            if not row.keep
+        ]
+        return [Page([Table("Left out", heads, rows)])] if rows else []
+
+    def show(self, console: Console, *, full: bool = False) -> None:
+        super().show(console, full=full)
+        print_line(str(self.file), console)
+
+
+def _spoken(reason: str) -> str:
+    return reason.replace("-", " ")
+
+
+def _why(row: VideoRow) -> str:
+    if row.duplicate_of:
+        return f"near duplicate of {row.duplicate_of}"
+    return row.error or ", ".join(map(_spoken, row.reasons)) or "by hand"
+
+
+@takes(FilterOptions)
+async def annotate_filter_async(o: FilterOptions) -> FilteredVideos:
+    """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
+
+    Left out are videos that cannot be read, are too small, too long, black, frozen or near static,
+    and near duplicates. Edit "keep" in videos.jsonl to decide otherwise. A rerun leaves what was
+    edited, and decodes only what is new or changed.
+
+    Raises
+    ------
+    InputError
+        The folder has no videos, or a line of its videos.jsonl is not valid.
+    MissingExtra
+        PyAV is not installed.
+    """
+    work = FilterWork(Path(o.folder), o.min_side, o.max_seconds)
+    await execute(work, o.progress)
+    return FilteredVideos(work.rows, work.file)
+
+
+annotate_filter = blocking(annotate_filter_async)
+command("annotate filter")(annotate_filter)

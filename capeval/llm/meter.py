@@ -60,6 +60,11 @@ class Meter:
         """Return the expected price of a model, or None where it is not known."""
         return price_of(model, self._prices)
 
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """Return what calls of a model cost, or None without a price."""
+        price = self.price(model)
+        return 0.0 if not usage.calls else price.cost(usage) if price else None
+
     @asynccontextmanager
     async def admit(self, request: ChatRequest) -> AsyncIterator[Callable[[ChatReply], None]]:
         """Admit one real call for the block, whose reply is passed to the function that it gets.

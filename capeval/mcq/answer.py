@@ -13,13 +13,11 @@ from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import READERS
 from capeval.errors import UsageError
-from capeval.files.annotations import split_format
 from capeval.files.tuna_benchmark import is_benchmark, videos_of
 from capeval.files.videos import VideoFolder
 from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, takes_subtitles
 from capeval.mcq.breakdown import benchmark_name
 from capeval.mcq.find_run import MCQ
-from capeval.mcq.layouts import LAYOUTS
 from capeval.mcq.question_files import load_questions, question_file, with_tags
 from capeval.mcq.view import ReaderFor, SharedReader, SubtitleFiles, VideoView, recent_reads
 from capeval.options import (
@@ -200,8 +198,7 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
 
 def default_question_videos(path: str) -> Path:
     """Return the folder of the videos of questions where none is named; downloads TUNA's."""
-    _, file = split_format(path, LAYOUTS)
-    file = question_file(file)
+    file = question_file(path)
     if is_benchmark(file.parent.parent):
         return videos_of(file.parent.parent)
     folder = file if file.is_dir() else file.parent

@@ -55,8 +55,12 @@ def load_questions(path: Path | str, on_notice: Notices = ignore) -> tuple[Quest
     return tuple(questions)
 
 
-def question_file(path: Path) -> Path:
-    """Return the file of TUNA-MCQ for its name, downloaded if need be, or for its folder."""
+def question_file(named: Path | str) -> Path:
+    """Return the file that a path names, with or without its layout.
+
+    For TUNA-MCQ's name, which is downloaded if need be, or its folder, it is the file in there.
+    """
+    _, path = split_format(named, LAYOUTS)
     folder = path
     if str(path) == QUESTIONS and not path.exists():
         folder = benchmark_folder(QUESTIONS)

@@ -13,16 +13,15 @@ from typing import Literal
 from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
 from capeval.llm.questions import Asked, Question
 from capeval.llm.replies import Number, ReplyForm, Words, each_once
-from capeval.metrics.chat_metric import ChatMetric
 from capeval.metrics.protocol import (
+    ChatMetric,
     Context,
     Item,
-    Output,
-    Scored,
+    MetricOutput,
     Settings,
     Summary,
+    Values,
     mean_of,
-    means_by_group,
 )
 from capeval.schema import Usage
 from capeval.text import counted, normal_form
@@ -78,7 +77,7 @@ class AutoDQ(ChatMetric):
     """
 
     name = "autodq"
-    outputs = (Output(PRECISION), Output(RECALL), Output(F1))
+    outputs = (MetricOutput(PRECISION), MetricOutput(RECALL), MetricOutput(F1))
     # Both texts are split into events, and both lists of events checked. The prompts have 209 and
     # 161 tokens. DREAM-1K has 6.3 events of 9 tokens for each video; each is written once (11 with
     # its quotes), sent once with its number (17), and answered once (10).
@@ -101,7 +100,7 @@ class AutoDQ(ChatMetric):
             "judge": self.chat.identity,
         }
 
-    async def ask_about(self, item: Item, asked: Asked) -> Scored:
+    async def ask_about(self, item: Item, asked: Asked) -> Values:
         """Return precision, recall and F1, with the events and their relations in the details."""
         reference, caption = _text(item.references), _text([item.caption])
         # TUNA's annotated events are passages with camera and scene, and not what AutoDQ calls so.
@@ -120,17 +119,12 @@ class AutoDQ(ChatMetric):
             "caption_events": [list(pair) for pair in zip(events, precise, strict=True)],
             "reference_events": [list(pair) for pair in zip(listed, recalled, strict=True)],
         }
-        return Scored(values, undefined, details)
+        return Values(values, undefined, details)
 
     async def _events(self, stage: str, text: str, asked: Asked) -> tuple[str, ...]:
         """Return the events of a text, each once."""
-        question = Question(
-            stage,
-            prompt_of(PROMPTS, "extract", {"description": tag_free_json(text)}),
-            Events,
-            _MOST_EXTRACTED_TOKENS,
-            (text,),
-        )
+        prompt = prompt_of(PROMPTS, "extract", {"description": tag_free_json(text)})
+        question = Question(stage, prompt, Events, _MOST_EXTRACTED_TOKENS, (text,))
         items = await self.ask(question, asked, lambda reply: reply.events)
         found: dict[str, str] = {}
         for item in items:
@@ -139,34 +133,25 @@ class AutoDQ(ChatMetric):
             repeated = counted(len(items) - len(found), "repeated event")
             asked.notes.append(f"{stage}: {repeated} left out")
         if len(found) > _MOST_EVENTS:
-            asked.notes.append(
-                f"{stage}: {len(found)} events, where at most {_MOST_EVENTS} were asked for"
-            )
+            what = f"{len(found)} events, where at most {_MOST_EVENTS} were asked for"
+            asked.notes.append(f"{stage}: {what}")
         return tuple(found.values())
 
     async def _relations(
         self, stage: str, events: Sequence[str], text: str, asked: Asked
-    ) -> tuple[Label, ...]:
+    ) -> Sequence[Label]:
         """Return the relation of each event to a text: all of them are one question."""
         if not events:
             return ()
-        count = len(events)
         lines = (tag_free_json({"id": n, "event": one}) for n, one in enumerate(events, start=1))
-        question = Question(
-            stage,
-            prompt_of(
-                PROMPTS,
-                "entail",
-                {"description": tag_free_json(text), "events": "\n".join(lines)},
-            ),
-            Relations,
-            256 + 3 * _ANSWER_TOKENS * count,
-            (text, *events),
-        )
+        values = {"description": tag_free_json(text), "events": "\n".join(lines)}
+        most = 256 + 3 * _ANSWER_TOKENS * len(events)
+        prompt = prompt_of(PROMPTS, "entail", values)
+        question = Question(stage, prompt, Relations, most, (text, *events))
 
-        def in_order(reply: Relations) -> tuple[Label, ...]:
+        def in_order(reply: Relations) -> Sequence[Label]:
             answers = [(one.id, one.relation) for one in reply.events]
-            return tuple(each_once(answers, count, "event"))
+            return each_once(answers, len(events), "event")
 
         return await self.ask(question, asked, in_order)
 
@@ -190,9 +175,9 @@ class AutoDQ(ChatMetric):
             undefined[F1] = " and ".join(undefined.values())
         return values, undefined
 
-    def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
+    def summarise(self, scored: Sequence[tuple[Item, Values]]) -> Mapping[str, Summary]:
         """Return precision and recall averaged within groups and then over them, and their F1."""
-        precision, recall = (_averaged(name, scored) for name in (PRECISION, RECALL))
+        precision, recall = _averaged(PRECISION, scored), _averaged(RECALL, scored)
         return {PRECISION: precision, RECALL: recall, F1: _f1_of(precision, recall, scored)}
 
 
@@ -211,18 +196,21 @@ def _text(texts: Sequence[str]) -> str:
     return "\n".join(texts).lower()
 
 
-def _averaged(name: str, scored: Sequence[tuple[Item, Scored]]) -> Summary:
+def _averaged(name: str, scored: Sequence[tuple[Item, Values]]) -> Summary:
     """Return an output averaged within groups, and then over them."""
-    whole, means = mean_of(name, scored), means_by_group(name, scored)
-    if not any(means):
+    whole = mean_of(name, scored)
+    groups: dict[str | None, list[tuple[Item, Values]]] = {}
+    for item, one in scored:
+        groups.setdefault(item.group, []).append((item, one))
+    means = {group: mean_of(name, of).value for group, of in groups.items()}
+    known = {group or UNGROUPED: mean for group, mean in means.items() if mean is not None}
+    if not {*known} - {UNGROUPED}:
         return whole
-    value = sum(means.values()) / len(means)
-    named = sorted((group or UNGROUPED, mean) for group, mean in means.items())
-    named.sort(key=lambda pair: pair[0] == UNGROUPED)
-    return Summary(value, whole.n, whole.undefined, groups=dict(named))
+    named = sorted(known.items(), key=lambda pair: (pair[0] == UNGROUPED, pair[0]))
+    return Summary(sum(known.values()) / len(known), whole.n, whole.undefined, groups=dict(named))
 
 
-def _f1_of(precision: Summary, recall: Summary, scored: Sequence[tuple[Item, Scored]]) -> Summary:
+def _f1_of(precision: Summary, recall: Summary, scored: Sequence[tuple[Item, Values]]) -> Summary:
     n = sum(bool({PRECISION, RECALL} & one.values.keys()) for _, one in scored)
     if precision.value is None or recall.value is None:
         missing = "precision" if precision.value is None else "recall"

@@ -28,13 +28,13 @@ from capeval.metrics.protocol import (
     Context,
     Item,
     Metric,
+    MetricOutput,
+    NoValues,
     Outcome,
-    Output,
     Record,
-    Scored,
     Settings,
     Summary,
-    Unscored,
+    Values,
 )
 from capeval.runs.concurrency import in_thread
 from capeval.text import counted, shown, storable
@@ -79,7 +79,7 @@ class BERTScore(Metric):
     """
 
     name = "bertscore"
-    outputs = (Output(F1), Output(PRECISION), Output(RECALL))
+    outputs = (MetricOutput(F1), MetricOutput(PRECISION), MetricOutput(RECALL))
     form = BERTScoreSettings
     chosen: BERTScoreSettings
 
@@ -100,7 +100,7 @@ class BERTScore(Metric):
                 f"{model}: the authors of BERTScore chose no layer for it; choose one as layer in "
                 "[metrics.bertscore] of capeval.toml"
             )
-        self._device = one_device(context.options.device or "auto")
+        self._device = one_device(context.device or "auto")
         # Loaded when a caption needs it, and once for all runs that are measured.
         self._load = cache(partial(load_encoder, source, layer, self._device))
         self.corpus: Sequence[str] = ()
@@ -109,11 +109,9 @@ class BERTScore(Metric):
         if chosen.rescale:
             self._baseline, rescale = read_baseline(chosen.rescale, model, layer)
         found = source.identity(context.on_notice)
-        name, commit = (
-            (found, source.revision or "unknown")
-            if isinstance(found, str)
-            else (found["folder"], found["sha256"])
-        )
+        name, commit = found, source.revision or "unknown"
+        if not isinstance(found, str):
+            name, commit = found["folder"], found["sha256"]
         is_file = rescale.startswith("file")
         given = (layer, chosen.idf, bool(chosen.rescale), is_file, False)
         self.settings = {
@@ -127,7 +125,6 @@ class BERTScore(Metric):
         }
 
     def for_captions(self, items: Sequence[Item]) -> BERTScore:
-        """Return the metric with the captions' references as the texts that idf is counted in."""
         if not self.chosen.idf:
             return self
         by_video = {item.index: item.references for item in items}
@@ -138,10 +135,9 @@ class BERTScore(Metric):
         return found
 
     async def score(self, items: Sequence[Item], record: Record) -> None:
-        """Score captions in batches of similar length, the longest first."""
         for item in items:
             if item.is_empty:
-                record(item, Scored({output.name: 0.0 for output in self.outputs}))
+                record(item, Values({output.name: 0.0 for output in self.outputs}))
         todo = [item for item in items if not item.is_empty]
         todo.sort(key=lambda item: -len(item.caption) - sum(map(len, item.references)))
         size = self.chosen.batch_size
@@ -180,34 +176,30 @@ class BERTScore(Metric):
         return [self._outcome(item, raw) for item, raw in zip(items, best, strict=True)]
 
     def _outcome(self, item: Item, raw: Sequence[float]) -> Outcome:
-        """Return the outcome of raw precision, recall and F1."""
         _, tokenizer = self._load()
+        most = tokenizer.model_max_length
         sides = {"caption": [item.caption], "reference": item.references}
         cut = [
             name
             for name, texts in sides.items()
-            if max(len(tokenizer.encode(storable(text).strip())) for text in texts)
-            > tokenizer.model_max_length
+            if any(len(tokenizer.encode(storable(text).strip())) > most for text in texts)
         ]
         details = {"cut": cut} if cut else {}
         if not all(map(math.isfinite, raw)):
             # With idf and one video, for example, every token of the reference has weight 0.
-            reason = (
-                "all tokens of a text have the idf weight 0" if self.chosen.idf else "not a number"
-            )
-            return Unscored(f"bert-score returned no values: {reason}", details)
+            zero = "all tokens of a text have the idf weight 0"
+            why = zero if self.chosen.idf else "not a number"
+            return NoValues(f"bert-score returned no values: {why}", details)
         pairs = zip(_PACKAGE_ORDER, raw, self._baseline, strict=True)
-        return Scored({name: (x - base) / (1 - base) for name, x, base in pairs}, {}, details)
+        return Values({name: (x - base) / (1 - base) for name, x, base in pairs}, {}, details)
 
-    def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
+    def summarise(self, scored: Sequence[tuple[Item, Values]]) -> Mapping[str, Summary]:
         """Return the means; how many texts were cut is a notice."""
         cuts = Counter(name for _, one in scored for name in one.details.get("cut", ()))
         if cuts:
             longer = " and ".join(counted(n, name) for name, n in sorted(cuts.items()))
-            self.context.on_notice(
-                f"bertscore: the end of {longer} was ignored: longer than the input of "
-                f"{self.chosen.model}"
-            )
+            than = f"longer than the input of {self.chosen.model}"
+            self.context.on_notice(f"bertscore: the end of {longer} was ignored: {than}")
         return super().summarise(scored)
 
 
@@ -261,11 +253,7 @@ def load_encoder(source: Checkpoint, layer: int, device: torch.device) -> tuple[
         tokenizer: Any = AutoTokenizer.from_pretrained(model, **space, **source.arguments)
         check_vocabulary(model, tokenizer)
         loaded, info = AutoModel.from_pretrained(
-            model,
-            config=config,
-            dtype=torch.float32,
-            output_loading_info=True,
-            **source.arguments,
+            model, config=config, dtype=torch.float32, output_loading_info=True, **source.arguments
         )
     # A pooler reads what BERTScore does not use.
     missing = [name for name in info["missing_keys"] if "pooler" not in name]

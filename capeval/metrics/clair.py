@@ -13,8 +13,7 @@ from pydantic import BeforeValidator, Field, Strict
 from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
 from capeval.llm.questions import Asked, Question
 from capeval.llm.replies import ReplyForm, Words
-from capeval.metrics.chat_metric import ChatMetric
-from capeval.metrics.protocol import Context, Item, Output, Scored, Settings
+from capeval.metrics.protocol import ChatMetric, Context, Item, MetricOutput, Settings, Values
 from capeval.schema import Usage
 
 PROMPTS = "clair-v1"
@@ -56,7 +55,7 @@ class Clair(ChatMetric):
     """
 
     name = "clair"
-    outputs = (Output("clair"),)
+    outputs = (MetricOutput("clair"),)
     # The prompt has 143 tokens, and a reply one or two sentences.
     usual = Usage(calls=1, input_tokens=150, output_tokens=60)
     form = ClairSettings
@@ -76,10 +75,10 @@ class Clair(ChatMetric):
             "judge": self.chat.identity,
         }
 
-    async def ask_about(self, item: Item, asked: Asked) -> Scored:
+    async def ask_about(self, item: Item, asked: Asked) -> Values:
         """Return the rating, with the model's reason in the details."""
         if item.is_empty:
-            return Scored({self.name: 0.0}, details={"reason": "the caption is empty"})
+            return Values({self.name: 0.0}, details={"reason": "the caption is empty"})
         captions = {"candidate": [item.caption], "reference": list(item.references)}
         question = Question(
             "rate",
@@ -90,4 +89,4 @@ class Clair(ChatMetric):
         )
         rating = await self.ask(question, asked, lambda rating: rating)
         details = {"score": rating.score, "reason": rating.reason}
-        return Scored({self.name: rating.score / TOP}, details=details)
+        return Values({self.name: rating.score / TOP}, details=details)

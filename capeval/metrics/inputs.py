@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,14 +13,14 @@ from capeval.files.reading import validated
 from capeval.files.references import load_candidates, load_references
 from capeval.metrics.protocol import Item
 from capeval.runs.sources import Source, distinct_names
-from capeval.schema import Caption, Reference
+from capeval.schema import Reference
 from capeval.text import counted, shown
 
 FILE = "metrics.jsonl"
 
 
 @dataclass(frozen=True)
-class Target:
+class CaptionSet:
     """Captions with their references, and the file for their values.
 
     Attributes
@@ -40,7 +40,7 @@ class Target:
         return None if self.out is None else self.out.with_name(f"{self.out.stem}.details")
 
 
-def of_source(source: Source, out: Path | None = None) -> Target:
+def of_source(source: Source, out: Path | None = None) -> CaptionSet:
     """Return the captions of annotated videos; the reference is the events' text."""
     by_index = {annotation.index: annotation for annotation in source.annotations}
     items = []
@@ -57,7 +57,7 @@ def of_source(source: Source, out: Path | None = None) -> Target:
             )
         )
     path = out or (source.run.path / FILE if source.run else None)
-    return Target(source.name, tuple(items), path, source)
+    return CaptionSet(source.name, tuple(items), path, source)
 
 
 Captions = Sequence[str | Path] | Mapping[str, str]
@@ -73,13 +73,12 @@ def of_candidates(
     ignore_unknown: bool = False,
     columns: Mapping[str, str] | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
-) -> Target:
+) -> CaptionSet:
     """Return captions of videos without annotations, with references if they are given."""
     known = None if references is None else {one.index: one for one in _read(references)}
     items: list[Item] = []
     taken: dict[str | None, str] = {}
     for label, name, found in _systems(candidates, system, known or (), columns):
-        captions = found.captions
         for notice in found.notices:
             on_notice(notice)
         if name in taken:
@@ -89,19 +88,14 @@ def of_candidates(
             )
         taken[name] = label
         if known is not None:
-            indexes = [one.index for one in captions]
+            indexes = [one.index for one in found.captions]
             check_known(indexes, known, "references", file=label, ignore_unknown=ignore_unknown)
-        items += [
-            _item(one, name, None if known is None else known[one.index])
-            for one in captions
-            if known is None or one.index in known
-        ]
+        items += _items(found, name, known)
     if not items:
         raise UsageError("there are no candidates")
-    label = (
-        counted(len(taken), "system") if len(taken) > 1 else str(next(iter(taken)) or "captions")
-    )
-    return Target(label, tuple(items), out)
+    (first, *more) = taken
+    name = counted(len(taken), "system") if more else first or "captions"
+    return CaptionSet(name, tuple(items), out)
 
 
 def _read(references: References) -> Sequence[Reference]:
@@ -118,18 +112,17 @@ def _read(references: References) -> Sequence[Reference]:
     ]
 
 
-def _item(caption: Caption, system: str | None, reference: Reference | None) -> Item:
-    if reference is None:
-        return Item(caption.index, system, caption.caption, ())
-    return Item(
-        caption.index,
-        system,
-        caption.caption,
-        reference.references,
-        reference.events,
-        reference.group,
-        extra=reference.model_extra or {},
-    )
+def _items(
+    found: CaptionsFile, system: str | None, known: Mapping[str, Reference] | None
+) -> Iterator[Item]:
+    for one in found.captions:
+        if known is None:
+            yield Item(one.index, system, one.caption, ())
+        elif (of := known.get(one.index)) is not None:
+            more = of.model_extra or {}
+            yield Item(
+                *(one.index, system, one.caption, of.references, of.events, of.group), extra=more
+            )
 
 
 def _systems(

@@ -1,4 +1,8 @@
-"""Measuring captions with one metric; see `capeval.runs.engine` for how work is resumed."""
+"""Measuring captions with one metric, and the files of its values.
+
+A line of `metrics.details/NAME.jsonl` has everything about one caption and one metric. It is
+appended as soon as the caption is scored. `metrics.jsonl` is written from these files at the end.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,122 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from capeval.errors import BudgetReached, CapevalError, EndpointDown, UsageError
-from capeval.files.jsonl import write_jsonl
+from pydantic import BaseModel, ConfigDict, Field
+
+from capeval.errors import BudgetReached, CapevalError, EndpointDown, InputError, UsageError
+from capeval.files.jsonl import whole_lines, write_jsonl
+from capeval.files.judgments import short_hash
+from capeval.files.reading import validated
 from capeval.llm.meter import Meter
-from capeval.metrics.inputs import Target
-from capeval.metrics.protocol import Item, Metric, Outcome, Scored, Summary
+from capeval.metrics.inputs import CaptionSet
+from capeval.metrics.protocol import Item, Metric, NoValues, Outcome, Summary, Values, key_of
 from capeval.metrics.registry import described
-from capeval.metrics.store import Line, line_of, read_lines, read_rows, write_values
 from capeval.plugins import blaming
 from capeval.runs.engine import Finished, Labels, Plan, Spent, Stored, left_of, select
 from capeval.runs.folder import RunFolder, safe_name
-from capeval.text import shown
+from capeval.schema import Usage
+from capeval.text import shown, storable
 
 
-@dataclass(frozen=True)
-class MetricPlan(Plan[Stored[Line]]):
-    """`todo` are items; `stale` counts stored values that no longer hold, by what changed."""
+class DetailLine(BaseModel):
+    """One line of a file of details.
 
-    stale: Mapping[str, int]
+    Attributes
+    ----------
+    values : by the name of the output; empty if the caption is unscored
+    undefined : why an output has no value by its definition
+    reason : why the caption is unscored
+    inputs : hashes of the texts, and of the metric's settings
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    index: str
+    system: str | None = None
+    metric: str
+    values: dict[str, float] = Field(default_factory=dict)
+    undefined: dict[str, str] = Field(default_factory=dict)
+    outputs: tuple[str, ...]
+    reason: str | None = None
+    signature: str
+    inputs: dict[str, str]
+    details: dict[str, Any] = Field(default_factory=dict)
+    usage: Usage = Field(default_factory=Usage)
+
+    @property
+    def key(self) -> str:
+        return key_of(self.index, self.system)
+
+    def as_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the lines of `metrics.jsonl`, one for each output."""
+        return [
+            {
+                "index": self.index,
+                "system": self.system,
+                "metric": output,
+                "value": self.values.get(output),
+                "reason": self.reason or self.undefined.get(output),
+                "signature": self.signature,
+            }
+            for output in self.outputs
+        ]
+
+
+def _line_of(metric: Metric, item: Item, outcome: Outcome) -> DetailLine:
+    fields = dict(vars(outcome))
+    if isinstance(outcome, NoValues):
+        fields["reason"] = storable(outcome.reason)
+    return DetailLine(
+        index=item.index,
+        system=item.system,
+        metric=metric.name,
+        outputs=tuple(output.name for output in metric.outputs),
+        signature=metric.signature,
+        inputs={"item": item.hash, "metric": metric.identity},
+        **fields,
+    )
+
+
+def _read_details(file: Path) -> list[DetailLine]:
+    lines = enumerate(whole_lines(file), start=1)
+    return [validated(DetailLine, value, file=file, where=f"line {at}") for at, value in lines]
+
+
+def _read_rows(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a `metrics.jsonl`, none if there is no file; raises `InputError`."""
+    rows = whole_lines(file)
+    for number, row in enumerate(rows, start=1):
+        if not (isinstance(row, dict) and {"index", "metric", "value"} <= row.keys()):
+            message = "is not a metrics.jsonl: each line must have index, metric and value"
+            raise InputError(f"{message}; choose another --out", file=file, where=f"line {number}")
+    return rows
+
+
+def _write_values(
+    out: Path, details: Path, items: Sequence[Item], outputs: Collection[str]
+) -> None:
+    """Write `metrics.jsonl` from all files of details, in the order of the captions.
+
+    Values of other captions, or of earlier texts, are left out; so are rows of `outputs` that no
+    file has. Rows of metrics without a file of details came from elsewhere, and stay.
+    """
+    order = {item.key: (place, item) for place, item in enumerate(items)}
+    rows: list[tuple[int, dict[str, Any]]] = []
+    own = {*outputs}
+    for file in sorted(details.glob("*.jsonl")):
+        latest = {line.key: line for line in _read_details(file)}
+        own |= {output for line in latest.values() for output in line.outputs}
+        for key, line in latest.items():
+            place, item = order.get(key, (0, None))
+            if item is not None and item.hash == line.inputs.get("item"):
+                text = short_hash(item.caption)
+                rows += [(place, {**row, "caption_hash": text}) for row in line.rows()]
+    rows.sort(key=lambda row: row[0])
+    foreign = [row for row in _read_rows(out) if row["metric"] not in own]
+    write_jsonl(out, [*(row for _, row in rows), *foreign])
 
 
 @dataclass(frozen=True)
@@ -51,7 +153,6 @@ class MetricResult:
     stopped: BudgetReached | EndpointDown | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as JSON values."""
         return {
             "metric": self.metric.name,
             "signature": self.metric.signature,
@@ -74,11 +175,19 @@ class MetricResult:
         }
 
 
+@dataclass(frozen=True)
+class MetricPlan(Plan[Stored[DetailLine]]):
+    """`todo` are items; `stale` counts stored values that no longer hold, by what changed."""
+
+    stale: Mapping[str, int]
+
+
 class MetricWork:
-    """Scores the captions of a target with one metric; a `ResumableTask`.
+    """Scores captions with one metric; a `ResumableTask`.
 
     Parameters
     ----------
+    only, limit : the videos whose captions are scored
     each : what a caption is expected to cost, in US dollars
     """
 
@@ -86,41 +195,40 @@ class MetricWork:
 
     def __init__(
         self,
-        target: Target,
+        captions: CaptionSet,
         metric: Metric,
         meter: Meter,
         *,
         only: Collection[str] = (),
         limit: int | None = None,
-        each: float = 0.0,
     ) -> None:
-        self.target, self.each = target, each
-        self.metric = metric
+        self.captions, self.metric, self.each = captions, metric, 0.0
         with blaming(self._failed):
-            self.metric = metric.for_captions(target.items)
+            self.metric = metric.for_captions(captions.items)
         self._meter, self._only, self._limit = meter, only, limit
-        folder = target.details
+        self._outputs = tuple(output.name for output in self.metric.outputs)
+        folder = captions.details
         self._file = None if folder is None else folder / f"{safe_name(metric.name)}.jsonl"
 
     def locked(self) -> AbstractContextManager[None]:
         """Lock the run, or the folder of details."""
-        target = self.target
-        if target.source is not None and target.source.run is not None:
-            return target.source.run.locked()
-        return RunFolder(target.details).locked() if target.details else nullcontext()
+        captions = self.captions
+        if captions.source is not None and captions.source.run is not None:
+            return captions.source.run.locked()
+        return RunFolder(captions.details).locked() if captions.details else nullcontext()
 
     def plan(self) -> MetricPlan:
         """Compare what is stored with the captions, the references and the metric's settings."""
-        target, metric = self.target, self.metric
-        if target.source is not None:
-            target.source.check()
-        stored: list[Line] = []
-        if self._file is not None and target.out is not None:
+        captions, metric = self.captions, self.metric
+        if captions.source is not None:
+            captions.source.check()
+        stored: list[DetailLine] = []
+        if self._file is not None and captions.out is not None:
             # They are written at the end; a file that cannot be read is refused before any work.
-            read_rows(target.out)
-            stored = read_lines(self._file)
-        items = {item.key: item for item in target.items}
-        kept: dict[str, Stored[Line]] = {}
+            _read_rows(captions.out)
+            stored = _read_details(self._file)
+        items = {item.key: item for item in captions.items}
+        kept: dict[str, Stored[DetailLine]] = {}
         old: dict[str, str] = {}
         for line in stored:
             item = items.get(line.key)
@@ -135,30 +243,22 @@ class MetricWork:
                 same_text = line.inputs.get("item") == item.hash
                 old[line.key] = "metric's settings" if same_text else "caption or reference"
         stale = Counter(changed for key, changed in old.items() if key not in kept)
-        chosen = self.chosen()
-        with blaming(self._failed, passing=(CapevalError, OSError)):
-            metric.check(chosen)
-        todo = left_of(chosen, kept, attrgetter("key"))
-        return MetricPlan(f"{target.name} {metric.name}", kept, todo, stale)
+        todo = left_of(self._chosen(), kept, attrgetter("key"))
+        return MetricPlan(f"{captions.name} {metric.name}", kept, todo, stale)
 
-    @property
-    def _outputs(self) -> tuple[str, ...]:
-        return tuple(output.name for output in self.metric.outputs)
-
-    def chosen(self) -> list[Item]:
+    def _chosen(self) -> list[Item]:
         """Return the captions that --only and --limit leave: all of the videos that they name."""
-        items = self.target.items
+        items = self.captions.items
         indexes = [*dict.fromkeys(item.index for item in items)]
         wanted = {*select(indexes, str, only=self._only, limit=self._limit)}
         return [item for item in items if item.index in wanted]
 
     def create(self, plan: MetricPlan) -> None:
         """Write the run's captions and manifest, if they are not there yet."""
-        if self.target.source is not None:
-            self.target.source.store()
+        if self.captions.source is not None:
+            self.captions.source.store()
 
-    async def perform(self, plan: MetricPlan, record: Callable[[Stored[Line]], None]) -> None:
-        """Score what the plan lists."""
+    async def perform(self, plan: MetricPlan, record: Callable[[Stored[DetailLine]], None]) -> None:
         metric, meter = self.metric, self._meter
         left = {item.key: item for item in plan.todo}
         if not left:
@@ -172,7 +272,7 @@ class MetricWork:
                     f"the metric {metric.name} recorded {shown(item.index)} more often than it "
                     "was asked to score it"
                 )
-            line = line_of(metric, own, outcome)
+            line = _line_of(metric, own, outcome)
             if line.reason is None and {*line.values, *line.undefined} != {*self._outputs}:
                 given = ", ".join([*line.values, *line.undefined]) or "nothing"
                 raise UsageError(
@@ -191,50 +291,43 @@ class MetricWork:
         return UsageError(f"the metric {shown(self.metric.name)} failed: {described(error)}")
 
     def line(
-        self, plan: MetricPlan, outcome: Stored[Line]
+        self, plan: MetricPlan, outcome: Stored[DetailLine]
     ) -> tuple[Path, Mapping[str, Any]] | None:
-        """Return where an outcome is appended."""
         del plan
         return None if self._file is None else (self._file, outcome.value.as_json())
 
-    def finish(self, plan: MetricPlan, done: Mapping[str, Stored[Line]]) -> None:
+    def finish(self, plan: MetricPlan, done: Mapping[str, Stored[DetailLine]]) -> None:
         """Write the details in the order of the captions, and then all values."""
         del plan
-        target = self.target
-        if self._file is None or target.out is None:
+        file, out, items = self._file, self.captions.out, self.captions.items
+        if file is None or out is None:
             return
-        lines = [done[item.key].value.as_json() for item in target.items if item.key in done]
-        if lines or self._file.exists():
-            write_jsonl(self._file, lines)
-        if self._file.parent.is_dir():
-            write_values(target.out, self._file.parent, target.items, self._outputs)
+        lines = [done[item.key].value.as_json() for item in items if item.key in done]
+        if lines or file.exists():
+            write_jsonl(file, lines)
+        if file.parent.is_dir():
+            _write_values(out, file.parent, items, self._outputs)
 
     def spent(self) -> Spent:
-        """Return what the calls used."""
         usage = self._meter.usage
         return Spent(usage.input_tokens + usage.output_tokens, self._meter.spent)
 
     def results(
-        self, finished: Finished[MetricPlan, Stored[Line]]
+        self, finished: Finished[MetricPlan, Stored[DetailLine]]
     ) -> dict[str | None, MetricResult]:
         """Return the result of each system over the captions that were chosen."""
         by_system: dict[str | None, list[Item]] = {}
-        for item in self.chosen():
+        for item in self._chosen():
             by_system.setdefault(item.system, []).append(item)
-        return {
-            system: self._result(items, finished.done, finished.stopped)
-            for system, items in by_system.items()
-        }
+        return {system: self._result(items, finished) for system, items in by_system.items()}
 
     def _result(
-        self,
-        items: Sequence[Item],
-        done: Mapping[str, Stored[Line]],
-        stopped: BudgetReached | EndpointDown | None,
+        self, items: Sequence[Item], finished: Finished[MetricPlan, Stored[DetailLine]]
     ) -> MetricResult:
+        done = finished.done
         reached = [(item, done[item.key].value) for item in items if item.key in done]
         scored = [
-            (item, Scored(line.values, line.undefined, line.details, line.usage))
+            (item, Values(line.values, line.undefined, line.details, line.usage))
             for item, line in reached
             if line.reason is None
         ]
@@ -248,5 +341,5 @@ class MetricWork:
             scored=len(scored),
             unscored={item.index: line.reason for item, line in reached if line.reason is not None},
             not_reached=len(items) - len(reached),
-            stopped=stopped,
+            stopped=finished.stopped,
         )

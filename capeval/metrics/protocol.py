@@ -4,89 +4,25 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AllowInfNan, BaseModel, ConfigDict, Strict, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from capeval.config import config_file, read_config
-from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
+from capeval.errors import UsageError
 from capeval.files.judgments import short_hash
 from capeval.files.reading import validated
-from capeval.llm.questions import Chat
-from capeval.llm.types import ChatOptions
-from capeval.options import (
-    INPUTS,
-    JUDGE,
-    LIMITS,
-    OUTPUT,
-    ModelOptions,
-    columns_option,
-    declares,
-    option,
-    python_only,
-)
+from capeval.llm import questions
+from capeval.llm.questions import QUESTION_FAILURES, Asked, Chat, FormT
+from capeval.llm.types import ReplyBroken, ReplyRefused
 from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Usage
 from capeval.text import complaint, one_line
 from capeval.version import __version__
-
-if TYPE_CHECKING:
-    from capeval.runs.engine import Progress
-
-
-@declares
-class MetricsOptions(ChatOptions, ModelOptions):
-    """What is measured, with which metrics, and within which limits: see `help(capeval.measure)`.
-
-    Parameters
-    ----------
-    captions : Runs, or captions files of annotated videos, which become runs. By default every
-        run, or the sample.
-    metric : Metrics. By default the controls, unigram-f1 and length.
-    annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own.
-    candidates : Captions of videos without annotations.
-    references : Reference captions, for --candidates.
-    columns : The columns of captions: index=clip,caption=text.
-    system : Who wrote the candidates. By default the file's stem, or the model that its lines name.
-    out : By default metrics.jsonl in the run; with --candidates, in the working folder.
-    judge : The chat model of metrics such as clair. By default gpt-4o-2024-08-06, or the server's
-        only model.
-    device : Where local models run: cuda, cuda:1, mps or cpu. By default the best.
-    progress : Receives the status after every caption.
-    """
-
-    captions: Sequence[str | Path] = option((), positional=True, metavar="RUN")
-    _: KW_ONLY
-    metric: Sequence[str] = option((), panel=INPUTS, metavar="NAME", commas=True)
-    annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
-    candidates: Sequence[str | Path] | Mapping[str, str] = option(
-        (),
-        note="Or a dict of captions by index.",
-        kind=list[str] | None,
-        panel=INPUTS,
-        metavar="FILE",
-    )
-    references: str | Path | Mapping[str, str | Sequence[str]] | None = option(
-        None,
-        note="Or a dict of texts, or lists of texts, by index.",
-        kind=str | None,
-        panel=INPUTS,
-        metavar="FILE",
-    )
-    system: str | None = option(None, panel=INPUTS, metavar="NAME")
-    columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
-    ignore_unknown: bool = option(False, "Skip captions of other videos.", panel=INPUTS)
-    out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
-    only: Collection[str] = python_only(())
-    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
-    device: str | None = option(None, panel=JUDGE, metavar="NAME")
-    progress: Progress | None = python_only(None, method="update", shown=False)
-
 
 Number = Annotated[float, Strict(), AllowInfNan(False)]
 """A value: neither infinite nor a text of digits."""
@@ -98,7 +34,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-SettingsT = TypeVar("SettingsT", bound=Settings)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -129,7 +65,6 @@ class Item:
 
     @property
     def key(self) -> str:
-        """The caption's identifier; see `key_of`."""
         return key_of(self.index, self.system)
 
     @cached_property
@@ -145,7 +80,7 @@ class Item:
 
 
 @checked_dataclass(frozen=True)
-class Scored:
+class Values:
     """The values of one caption, by the names of the metric's outputs.
 
     Attributes
@@ -162,7 +97,7 @@ class Scored:
 
 
 @checked_dataclass(frozen=True)
-class Unscored:
+class NoValues:
     """A caption that could not be scored; the next run tries it again."""
 
     reason: str
@@ -170,13 +105,13 @@ class Unscored:
     usage: Usage = field(default_factory=Usage)
 
 
-Outcome = Scored | Unscored
+Outcome = Values | NoValues
 Record = Callable[[Item, Outcome], None]
 HasRoom = Callable[[int], bool]
 
 
 @checked_dataclass(frozen=True)
-class Output:
+class MetricOutput:
     """One of the metric's numbers.
 
     Attributes
@@ -217,17 +152,13 @@ class Context:
 
     Attributes
     ----------
+    device : where the user wants local models to run; None for the best
     chat : for a metric that `uses_chat`, None for any other
     """
 
-    options: MetricsOptions
+    device: str | None = None
     chat: Chat | None = None
     on_notice: Callable[[str], None] = lambda _: None
-
-    def settings(self, metric: str, kind: type[SettingsT]) -> SettingsT:
-        """Return what the user's configuration says about a metric; raises `InputError`."""
-        table = read_config(config_file(), "metrics").get(metric, {})
-        return validated(kind, table, file=config_file(), where=f"metrics.{metric}")
 
     @property
     def the_chat(self) -> Chat:
@@ -246,7 +177,7 @@ class Metric(ABC):
 
     name: ClassVar[str]
     """As the user types it; also the name of the file with its details."""
-    outputs: tuple[Output, ...]
+    outputs: tuple[MetricOutput, ...]
     form: ClassVar[type[Settings]] = Settings
     """What `[metrics.NAME]` of `capeval.toml` may set; a metric without settings has none."""
     chosen: Settings
@@ -261,7 +192,9 @@ class Metric(ABC):
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.chosen = context.settings(self.name, self.form)
+        file, where = config_file(), f"metrics.{self.name}"
+        table = read_config(file, "metrics").get(self.name, {})
+        self.chosen = validated(self.form, table, file=file, where=where)
         self.has_room: HasRoom = lambda _: True
         """Whether the cost cap leaves room for another caption beside so many that are begun."""
 
@@ -274,17 +207,13 @@ class Metric(ABC):
         del items
         return self
 
-    def check(self, items: Sequence[Item]) -> None:
-        """Check captions before any is scored; raises `InputError` if one cannot be."""
-        del items
-
     @abstractmethod
     async def score(self, items: Sequence[Item], record: Record) -> None:
         """Score captions, and call `record` once for each, as soon as its values are known.
 
         It is called for each run that has captions to score, and loads what is heavy. Empty
         captions are among them: the metric's definition says what they get. A failure of one
-        caption is recorded as `Unscored`.
+        caption is recorded as `NoValues`.
 
         Raises
         ------
@@ -297,7 +226,7 @@ class Metric(ABC):
         del items
         return Usage()
 
-    def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
+    def summarise(self, scored: Sequence[tuple[Item, Values]]) -> Mapping[str, Summary]:
         """Return each output over all scored captions; by default the mean of its values."""
         return {output.name: mean_of(output.name, scored) for output in self.outputs}
 
@@ -334,7 +263,6 @@ class CaptionMetric(Metric):
         """
 
     async def score(self, items: Sequence[Item], record: Record) -> None:
-        """Score all captions with `score_caption`."""
         await work_through(
             items,
             self._outcome,
@@ -349,9 +277,66 @@ class CaptionMetric(Metric):
         except ValidationError as fault:
             field, message = complaint(fault)
             name = field.rpartition(".")[2]
-            return Unscored(f"the metric returned no usable value for {name}: {message}")
-        except (ReplyError, RequestRefused, RetriesExhausted) as failure:
-            return Unscored(str(failure))
+            return NoValues(f"the metric returned no usable value for {name}: {message}")
+        except QUESTION_FAILURES as failure:
+            return NoValues(str(failure))
+
+
+class ChatMetric(CaptionMetric):
+    """A metric that scores each caption by asking a chat model about it."""
+
+    uses_chat = True
+    usual: Usage
+    """About the most that one caption takes, without the tokens of its texts; for estimates."""
+    times_sent: int = 1
+    """How often the caption, and its references, are part of a prompt."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.chat = context.the_chat
+        self.concurrency = self.chat.concurrency
+        self._failed: dict[str, ReplyBroken | ReplyRefused] = {}
+
+    @abstractmethod
+    async def ask_about(self, item: Item, asked: Asked) -> Outcome:
+        """Return the values of one caption; every question goes through `ask`, with `asked`."""
+
+    async def score_caption(self, item: Item) -> Outcome:
+        asked = Asked()
+        try:
+            found = await self.ask_about(item, asked)
+        except QUESTION_FAILURES as failure:
+            found = NoValues(str(failure))
+        return replace(found, details={**found.details, **asked.details}, usage=asked.usage)
+
+    def expected(self, items: Sequence[Item]) -> Usage:
+        """Return about the most that captions take, as if no reply were in the cache."""
+        found = Usage()
+        for item in items:
+            texts = [item.caption, *(item.references if self.uses_references else ())]
+            sent = self.times_sent * sum(map(len, texts)) // questions.CHARACTERS
+            found += self.usual + Usage(input_tokens=sent)
+        return found
+
+    async def ask(
+        self, question: questions.Question[FormT], asked: Asked, read: Callable[[FormT], T]
+    ) -> T:
+        """Return what `read` makes of the reply in its form; it is asked for up to three times.
+
+        A question that failed is not asked again in this run.
+
+        Raises
+        ------
+        ReplyBroken
+            The last reply was not in the form either, or `read` refused it with `ReplyError`.
+        """
+        if question.prompt in self._failed:
+            raise self._failed[question.prompt]
+        try:
+            return await questions.ask_chat(self.chat, question, asked, read)
+        except (ReplyBroken, ReplyRefused) as failure:
+            self._failed[question.prompt] = failure
+            raise
 
 
 def key_of(index: str, system: str | None) -> str:
@@ -359,19 +344,10 @@ def key_of(index: str, system: str | None) -> str:
     return index if system is None else json.dumps([system, index])
 
 
-def mean_of(output: str, scored: Sequence[tuple[Item, Scored]]) -> Summary:
+def mean_of(output: str, scored: Sequence[tuple[Item, Values]]) -> Summary:
     """Return the mean of an output over the captions for which it is defined."""
     values = [one.values[output] for _, one in scored if output in one.values]
     undefined = sum(output in one.undefined for _, one in scored)
     if not values:
         return Summary(None, 0, undefined, "no caption has a value")
     return Summary(sum(values) / len(values), len(values), undefined)
-
-
-def means_by_group(output: str, scored: Sequence[tuple[Item, Scored]]) -> dict[str | None, float]:
-    """Return the mean of an output in each group in which it is defined, None for no group."""
-    groups: dict[str | None, list[tuple[Item, Scored]]] = {}
-    for item, one in scored:
-        groups.setdefault(item.group, []).append((item, one))
-    means = {group: mean_of(output, of).value for group, of in groups.items()}
-    return {group: mean for group, mean in means.items() if mean is not None}

@@ -1,4 +1,4 @@
-"""The registry of metrics: `--metric NAME`."""
+"""The registry of metrics, `--metric NAME`, and the controls, which need nothing."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from collections.abc import Mapping, Sequence
 
 from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
-from capeval.metrics.protocol import CaptionMetric, Context, Item, Metric, Outcome, Output, Scored
+from capeval.metrics.protocol import (
+    CaptionMetric,
+    Context,
+    Item,
+    Metric,
+    MetricOutput,
+    Outcome,
+    Values,
+)
 from capeval.plugins import Registry, blaming
 from capeval.text import describe, nearest, raised_at, shown, words
 
 CONTROLS = ("unigram-f1", "length")
-"""The metrics that are computed where none is named: they need nothing and cost nothing."""
+"""The metrics that are computed where none is named: a metric must exceed them to be worth its
+cost."""
 
 METRICS: Registry[type[Metric]] = Registry(
     group="capeval.metrics",
@@ -82,24 +91,22 @@ class UnigramF1(CaptionMetric):
     """F1 of shared words; with several references the highest of them. An empty caption gets 0."""
 
     name = "unigram-f1"
-    outputs = (Output("unigram-f1", control=True),)
+    outputs = (MetricOutput("unigram-f1", control=True),)
     settings: Mapping[str, str] = {"version": "2", "words": "nfkc-casefold", "references": "max"}
 
     async def score_caption(self, item: Item) -> Outcome:
-        """Return the F1."""
         candidate = words(item.caption)
         best = max(unigram_f1(candidate, words(text)) for text in item.references)
-        return Scored({self.name: best})
+        return Values({self.name: best})
 
 
 class CaptionLength(CaptionMetric):
     """The number of words of the caption."""
 
     name = "length"
-    outputs = (Output("length", unit="words", control=True),)
+    outputs = (MetricOutput("length", unit="words", control=True),)
     uses_references = False
     settings: Mapping[str, str] = {"version": "2", "words": "nfkc-casefold"}
 
     async def score_caption(self, item: Item) -> Outcome:
-        """Return the length."""
-        return Scored({self.name: float(len(words(item.caption)))})
+        return Values({self.name: float(len(words(item.caption)))})

@@ -12,12 +12,12 @@ from capeval.metrics.protocol import (
     Context,
     Item,
     Metric,
+    MetricOutput,
+    NoValues,
     Outcome,
-    Output,
     Record,
-    Scored,
     Summary,
-    Unscored,
+    Values,
 )
 from capeval.schema import Usage
 
@@ -29,19 +29,22 @@ class Letters(CaptionMetric):
     """The number of letters, and their share, which is undefined for an empty caption."""
 
     name = "letters"
-    outputs: tuple[Output, ...] = (Output("letters", unit="number"), Output("letter-share"))
+    outputs: tuple[MetricOutput, ...] = (
+        MetricOutput("letters", unit="number"),
+        MetricOutput("letter-share"),
+    )
     settings: Mapping[str, str] = {"version": "1"}
 
     async def score_caption(self, item: Item) -> Outcome:
         SCORED.append(item.index)
         if "fail" in item.caption:
-            return Unscored("it fails")
+            return NoValues("it fails")
         letters = sum(map(str.isalpha, item.caption))
         if not item.caption:
-            return Scored({"letters": 0.0}, {"letter-share": "the caption is empty"})
-        return Scored({"letters": letters, "letter-share": letters / len(item.caption)})
+            return Values({"letters": 0.0}, {"letter-share": "the caption is empty"})
+        return Values({"letters": letters, "letter-share": letters / len(item.caption)})
 
-    def summarise(self, scored: Sequence[tuple[Item, Scored]]) -> Mapping[str, Summary]:
+    def summarise(self, scored: Sequence[tuple[Item, Values]]) -> Mapping[str, Summary]:
         """The share over all letters and characters, which is not the mean."""
         means = super().summarise(scored)
         total = sum(one.values["letters"] for _, one in scored)
@@ -53,19 +56,19 @@ class Hostile(CaptionMetric):
     """Returns or raises what the caption names."""
 
     name = "hostile"
-    outputs = (Output("hostile"),)
+    outputs = (MetricOutput("hostile"),)
     settings: Mapping[str, str] = {"version": "1"}
 
     async def score_caption(self, item: Item) -> Any:
         returned: dict[str, Callable[[], Any]] = {
-            "not finite": lambda: Scored({"hostile": float("nan")}),
-            "infinite": lambda: Scored({"hostile": float("inf")}),
-            "text": lambda: Scored({"hostile": "1"}),  # type: ignore[dict-item]
-            "endless": lambda: Scored({"hostile": 10**5000}),
-            "surrogate": lambda: Unscored("\ud800"),
+            "not finite": lambda: Values({"hostile": float("nan")}),
+            "infinite": lambda: Values({"hostile": float("inf")}),
+            "text": lambda: Values({"hostile": "1"}),  # type: ignore[dict-item]
+            "endless": lambda: Values({"hostile": 10**5000}),
+            "surrogate": lambda: NoValues("\ud800"),
             "reply": _refused,
         }
-        return returned.get(item.caption, lambda: Scored({"hostile": 0.5}))()
+        return returned.get(item.caption, lambda: Values({"hostile": 0.5}))()
 
 
 def _refused() -> None:
@@ -76,7 +79,7 @@ class Raising(CaptionMetric):
     """Fails as a bug would."""
 
     name = "raising"
-    outputs = (Output("raising"),)
+    outputs = (MetricOutput("raising"),)
     settings: Mapping[str, str] = {}
 
     async def score_caption(self, item: Item) -> Outcome:
@@ -87,34 +90,34 @@ class Other(CaptionMetric):
     """Gives a value to an output that it has not declared."""
 
     name = "other"
-    outputs = (Output("other"),)
+    outputs = (MetricOutput("other"),)
     settings: Mapping[str, str] = {}
 
     async def score_caption(self, item: Item) -> Outcome:
-        return Scored({"another": 1.0})
+        return Values({"another": 1.0})
 
 
 class Silent(Metric):
     """Leaves captions out."""
 
     name = "silent"
-    outputs = (Output("silent"),)
+    outputs = (MetricOutput("silent"),)
     settings: Mapping[str, str] = {}
 
     async def score(self, items: Sequence[Item], record: Record) -> None:
-        record(items[0], Scored({"silent": 1.0}))
+        record(items[0], Values({"silent": 1.0}))
 
 
 class Twice(Metric):
     """Records a caption twice."""
 
     name = "twice"
-    outputs = (Output("twice"),)
+    outputs = (MetricOutput("twice"),)
     settings: Mapping[str, str] = {}
 
     async def score(self, items: Sequence[Item], record: Record) -> None:
         for item in (*items, items[0]):
-            record(item, Scored({"twice": 1.0}))
+            record(item, Values({"twice": 1.0}))
 
 
 class Misnamed(Letters):
@@ -137,7 +140,7 @@ class Asking(CaptionMetric):
     """A number from 0 to 1."""
 
     name = "asking"
-    outputs = (Output("asking"),)
+    outputs = (MetricOutput("asking"),)
     uses_chat = True
 
     def __init__(self, context: Context) -> None:
@@ -154,7 +157,7 @@ class Asking(CaptionMetric):
         message = {"role": "user", "content": f"Rate: {item.caption}"}
         request = ChatRequest(chat.model, (message,), 16, reasoning=chat.reasoning)
         answer = await chat.asker.ask(request, _number)
-        return Scored({"asking": answer.value})
+        return Values({"asking": answer.value})
 
 
 def _number(reply: ChatReply) -> float:

@@ -11,7 +11,7 @@ import capeval
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.metrics.measure import Measured
-from capeval.metrics.store import Line
+from capeval.metrics.metric_work import DetailLine
 
 __all__ = ["CAPTION", "REFERENCE", "measured"]
 
@@ -25,7 +25,7 @@ def measured(
     captions: Mapping[str, str] | None = None,
     references: Any = None,
     **options: Any,
-) -> tuple[Measured, ScriptedClient, dict[str, Line]]:
+) -> tuple[Measured, ScriptedClient, dict[str, DetailLine]]:
     """Measure captions with a scripted model; return the details by index too."""
     captions = captions or {"1": CAPTION}
     client = ScriptedClient(script)
@@ -45,5 +45,5 @@ def measured(
         **options,
     )
     details = folder / "metrics.details" / f"{metric}.jsonl"
-    lines = [Line.model_validate_json(one) for one in details.read_text("utf-8").splitlines()]
+    lines = [DetailLine.model_validate_json(one) for one in details.read_text("utf-8").splitlines()]
     return found, client, {line.index: line for line in lines}

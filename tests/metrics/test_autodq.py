@@ -16,7 +16,7 @@ from capeval.files.references import load_references
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.metrics.autodq import harmonic_mean
-from capeval.metrics.measure import MeasuredAll
+from capeval.metrics.measure import MetricTable
 from tests.metrics.chat_responder import data_of, reply_to
 from tests.metrics.scripted import measured
 from tests.typed import typed
@@ -225,7 +225,7 @@ def test_without_groups_it_is_the_mean(tmp_path: Path) -> None:
 def test_one_systems_groups_have_a_table(tmp_path: Path) -> None:
     captions, references, script = world()
     found, _, _ = measured("autodq", tmp_path, script, captions, references)
-    page = MeasuredAll([found]).pages()[0]
+    page = MetricTable([found]).pages()[0]
     assert page.tables[1].title == "autodq by group"
     assert page.tables[1].rows[0] == [
         "a",
@@ -234,7 +234,7 @@ def test_one_systems_groups_have_a_table(tmp_path: Path) -> None:
         pytest.approx(0.645, abs=5e-4),
     ]
     assert page.tables[1].rows[2] == ["c", None, 0.0, None]
-    two = MeasuredAll([found, found]).pages()[0]
+    two = MetricTable([found, found]).pages()[0]
     assert len(two.tables) == 1
     assert any("Values of each group" in note for note in two.notes)
 

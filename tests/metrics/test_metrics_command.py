@@ -10,7 +10,7 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
-from capeval.metrics.protocol import Item, Output, Scored
+from capeval.metrics.protocol import Item, MetricOutput, Values
 from capeval.metrics.registry import METRICS
 from tests.cli_runs import ROOT
 from tests.metrics import own_metrics
@@ -278,15 +278,15 @@ def test_python_measures_texts_in_memory(tmp_path: Path) -> None:
 
 
 PLUGIN = """
-from capeval.metrics.protocol import CaptionMetric, Output, Scored
+from capeval.metrics.protocol import CaptionMetric, MetricOutput, Values
 
 class Vowels(CaptionMetric):
     name = "vowels"
-    outputs = (Output("vowels", unit="number"),)
+    outputs = (MetricOutput("vowels", unit="number"),)
     settings = {"version": "1"}
 
     async def score_caption(self, item):
-        return Scored({"vowels": sum(map(item.caption.count, "aeiou"))})
+        return Values({"vowels": sum(map(item.caption.count, "aeiou"))})
 """
 
 
@@ -346,7 +346,7 @@ def test_without_a_name_it_is_every_run(tmp_path: Path) -> None:
 def test_two_metrics_cannot_have_one_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own_metrics.Letters, "outputs", (Output("length"),))
+    monkeypatch.setattr(own_metrics.Letters, "outputs", (MetricOutput("length"),))
     write(tmp_path, {"1": "one"})
     assert "have the output length" in typed(tmp_path, *FILES, "letters,length").err
 
@@ -356,9 +356,9 @@ def test_other_fields_of_a_reference_reach_the_metric(
 ) -> None:
     seen: list[Item] = []
 
-    async def score_caption(_self: object, item: Item) -> Scored:
+    async def score_caption(_self: object, item: Item) -> Values:
         seen.append(item)
-        return Scored({"letters": 1.0, "letter-share": 1.0})
+        return Values({"letters": 1.0, "letter-share": 1.0})
 
     monkeypatch.setattr(own_metrics.Letters, "score_caption", score_caption)
     record = {"index": "1", "reference": "A.", "events": ["B."], "group": "g", "questions": [1]}

@@ -1,19 +1,19 @@
-"""Ask a chat model one question about each item, and make something of its replies."""
+"""Ask a chat model one question about each item, and keep what it replied in a file of lines."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
-from capeval.construct.drafts import Item, Line, is_edited, stored_lines
+from capeval.construct.drafts import Line, is_edited, stored_lines
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
 from capeval.judging.chat_model import OpenChat, open_chat
-from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ask_chat
+from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Question, ask_chat
 from capeval.llm.types import ChatOptions
 from capeval.options import INPUTS, declares, option, python_only
 from capeval.runs.concurrency import work_through
@@ -21,6 +21,7 @@ from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored,
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Estimate, Left, LongWork
 from capeval.schema import Usage
+from capeval.show.output import Output
 from capeval.show.result import Result
 from capeval.text import Loss, counted, listed, nearest, shown
 
@@ -47,51 +48,68 @@ class ConstructChatOptions(ChatOptions):
     progress: Progress | None = python_only(None, method="update", shown=False)
 
 
-class ConstructSession(LongWork[T]):
+@dataclass(frozen=True)
+class ItemToAsk:
+    """What is asked about; `read` returns the fields that are kept of a reply, or `ReplyError`."""
+
+    index: str
+    question: Question[Any]
+    read: Callable[[Any], Line]
+
+
+@dataclass(frozen=True)
+class Questionnaire(Generic[T]):
+    """What is asked, and what becomes of the replies.
+
+    Attributes
+    ----------
+    file : has a line for each item: its index, the fields of its `read`, a hash of the question and
+        its model (`inputs`), what the replies took (`call`), and the `hash` of it all; or else the
+        `reason` of the failure
+    items : returns the items for the model of a name
+    make : returns what becomes of the usable lines, by index, and of the model's name; it may write
+        a file
+    result : returns how that is shown
+    written : the lines that name the files and the next command
+    """
+
+    file: Path
+    labels: Labels
+    items: Callable[[str], Sequence[ItemToAsk]]
+    make: Callable[[Mapping[str, Line], str], T]
+    result: Callable[[T], Result]
+    written: Sequence[str]
+
+
+class AskedItems(LongWork[T]):
     """One question about each of the first `limit` items and of those in `redo`.
 
-    It is a `ResumableTask`, too. A line of `file` has the index, the fields of the item's `read`, a
-    hash of the question and its model (`inputs`), what the replies took (`call`), and the `hash` of
-    it all; or else the `reason` of the failure. A usable reply replaces a line from other inputs,
-    but one that a person edited only if `redo` names it.
-
-    `make` returns what becomes of the usable lines, by index, and may write a file; `as_result`
-    says how it is shown; `files` are the lines that name the files and the next command.
+    It is a `ResumableTask`, too. A usable reply replaces a line from other inputs, but one that a
+    person edited only if `redo` names it.
     """
 
     caches_replies = True
     _finished: Finished[LinePlan, Stored[Line]]
 
-    def __init__(
-        self,
-        o: ConstructChatOptions,
-        opened: OpenChat,
-        file: Path,
-        items: Sequence[Item],
-        labels: Labels,
-        make: Callable[[Mapping[str, Line], Chat], T],
-        as_result: Callable[[T], Result],
-        files: Sequence[str],
-    ) -> None:
+    def __init__(self, o: ConstructChatOptions, opened: OpenChat, asked: Questionnaire[T]) -> None:
         self.chat, self.meter, self.model = opened.chat, opened.meter, opened.chat.model
         self.title, self.thinks = f"Chat model: {opened.title}", opened.thinks
-        self.file, self.items, self.labels = file, items, labels
-        self._redo, self._make, self._files = o.redo, make, files
-        self._as_result = as_result
+        self.file, self.labels, self._asked, self._redo = asked.file, asked.labels, asked, o.redo
+        items = asked.items(self.model)
         self._inputs = {
             one.index: short_hash([one.question.prompt, self.chat.identity]) for one in items
         }
         for index in o.redo:
             if index not in self._inputs:
-                what = f"there is no {labels.item} {shown(index)} to ask about"
+                what = f"there is no {self.labels.item} {shown(index)} to ask about"
                 raise UsageError(f"--redo: {what}{nearest(index, [*self._inputs])}")
         first = {one.index for one in items[: o.limit]}
         self.wanted = [one for one in items if one.index in first.union(o.redo)]
         for edited, then in ((False, "to be replaced"), (True, "kept: edited by hand, see --redo")):
-            asked = first.difference(o.redo)
-            if found := [one for one in self._outdated(edited=edited) if one in asked]:
-                what = f"{counted(len(found), labels.item)} from other inputs or another model"
-                o.on_notice(Loss(f"{file}: {what} ({listed(found)}) {then}"))
+            again = first.difference(o.redo)
+            if found := [one for one in self._outdated(edited=edited) if one in again]:
+                what = f"{counted(len(found), self.labels.item)} from other inputs or another model"
+                o.on_notice(Loss(f"{self.file}: {what} ({listed(found)}) {then}"))
 
     def _outdated(self, *, edited: bool) -> list[str]:
         """Return the items with a usable line from other inputs that a person edited, or did not.
@@ -105,7 +123,7 @@ class ConstructSession(LongWork[T]):
             if line.get("inputs") not in (None, self._inputs[index])
         ]
 
-    def _expected(self, items: Sequence[Item]) -> Usage:
+    def _expected(self, items: Sequence[ItemToAsk]) -> Usage:
         return Usage(
             calls=len(items),
             input_tokens=sum(len(one.question.prompt) for one in items) // CHARACTERS,
@@ -113,26 +131,21 @@ class ConstructSession(LongWork[T]):
         )
 
     async def estimate(self) -> Estimate:
-        """Return what there is to ask; nothing is called or written."""
         todo = self.plan().todo
-        usage = self._expected(todo)
-        price = self.meter.price(self.model) if todo else None
-        cost = price.cost(usage) if price else None if todo else 0.0
-        lines = [f"{self.file}: {counted(len(todo), self.labels.item)} to ask about"]
-        return Estimate(len(todo), usage, cost, lines, {"todo": len(todo)})
+        usage, count = self._expected(todo), len(todo)
+        lines = [f"{self.file}: {counted(count, self.labels.item)} to ask about"]
+        return Estimate(count, usage, self.meter.cost(self.model, usage), lines, {"todo": count})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[T]:
-        """Ask what is left."""
         self._finished = await execute(self, progress)
         done = self._finished.done
         lines = {index: one.value for index, one in done.items() if one.reason is None}
-        yield self._make(lines, self.chat)
+        yield self._asked.make(lines, self.model)
 
     def result(self, results: list[T]) -> Result | None:
-        return self._as_result(results[0]) if results else None
+        return self._asked.result(results[0]) if results else None
 
     def left(self, result: T) -> Sequence[Left]:
-        """Return the items without a usable reply."""
         del result
         done, stopped = self._finished.done, self._finished.stopped
         wanted = [done.get(one.index) for one in self.wanted]
@@ -141,18 +154,16 @@ class ConstructSession(LongWork[T]):
         return [Left(self.file.stem, self.labels, reasons, len(wanted), missing, stopped)]
 
     def written(self, result: T) -> Sequence[str]:
-        """Return the files, and what to do with them."""
         del result
-        return self._files if any(not one.reason for one in self._finished.done.values()) else []
+        has_reply = any(not one.reason for one in self._finished.done.values())
+        return self._asked.written if has_reply else []
 
     # ---- The resumable task ----------------------------------------------------------------------
 
     def locked(self) -> AbstractContextManager[None]:
-        """Lock the file."""
         return RunFolder(self.file.parent).locked(part=self.file.stem)
 
     def plan(self) -> LinePlan:
-        """Return which items have a line that stays."""
         again = {*self._outdated(edited=False), *self._redo}
         kept = {
             index: Stored(index, line, line.get("reason"))
@@ -165,10 +176,9 @@ class ConstructSession(LongWork[T]):
         """Do nothing: the folder exists."""
 
     async def perform(self, plan: LinePlan, record: Callable[[Stored[Line]], None]) -> None:
-        """Ask what the plan lists; under a cost cap, only as much as can be finished."""
-        price, each = self.meter.price(self.model), 0.0
-        if price and plan.todo:
-            each = price.cost(self._expected(plan.todo)) / len(plan.todo)
+        # Under a cost cap, only as much is asked as can be finished.
+        cost = self.meter.cost(self.model, self._expected(plan.todo)) or 0.0
+        each = cost / max(1, len(plan.todo))
         await work_through(
             plan.todo,
             self._ask,
@@ -177,9 +187,8 @@ class ConstructSession(LongWork[T]):
             has_room=lambda begun: self.meter.has_room(begun + 1, each),
         )
 
-    async def _ask(self, item: Item) -> Stored[Line]:
+    async def _ask(self, item: ItemToAsk) -> Stored[Line]:
         asked, reason = Asked(), None
-        found: Line = {}
         try:
             found = await ask_chat(self.chat, item.question, asked, item.read)
         except QUESTION_FAILURES as failure:
@@ -189,7 +198,6 @@ class ConstructSession(LongWork[T]):
         return Stored(item.index, {**line, "hash": short_hash(line)}, reason)
 
     def line(self, plan: LinePlan, outcome: Stored[Line]) -> tuple[Path, Line]:
-        """Return where an outcome is appended."""
         del plan
         return self.file, outcome.value
 
@@ -197,28 +205,19 @@ class ConstructSession(LongWork[T]):
         """Write the lines in the order of the items, then all other lines."""
         del plan, done
         lines = stored_lines(self.file)
-        own = [lines.pop(one.index) for one in self.items if one.index in lines]
+        own = [lines.pop(index) for index in self._inputs if index in lines]
         write_jsonl(self.file, (*own, *lines.values()))
 
     def spent(self) -> Spent:
-        """Return what the calls used."""
-        return Spent(
-            self.meter.usage.input_tokens + self.meter.usage.output_tokens, self.meter.spent
-        )
+        usage = self.meter.usage
+        return Spent(usage.input_tokens + usage.output_tokens, self.meter.spent)
 
 
 @asynccontextmanager
-async def open_construct(
-    o: ConstructChatOptions,
-    file: Path,
-    items: Callable[[Chat], Sequence[Item]],
-    labels: Labels,
-    make: Callable[[Mapping[str, Line], Chat], T],
-    as_result: Callable[[T], Result],
-    files: Sequence[str],
-    *,
-    offline: bool,
-) -> AsyncIterator[ConstructSession[T]]:
-    """Open the chat model that the options name, and ask it about items."""
+async def open_asking(
+    o: ConstructChatOptions, asked: Questionnaire[T], output: Output | None
+) -> AsyncIterator[AskedItems[T]]:
+    """Open the chat model that the options name, to ask it about items; `output` is a command's."""
+    offline = output is not None and output.dry_run
     async with open_chat(o, offline=offline, on_notice=o.on_notice) as opened:
-        yield ConstructSession(o, opened, file, items(opened.chat), labels, make, as_result, files)
+        yield AskedItems(o, opened, asked)
