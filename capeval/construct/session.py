@@ -12,7 +12,7 @@ from capeval.construct.drafts import Item, Line, is_edited, stored_lines
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
-from capeval.judging.chat_model import OpenChat, open_chat
+from capeval.judging.selection import open_chat
 from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ask_chat
 from capeval.llm.types import ChatOptions
 from capeval.options import INPUTS, declares, option, python_only
@@ -65,7 +65,7 @@ class ConstructSession(LongWork[T]):
     def __init__(
         self,
         o: ConstructChatOptions,
-        opened: OpenChat,
+        chat: Chat,
         file: Path,
         items: Sequence[Item],
         labels: Labels,
@@ -73,8 +73,8 @@ class ConstructSession(LongWork[T]):
         as_result: Callable[[T], Result],
         files: Sequence[str],
     ) -> None:
-        self.chat, self.meter, self.model = opened.chat, opened.meter, opened.chat.model
-        self.title, self.thinks = f"Chat model: {opened.title}", opened.thinks
+        self.chat, self.meter, self.model = chat, chat.asker.meter, chat.model
+        self.title, self.thinks = f"Chat model: {chat.title}", chat.thinks
         self.file, self.items, self.labels = file, items, labels
         self._redo, self._make, self._files = o.redo, make, files
         self._as_result = as_result
@@ -116,8 +116,7 @@ class ConstructSession(LongWork[T]):
         """Return what there is to ask; nothing is called or written."""
         todo = self.plan().todo
         usage = self._expected(todo)
-        price = self.meter.price(self.model) if todo else None
-        cost = price.cost(usage) if price else None if todo else 0.0
+        cost = self.meter.cost(self.model, usage)
         lines = [f"{self.file}: {counted(len(todo), self.labels.item)} to ask about"]
         return Estimate(len(todo), usage, cost, lines, {"todo": len(todo)})
 
@@ -166,15 +165,13 @@ class ConstructSession(LongWork[T]):
 
     async def perform(self, plan: LinePlan, record: Callable[[Stored[Line]], None]) -> None:
         """Ask what the plan lists; under a cost cap, only as much as can be finished."""
-        price, each = self.meter.price(self.model), 0.0
-        if price and plan.todo:
-            each = price.cost(self._expected(plan.todo)) / len(plan.todo)
+        cost = self.meter.cost(self.model, self._expected(plan.todo))
         await work_through(
             plan.todo,
             self._ask,
             concurrency=self.chat.concurrency,
             record=lambda _, stored: record(stored),
-            has_room=lambda begun: self.meter.has_room(begun + 1, each),
+            has_room=self.meter.room_for(len(plan.todo), cost),
         )
 
     async def _ask(self, item: Item) -> Stored[Line]:
@@ -184,7 +181,7 @@ class ConstructSession(LongWork[T]):
             found = await ask_chat(self.chat, item.question, asked, item.read)
         except QUESTION_FAILURES as failure:
             found = {"reason": (reason := str(failure))}
-        call = {"usage": asked.usage.model_dump(), **asked.details}
+        call = {"usage": asked.total.model_dump(), **asked.details}
         line = {"index": item.index, **found, "inputs": self._inputs[item.index], "call": call}
         return Stored(item.index, {**line, "hash": short_hash(line)}, reason)
 
@@ -202,9 +199,7 @@ class ConstructSession(LongWork[T]):
 
     def spent(self) -> Spent:
         """Return what the calls used."""
-        return Spent(
-            self.meter.usage.input_tokens + self.meter.usage.output_tokens, self.meter.spent
-        )
+        return Spent(self.meter.usage, self.meter.spent)
 
 
 @asynccontextmanager
@@ -220,5 +215,5 @@ async def open_construct(
     offline: bool,
 ) -> AsyncIterator[ConstructSession[T]]:
     """Open the chat model that the options name, and ask it about items."""
-    async with open_chat(o, offline=offline, on_notice=o.on_notice) as opened:
-        yield ConstructSession(o, opened, file, items(opened.chat), labels, make, as_result, files)
+    async with open_chat(o, offline=offline, on_notice=o.on_notice) as chat:
+        yield ConstructSession(o, chat, file, items(chat), labels, make, as_result, files)

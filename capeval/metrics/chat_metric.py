@@ -42,8 +42,8 @@ class ChatMetric(CaptionMetric):
             found = Unscored(str(failure))
         details = {**found.details, **asked.details}
         if isinstance(found, Unscored):
-            return Unscored(found.reason, details, asked.usage)
-        return Scored(found.values, found.undefined, details, asked.usage)
+            return Unscored(found.reason, details, asked.total)
+        return Scored(found.values, found.undefined, details, asked.total)
 
     def expected(self, items: Sequence[Item]) -> Usage:
         """Return about the most that captions take, as if no reply were in the cache."""

@@ -11,8 +11,9 @@ from typing import Any
 
 from capeval.errors import UsageError
 from capeval.files.outputs import check_output
-from capeval.judging.chat_model import OpenChat, open_chat
+from capeval.judging.selection import open_chat
 from capeval.llm.meter import Meter
+from capeval.llm.questions import Chat
 from capeval.metrics.inputs import Target, of_candidates, of_source
 from capeval.metrics.metric_work import MetricResult, MetricWork
 from capeval.metrics.protocol import Context, Metric, MetricsOptions, Output, Summary
@@ -215,13 +216,13 @@ class MeasuringSession(LongWork[Measured]):
         options: MetricsOptions,
         targets: Sequence[Target],
         metrics: Sequence[Metric],
-        opened: OpenChat | None,
+        chat: Chat | None,
     ) -> None:
         self.options, self.targets, self.metrics = options, targets, metrics
-        self.meter = opened.meter if opened else Meter()
-        if opened:
-            self.title, self.model = f"Chat model: {opened.title}", opened.chat.model
-            self.thinks, self.caches_replies = opened.thinks, True
+        self.meter = chat.asker.meter if chat else Meter()
+        if chat:
+            self.title, self.model = f"Chat model: {chat.title}", chat.model
+            self.thinks, self.caches_replies = chat.thinks, True
 
     async def estimate(self) -> Estimate:
         """Check every target and return what there is to measure, and its expected cost."""
@@ -246,11 +247,8 @@ class MeasuringSession(LongWork[Measured]):
             for name, counts in todo.items()
             for metric, count in counts.items()
         ]
-        return Estimate(total.calls, total, self._cost(total), lines, {"runs": todo})
-
-    def _cost(self, usage: Usage) -> float | None:
-        price = self.meter.price(self.model) if usage.calls else None
-        return price.cost(usage) if price else None if usage.calls else 0.0
+        cost = self.meter.cost(self.model, total)
+        return Estimate(total.calls, total, cost, lines, {"runs": todo})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
         """Measure the targets and yield the result of each system; work may have been stopped."""
@@ -259,10 +257,6 @@ class MeasuringSession(LongWork[Measured]):
             is_stopped = False
             for metric in self.metrics:
                 work = self._work(target, metric)
-                is_capped = metric.uses_chat and self.meter.cap is not None
-                if is_capped and (todo := work.plan().todo):
-                    # Only as many captions are begun as can be finished.
-                    work.each = (self._cost(metric.expected(todo)) or 0.0) / len(todo)
                 done = await execute(work, progress)
                 for system, result in work.results(done).items():
                     by_system.setdefault(system, []).append(result)
@@ -313,20 +307,20 @@ async def open_measuring(
     compares = [name for name, kind in kinds.items() if kind.uses_references]
     targets = _targets(o, compares)
     async with AsyncExitStack() as stack:
-        opened = None
+        chat = None
         if any(kind.uses_chat for kind in kinds.values()):
-            chat_model = open_chat(o, offline=offline, on_notice=o.on_notice)
-            opened = await stack.enter_async_context(chat_model)
+            opening = open_chat(o, offline=offline, on_notice=o.on_notice)
+            chat = await stack.enter_async_context(opening)
         metrics: list[Metric] = []
         for name, kind in kinds.items():
-            chat = opened.chat if opened and kind.uses_chat else None
-            metric = make_metric(name, Context(o, chat, o.on_notice))
+            context = Context(o, chat if kind.uses_chat else None, o.on_notice)
+            metric = make_metric(name, context)
             stack.callback(metric.close)
             metrics.append(metric)
         outputs = Counter(output.name for metric in metrics for output in metric.outputs)
         if repeated := [name for name, count in outputs.items() if count > 1]:
             raise UsageError(f"two of the metrics have the output {repeated[0]}; leave one out")
-        yield MeasuringSession(o, targets, metrics, opened)
+        yield MeasuringSession(o, targets, metrics, chat)
 
 
 def _targets(o: MetricsOptions, compares: Sequence[str]) -> list[Target]:

@@ -75,12 +75,7 @@ class MetricResult:
 
 
 class MetricWork:
-    """Scores the captions of a target with one metric; a `ResumableTask`.
-
-    Parameters
-    ----------
-    each : what a caption is expected to cost, in US dollars
-    """
+    """Scores the captions of a target with one metric; a `ResumableTask`."""
 
     labels = Labels(doing="measuring", item="caption", done="measured", failed="unscored")
 
@@ -92,10 +87,8 @@ class MetricWork:
         *,
         only: Collection[str] = (),
         limit: int | None = None,
-        each: float = 0.0,
     ) -> None:
-        self.target, self.each = target, each
-        self.metric = metric
+        self.target, self.metric = target, metric
         with blaming(self._failed):
             self.metric = metric.for_captions(target.items)
         self._meter, self._only, self._limit = meter, only, limit
@@ -182,7 +175,9 @@ class MetricWork:
             record(Stored(own.key, line, line.reason))
 
         with blaming(self._failed, passing=(CapevalError, OSError)):
-            metric.has_room = lambda begun: meter.has_room(begun + 1, self.each)
+            if metric.uses_chat and meter.cap is not None:
+                cost = meter.cost(metric.context.the_chat.model, metric.expected(plan.todo))
+                metric.has_room = meter.room_for(len(plan.todo), cost)
             await metric.score(plan.todo, scored)
         if left:
             raise UsageError(f"the metric {metric.name} did not score {len(left)} captions")
@@ -211,8 +206,7 @@ class MetricWork:
 
     def spent(self) -> Spent:
         """Return what the calls used."""
-        usage = self._meter.usage
-        return Spent(usage.input_tokens + usage.output_tokens, self._meter.spent)
+        return Spent(self._meter.usage, self._meter.spent)
 
     def results(
         self, finished: Finished[MetricPlan, Stored[Line]]
