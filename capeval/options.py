@@ -379,15 +379,15 @@ def options_of(options: type) -> dict[str, tuple[Option, Any]]:
 
 
 def _declared(options: type) -> Iterator[tuple[Field[Any], Option]]:
-    """Yield the fields of a class, its own first, each with its help from the docstrings."""
+    """Yield the fields of a class, its own first and as declared, each with its help."""
     texts: dict[str, str] = {}
-    depth: dict[str, int] = {}
+    place: dict[str, tuple[int, int]] = {}
     for n, one in reversed([*enumerate(options.__mro__)]):
         doc = inspect.cleandoc(one.__doc__ or "")
         texts |= re.findall(r"^(\w+) : (.*(?:\n .*)*)", doc, re.MULTILINE)
-        depth |= dict.fromkeys(inspect.get_annotations(one), n)
+        place |= {name: (n, at) for at, name in enumerate(inspect.get_annotations(one))}
     chosen = (one for one in fields(options) if one.init)
-    for field_ in sorted(chosen, key=lambda one: depth[one.name]):
+    for field_ in sorted(chosen, key=lambda one: place[one.name]):
         declared: Option = field_.metadata.get("option", Option())
         text = declared.help or " ".join(texts[field_.name].split())
         yield field_, replace(declared, help=text)

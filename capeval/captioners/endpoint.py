@@ -18,7 +18,7 @@ from capeval.captioners.pipeline import CUT_OFF
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.config import config_file
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
-from capeval.llm.asker import Asker, listed, open_asker
+from capeval.llm.asker import Asker, listed, no_key, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.types import ChatRequest
 from capeval.runs.folder import RunFolder
@@ -143,17 +143,11 @@ async def open_endpoint(
     if not (options.client or offline):
         key, key_help = _key(entry, options, base_url)
     async with open_asker(
-        base_url,
-        key,
-        client=options.client,
-        offline=offline,
-        cache=options.cache,
-        max_cost=options.max_cost,
-        on_notice=on_notice,
+        *(options, key),
+        base_url=base_url,
         key_help=key_help,
-        timeout=options.timeout,
-        patience=max(300.0, 2 * options.timeout),
-        max_concurrency=options.max_concurrency,
+        offline=offline,
+        on_notice=on_notice,
     ) as asker:
         if options.client is not None:
             entry = entry or ModelEntry(name="model", reached="endpoint")
@@ -185,21 +179,21 @@ def _key(
     An address from a file gets the key that the same entry names and no other: otherwise
     the author of the file could collect the keys of everyone who uses it.
     """
-    variable: str | None = "OPENAI_API_KEY"
+    variable = "OPENAI_API_KEY"
     is_from_catalogue = not options.base_url and entry is not None and bool(entry.base_url)
     if entry is not None and is_from_catalogue:
-        variable = entry.key
         own = f'add key = "VARIABLE" to [models."{entry.name}"] in {config_file()}'
         if entry.has_own_address and options.api_key:
             raise UsageError(
                 f"the address of {entry.name} comes from {config_file()} and gets only a key named "
                 f"there: {own}, or pass base_url as well"
             )
-        if variable is None:
+        if entry.key is None:
             return None, own
-    key = options.api_key or os.environ.get(variable or "") or None
+        variable = entry.key
+    key = options.api_key or os.environ.get(variable) or None
     if key is None and (is_from_catalogue or (base_url == DEFAULT_URL and not options.base_url)):
-        raise UsageError(f"no key: set {variable}, or name a local server with --base-url")
+        raise no_key(variable=variable)
     return key, f"set {variable}"
 
 

@@ -3,17 +3,17 @@
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Literal
 
+from capeval.llm.types import EndpointOptions
 from capeval.options import FRAMES, LIMITS, MODEL, ModelOptions, declares, option, python_only
 
 if TYPE_CHECKING:
     from capeval.captioners.protocol import Captioner, SimpleCaptioner
-    from capeval.llm.types import ChatClient
     from capeval.runs.engine import Progress
     from capeval.video import FrameReader
 
 
 @declares
-class CaptionerOptions(ModelOptions):
+class CaptionerOptions(EndpointOptions, ModelOptions):
     """Which model is asked about videos.
 
     Parameters
@@ -28,7 +28,6 @@ class CaptionerOptions(ModelOptions):
     batch_size : Videos at a time on a GPU.
     device : cuda, cuda:1, mps or cpu. By default the best.
     seed : The seed of sampling in this process.
-    client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     """
 
@@ -46,7 +45,6 @@ class CaptionerOptions(ModelOptions):
     seed: int = option(0, panel=MODEL, metavar="N", min=0)
     max_concurrency: int = option(32, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(300.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
-    client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
 
 

@@ -365,7 +365,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         return {self.read(value, expected).index for _, value in numbered_lines(file)}
 
     def spent(self) -> Spent:
-        return Spent(self.usage.input_tokens + self.usage.output_tokens, self.dollars())
+        return Spent(self.usage, self.dollars())
 
     def common(self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]]) -> dict[str, Any]:
         done = finished.done

@@ -12,8 +12,8 @@ from capeval.construct.drafts import Line, is_edited, stored_lines
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
-from capeval.judging.chat_model import OpenChat, open_chat
-from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Question, ask_chat
+from capeval.judging.selection import open_chat
+from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, Question, ask_chat
 from capeval.llm.types import ChatOptions
 from capeval.options import INPUTS, declares, option, python_only
 from capeval.runs.concurrency import work_through
@@ -91,9 +91,9 @@ class AskedItems(LongWork[T]):
     caches_replies = True
     _finished: Finished[LinePlan, Stored[Line]]
 
-    def __init__(self, o: ConstructChatOptions, opened: OpenChat, asked: Questionnaire[T]) -> None:
-        self.chat, self.meter, self.model = opened.chat, opened.meter, opened.chat.model
-        self.title, self.thinks = f"Chat model: {opened.title}", opened.thinks
+    def __init__(self, o: ConstructChatOptions, chat: Chat, asked: Questionnaire[T]) -> None:
+        self.chat, self.meter, self.model = chat, chat.asker.meter, chat.model
+        self.title, self.thinks = f"Chat model: {chat.title}", chat.thinks
         self.file, self.labels, self._asked, self._redo = asked.file, asked.labels, asked, o.redo
         items = asked.items(self.model)
         self._inputs = {
@@ -177,14 +177,13 @@ class AskedItems(LongWork[T]):
 
     async def perform(self, plan: LinePlan, record: Callable[[Stored[Line]], None]) -> None:
         # Under a cost cap, only as much is asked as can be finished.
-        cost = self.meter.cost(self.model, self._expected(plan.todo)) or 0.0
-        each = cost / max(1, len(plan.todo))
+        cost = self.meter.cost(self.model, self._expected(plan.todo))
         await work_through(
             plan.todo,
             self._ask,
             concurrency=self.chat.concurrency,
             record=lambda _, stored: record(stored),
-            has_room=lambda begun: self.meter.has_room(begun + 1, each),
+            has_room=self.meter.room_for(len(plan.todo), cost),
         )
 
     async def _ask(self, item: ItemToAsk) -> Stored[Line]:
@@ -193,7 +192,7 @@ class AskedItems(LongWork[T]):
             found = await ask_chat(self.chat, item.question, asked, item.read)
         except QUESTION_FAILURES as failure:
             found = {"reason": (reason := str(failure))}
-        call = {"usage": asked.usage.model_dump(), **asked.details}
+        call = {"usage": asked.total.model_dump(), **asked.details}
         line = {"index": item.index, **found, "inputs": self._inputs[item.index], "call": call}
         return Stored(item.index, {**line, "hash": short_hash(line)}, reason)
 
@@ -209,8 +208,7 @@ class AskedItems(LongWork[T]):
         write_jsonl(self.file, (*own, *lines.values()))
 
     def spent(self) -> Spent:
-        usage = self.meter.usage
-        return Spent(usage.input_tokens + usage.output_tokens, self.meter.spent)
+        return Spent(self.meter.usage, self.meter.spent)
 
 
 @asynccontextmanager
@@ -219,5 +217,5 @@ async def open_asking(
 ) -> AsyncIterator[AskedItems[T]]:
     """Open the chat model that the options name, to ask it about items; `output` is a command's."""
     offline = output is not None and output.dry_run
-    async with open_chat(o, offline=offline, on_notice=o.on_notice) as opened:
-        yield AskedItems(o, opened, asked)
+    async with open_chat(o, offline=offline, on_notice=o.on_notice) as chat:
+        yield AskedItems(o, chat, asked)

@@ -77,11 +77,7 @@ async def estimate(
                 # A stored failure: its cost is unknown, and it is requested again anyway.
                 continue
     result.stages = {stage: usage for stage, usage in stages.items() if usage.calls}
-    price = opened.meter.price(opened.judge.name)
-    if not result.stages:
-        result.cost = 0.0
-    elif price is not None:
-        result.cost = price.cost(result.usage)
+    result.cost = opened.meter.cost(opened.judge.name, result.usage)
     return result
 
 

@@ -246,16 +246,15 @@ class JudgingWork:
         Under a cost cap, only as many captions are begun as can be finished: the calls of a caption
         that is not are paid for without a verdict.
         """
-        meter, each = self._opened.meter, 0.0
-        if meter.cap is not None and plan.todo:
-            each = ((await self.estimate(plan)).cost or 0.0) / len(plan.todo)
+        meter = self._opened.meter
+        cost = 0.0 if meter.cap is None else (await self.estimate(plan)).cost
         await judge_captions(
             plan.todo,
             self._opened.judge,
             repeats=self._repeats,
             concurrency=self._opened.concurrency,
             record=record,
-            has_room=lambda begun: meter.has_room(begun + 1, each),
+            has_room=meter.room_for(len(plan.todo), cost),
             before=plan.begun,
             under_way=self._opened.under_way,
             none_left=self._none_left,
@@ -303,5 +302,4 @@ class JudgingWork:
 
     def spent(self) -> Spent:
         """Return what the judge's calls used."""
-        usage = self._opened.meter.usage
-        return Spent(usage.input_tokens + usage.output_tokens, self._opened.meter.spent)
+        return Spent(self._opened.meter.usage, self._opened.meter.spent)

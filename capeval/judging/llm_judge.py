@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from capeval.judging.contracts import EventToClassify, Labels, Reasons, contract_of
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.segments import segments
-from capeval.llm.asker import Asker
+from capeval.llm.questions import Chat, ask_for
 from capeval.llm.replies import FormError, read_reply
-from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
+from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema import Annotation, Verdict, endpoint_name, lacking
 from capeval.text import Loss, storable, words
 from capeval.tracing import about
@@ -23,34 +23,21 @@ T = TypeVar("T")
 class LLMJudge(PreparedJudge):
     """Asks any chat model, one call per stage; a reply that breaks the contract is requested again.
 
-    `endpoint` is the name that is configured for `base_url`, if any; see `schema.endpoint_name`.
-    With `reasoning` the model is asked for that effort; it is another judge then, as it is with
-    other `weights`, which is what the server says of them.
+    With another effort or other weights, a model is another judge.
     """
 
     def __init__(
-        self,
-        asker: Asker,
-        model: str,
-        prompts: PromptSet,
-        *,
-        base_url: str = "",
-        endpoint: str | None = None,
-        reasoning: str | None = None,
-        weights: str = "",
-        concurrency: int = 1,
-        on_notice: Callable[[str], None] = lambda _: None,
+        self, chat: Chat, prompts: PromptSet, on_notice: Callable[[str], None] = lambda _: None
     ) -> None:
-        self.asker, self.templates = asker, prompts
-        self.name, self.prompts, self.concurrency = model, prompts.label, concurrency
-        self.base_url, self.endpoint = base_url or None, endpoint
-        self.readability = _Readability(model, on_notice)
-        self.reasoning = reasoning
-        effort = (f"reasoning {reasoning}",) if reasoning else ()
-        named = f"endpoint {endpoint or endpoint_name(base_url)}"
-        behind = (f"weights {weights}",) if weights else ()
-        self.identity = (model, named, prompts.hash, *effort, *behind)
-        self.description = weights
+        self.asker, self.templates = chat.asker, prompts
+        self.name, self.prompts, self.concurrency = chat.model, prompts.label, chat.concurrency
+        self.base_url, self.endpoint = chat.asker.base_url, chat.endpoint
+        self.readability = _Readability(chat.model, on_notice)
+        self.reasoning, self.description = chat.reasoning, chat.weights
+        named = f"endpoint {chat.endpoint or endpoint_name(chat.asker.base_url)}"
+        effort = (f"reasoning {chat.reasoning}",) if chat.reasoning else ()
+        behind = (f"weights {chat.weights}",) if chat.weights else ()
+        self.identity = (chat.model, named, prompts.hash, *effort, *behind)
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
@@ -93,10 +80,10 @@ class _Stages:
     judge: LLMJudge
     repeat: int
     tally: Tally
-    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.contract = contract_of(self.judge.templates)
+        self.tally.notes = []
 
     async def verdict(self, annotation: Annotation, caption: str) -> Verdict:
         """The three stages, one after the other."""
@@ -126,7 +113,7 @@ class _Stages:
             )
             if self.judge.templates.explain
             else None,
-            notes=tuple(self.notes),
+            notes=tuple(self.tally.notes),
         )
 
     async def split(self, caption: str) -> list[str]:
@@ -157,7 +144,7 @@ class _Stages:
         repaired = repair_order(matches, [len(words(event)) for event in events])
         for number, (before, after) in enumerate(zip(matches, repaired, strict=True), start=1):
             if before != after:
-                self.notes.append(
+                self.tally.notes.append(
                     f"match: candidate event {number} to reference event {before} breaks the "
                     "order of time; taken as unmatched"
                 )
@@ -210,23 +197,9 @@ class _Stages:
             finally:
                 self.judge.readability.record(reply, is_readable)
 
-        try:
-            answer = await self.judge.asker.ask(request, check)
-        except (ReplyBroken, ReplyRefused) as failure:
-            self._count(stage, failure)
-            raise
-        self._count(stage, answer)
-        value, notes = answer.value
-        self.notes += [f"{stage}: asked again: {why}" for why in answer.complaints] + notes
+        value, notes = await ask_for(self.judge.asker, request, check, self.tally, stage)
+        self.tally.notes += notes
         return value
-
-    def _count(self, stage: Stage, answer: Answer[Any] | ReplyBroken | ReplyRefused) -> None:
-        self.tally.add(stage, answer.usage)
-        for reply in answer.replies:
-            self.tally.models.add(reply.model)
-            self.tally.left_off.update(reply.left_off)
-            if reply.fingerprint:
-                self.tally.fingerprints.add(reply.fingerprint)
 
 
 def repair_order(matches: Sequence[int | None], sizes: Sequence[int]) -> list[int | None]:

@@ -5,11 +5,11 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from capeval.llm.types import EndpointOptions
 from capeval.options import (
     INPUTS,
     JUDGE,
     LIMITS,
-    CallOptions,
     Effort,
     ModelOptions,
     columns_option,
@@ -22,7 +22,6 @@ from capeval.options import (
 
 if TYPE_CHECKING:
     from capeval.judging.protocol import Judge
-    from capeval.llm.types import ChatClient
     from capeval.runs.engine import Progress
     from capeval.schema import Annotation, Caption
 
@@ -32,21 +31,19 @@ MODELS_OWN = "default"
 
 
 @declares
-class JudgingOptions(CallOptions):
+class JudgingOptions(EndpointOptions):
     """Which judge judges, and within which limits.
 
     Parameters
     ----------
     judge : A chat model (docs/judging.md lists some); lexical, which only compares words; or a
         judge of an installed package. By default gpt-4o-2024-08-06, or the server's only model.
-    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
     prompts : A prompt set, a folder with one, or tuna:CHECKOUT.
     explain : Ask for reasons, which `inspect` shows. Counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
         counts as another judge. By default the least, where it is known.
     repeats : Judge each caption N times; the majority counts. By default as often as before, or
         once.
-    client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     on_notice : Called with one line for each notice, such as that a judge is retired soon.
     """
@@ -55,12 +52,10 @@ class JudgingOptions(CallOptions):
     judge: "str | Judge | None" = option(
         None, note="Or a `Judge` of your own.", method="judge", panel=JUDGE, metavar="NAME"
     )
-    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
     reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
     repeats: int | None = option(None, panel=JUDGE, metavar="N", min=1, max=100)
-    client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
     on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from capeval.llm.questions import Asked
 from capeval.schema import Annotation, Provenance, Usage, Verdict
 
 
 @dataclass
-class Tally:
-    """The tokens and the models of judging one caption; filled in even when judging fails."""
+class Tally(Asked):
+    """What judging one caption took; filled in even when judging fails.
+
+    The notes are those of the last repeat.
+    """
 
     stage: str = ""
     """The stage that began last: where judging failed, if it failed."""
-    usage: dict[str, Usage] = field(default_factory=dict)
-    models: set[str] = field(default_factory=set)
-    fingerprints: set[str] = field(default_factory=set)
-    left_off: set[str] = field(default_factory=set)
-
-    def add(self, stage: str, usage: Usage) -> None:
-        """Count the tokens of one stage."""
-        self.usage[stage] = self.usage.get(stage, Usage()) + usage
 
     def resume(self, usage: Mapping[str, Usage], made: Provenance) -> None:
         """Begin with what earlier repeats of the caption used."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,15 +13,17 @@ from capeval.config import config_file, keyless_addresses, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.judgments import short_hash
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
+from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgingOptions
 from capeval.judging.prompts import PromptSet, load_prompts
 from capeval.judging.protocol import PreparedJudge
 from capeval.judging.registry import JUDGES, LEXICAL, is_registered, load_judge, prepare_judge
-from capeval.llm.asker import Asker, open_asker
+from capeval.llm.asker import key_for, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.judge_models import JudgeModel, find_judge
 from capeval.llm.meter import Meter
+from capeval.llm.questions import Chat
 from capeval.llm.redact import public_url
+from capeval.llm.types import ChatOptions, EndpointOptions
 from capeval.runs.concurrency import UnderWay, in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.schema import endpoint_name
@@ -37,7 +39,10 @@ WARNED_DAYS = 90
 
 
 def default_judge(
-    options: JudgeOptions, *, is_sample: Callable[[], bool] = lambda: False, offline: bool = False
+    options: EndpointOptions,
+    *,
+    is_sample: Callable[[], bool] = lambda: False,
+    offline: bool = False,
 ) -> tuple[str | None, str]:
     """Return the judge for options that name none, and why it is chosen.
 
@@ -149,7 +154,7 @@ class OpenJudge:
 
 @asynccontextmanager
 async def open_judge(
-    options: JudgeOptions,
+    options: JudgingOptions,
     *,
     offline: bool = False,
     is_sample: Callable[[], bool] = lambda: False,
@@ -196,125 +201,84 @@ async def open_judge(
 _OF_CHAT = ("reasoning", "base_url", "prompts", "explain")
 
 
-def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--base-url") -> None:
-    """Raise `UsageError` if a chat model of OpenAI's API is to be called without a key.
+def open_chat(
+    o: ChatOptions, *, offline: bool, on_notice: Callable[[str], None]
+) -> AbstractAsyncContextManager[Chat]:
+    """Open the chat model that the options name; its connections close with the block.
 
-    Parameters
-    ----------
-    base_url : the option that names the endpoint
+    Raises
+    ------
+    UsageError
+        No endpoint is configured, or the model is none.
     """
-    key = options.api_key or os.environ.get("OPENAI_API_KEY")
-    if key or options.client is not None or endpoint_url(options.base_url) != DEFAULT_URL:
-        return
-    near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
-    unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
-    raise UsageError(
-        f"{unknown if near else ''}no key: set OPENAI_API_KEY, or name a local server with "
-        f"{base_url}"
-    )
-
-
-@dataclass(frozen=True)
-class ChatModel:
-    """A chat model at an endpoint, and what it is asked with.
-
-    `offline` is the asker without a client; `endpoint` the name that is configured for `address`;
-    `weights` what the endpoint says of them.
-    `reason` says why it is asked for `effort`, where the user did not say so; `thinks` whether it
-    reasons, as far as is documented.
-    """
-
-    asker: Asker
-    offline: Asker
-    name: str
-    address: str
-    endpoint: str | None
-    effort: str | None
-    reason: str
-    thinks: bool
-    weights: str
+    if o.judge in JUDGES:
+        raise UsageError(f"--judge {shown(o.judge)} is not a chat model")
+    key = key_for(o, "there is no key for the chat model", offline=offline)
+    model, why = (o.judge, "") if o.judge else default_judge(o, offline=offline)
+    return _opened(o, model, key, why, offline=offline, on_notice=on_notice)
 
 
 @asynccontextmanager
-async def open_chat_model(
-    options: JudgeOptions, model: str | None, *, offline: bool, on_notice: Callable[[str], None]
-) -> AsyncIterator[ChatModel]:
-    """Open a chat model, by default the endpoint's only one; its connections close with the block.
+async def _opened(
+    o: ChatOptions | JudgingOptions,
+    model: str | None,
+    key: str | None,
+    why: str = "",
+    *,
+    offline: bool,
+    on_notice: Callable[[str], None],
+) -> AsyncIterator[Chat]:
+    """Open a chat model, by default the endpoint's only one.
 
     A notice says that the model ends soon, or has ended.
     """
-    base_url = endpoint_url(options.base_url)
-    address = public_url(base_url)
-    endpoint = configured_names(config_file()).get(address)
-    async with open_asker(
-        base_url,
-        options.api_key or os.environ.get("OPENAI_API_KEY") or None,
-        client=options.client,
-        offline=offline and model is not None,
-        cache=options.cache,
-        max_cost=options.max_cost,
-        on_notice=on_notice,
-        timeout=options.timeout,
-        # For a second attempt after one that took all its time.
-        patience=max(300.0, 2 * options.timeout),
-        max_concurrency=options.max_concurrency,
-    ) as asker:
+    offline = offline and model is not None
+    async with open_asker(o, key, offline=offline, on_notice=on_notice) as asker:
         name = model or await asker.only_model("--judge")
-        entry = entry_for(name, address)
+        entry = entry_for(name, asker.base_url)
         notice = ending(name, entry)
         # What replaces the network is no service that ends a model.
-        if notice is not None and options.client is None:
+        if notice is not None and o.client is None:
             on_notice(notice)
-        effort, reason = _effort(options, entry)
-        yield ChatModel(
+        effort, why_effort = _effort(o.reasoning, entry)
+        yield Chat(
             asker,
-            asker.offline(),
             name,
-            address,
-            endpoint,
             effort,
-            reason,
+            captions_at_once(o.max_concurrency),
+            configured_names(config_file()).get(asker.base_url),
+            await asker.weights(name),
             thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
-            weights=await asker.weights(name),
+            why=why,
+            why_reasoning=why_effort,
         )
 
 
 @asynccontextmanager
 async def _open_chat_judge(
-    options: JudgeOptions,
+    options: JudgingOptions,
     model: str | None,
     offline: bool,
     reasons: tuple[str, ...],
     on_notice: Callable[[str], None],
 ) -> AsyncIterator[OpenJudge]:
     prompts = load_prompts(options.prompts, explain=options.explain)
-    if model is None or not offline:
-        check_key(options, model)
-    async with open_chat_model(options, model, offline=offline, on_notice=on_notice) as chat:
-        judge, cached = (
-            LLMJudge(
-                asker,
-                chat.name,
-                prompts,
-                base_url=chat.address,
-                endpoint=chat.endpoint,
-                reasoning=chat.effort,
-                weights=chat.weights,
-                concurrency=captions_at_once(options.max_concurrency),
-                on_notice=on_notice,
-            )
-            for asker in (chat.asker, chat.offline)
-        )
-        reasons = (*reasons, chat.reason) if chat.reason else reasons
+    near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
+    unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
+    key = key_for(options, f"{unknown if near else ''}no key", offline=offline)
+    async with _opened(options, model, key, offline=offline, on_notice=on_notice) as chat:
+        judge = LLMJudge(chat, prompts, on_notice)
+        cached = LLMJudge(replace(chat, asker=chat.asker.offline()), prompts, on_notice)
+        reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
         yield OpenJudge(
             judge, chat.asker.meter, judge.concurrency, prompts, cached, reasons, chat.thinks
         )
 
 
-def _effort(options: JudgeOptions, entry: JudgeModel | None) -> tuple[str | None, str]:
+def _effort(reasoning: str | None, entry: JudgeModel | None) -> tuple[str | None, str]:
     """Return the reasoning effort to ask a model for, and why, where the user did not say so."""
-    if options.reasoning is not None:
-        return (None if options.reasoning == MODELS_OWN else options.reasoning), ""
+    if reasoning is not None:
+        return (None if reasoning == MODELS_OWN else reasoning), ""
     least = entry.least_effort if entry else None
     # With "none" a temperature is accepted; "minimal" leaves the least to chance.
     return least, "the least effort that it takes (--reasoning sets another)" if least else ""

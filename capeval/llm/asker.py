@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -20,7 +20,7 @@ from capeval.errors import (
     UsageError,
 )
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
-from capeval.llm.client import OpenAIChatClient
+from capeval.llm.client import DEFAULT_URL, OpenAIChatClient, endpoint_url
 from capeval.llm.meter import Meter
 from capeval.llm.prices import read_prices
 from capeval.llm.redact import public_url
@@ -30,6 +30,7 @@ from capeval.llm.types import (
     ChatClient,
     ChatReply,
     ChatRequest,
+    EndpointOptions,
     ReplyBroken,
     ReplyRefused,
     State,
@@ -282,28 +283,40 @@ def listed(models: Sequence[str]) -> str:
     return f"; it has {', '.join(models[:20])}" if models else ""
 
 
+def key_for(o: EndpointOptions, missing: str, *, offline: bool = False) -> str | None:
+    """Return the key for an endpoint; raises `no_key(missing)` where OpenAI's API needs one."""
+    key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
+    if not (key or offline or o.client is not None) and endpoint_url(o.base_url) == DEFAULT_URL:
+        raise no_key(missing)
+    return key
+
+
+def no_key(missing: str = "no key", variable: str = "OPENAI_API_KEY") -> UsageError:
+    """Return the error of a call that needs a key; `missing` says so."""
+    return UsageError(f"{missing}: set {variable}, or name a local server with --base-url")
+
+
 @asynccontextmanager
 async def open_asker(
-    base_url: str,
+    o: EndpointOptions,
     key: str | None,
     *,
-    client: ChatClient | None = None,
-    offline: bool = False,
-    cache: str | Path | None = None,
-    max_cost: float | None = None,
+    base_url: str | None = None,
+    key_help: str = "set OPENAI_API_KEY",
+    offline: bool,
     on_notice: Callable[[str], None],
-    **settings: Any,
 ) -> AsyncIterator[Asker]:
     """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
 
-    `client` replaces the connection, and `offline` leaves it out; `settings` are those of
-    `OpenAIChatClient`. Raises `InputError` where the user's prices are not right.
+    It is that of the options, unless `base_url` is another. Their client replaces the connection,
+    and `offline` leaves it out. Raises `InputError` where the user's prices are not right.
     """
-    meter = Meter(prices=read_prices(config_file()), cap=max_cost)
-    replies = ReplyCache(cache, on_notice=on_notice)
+    base_url, client = endpoint_url(base_url or o.base_url), o.client
+    meter = Meter(prices=read_prices(config_file()), cap=o.max_cost)
+    replies = ReplyCache(o.cache, on_notice=on_notice)
 
     async def list_models() -> Mapping[str, Any]:
-        seconds = min(LISTING_SECONDS, settings.get("timeout", LISTING_SECONDS))
+        seconds = min(LISTING_SECONDS, o.timeout)
         async with OpenAIChatClient(base_url, key, timeout=seconds) as one:
             return await one.listing()
 
@@ -314,7 +327,16 @@ async def open_asker(
         if client is not None or offline:
             yield Asker(client, replies, base_url=base_url, meter=meter, listing=listing)
             return
-        async with OpenAIChatClient(base_url, key, on_notice=on_notice, **settings) as endpoint:
+        async with OpenAIChatClient(
+            base_url,
+            key,
+            key_help=key_help,
+            timeout=o.timeout,
+            max_concurrency=o.max_concurrency,
+            # For a second attempt after one that took all its time.
+            patience=max(300.0, 2 * o.timeout),
+            on_notice=on_notice,
+        ) as endpoint:
             asker = Asker(
                 *(endpoint, replies),
                 base_url=base_url,

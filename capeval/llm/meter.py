@@ -117,9 +117,13 @@ class Meter:
             self._ended.clear()
             await self._ended.wait()
 
-    def has_room(self, count: int, each: float) -> bool:
-        """Return whether the cap leaves room for `count` items of `each` US dollars."""
-        return self.cap is None or self.spent + count * each <= self.cap
+    def room_for(self, count: int, cost: float | None) -> Callable[[int], bool]:
+        """Return whether another item may be begun beside so many; `count` of them cost `cost`.
+
+        Under a cap, only as many are begun as can be finished.
+        """
+        each = (cost or 0.0) / max(count, 1)
+        return lambda begun: self.cap is None or self.spent + (begun + 1) * each <= self.cap
 
     def served(self, usage: Usage) -> None:
         """Count a call that the cache answered."""

@@ -38,15 +38,34 @@ class Chat:
     ----------
     asker : asks with retries, through the cache, within the cost cap; see `Asker.ask`
     reasoning : the effort to put into each `ChatRequest`
-    identity : what names the model in a signature
     concurrency : how many items to work on at the same time
+    endpoint : the name that is configured for its address
+    weights : what the endpoint says of them
+    thinks : whether it reasons, as far as is documented
+    why, why_reasoning : why it is this model, and this effort, where the user did not say so
     """
 
     asker: Asker
     model: str
-    reasoning: str | None
-    identity: str
-    concurrency: int
+    reasoning: str | None = None
+    concurrency: int = 1
+    endpoint: str | None = None
+    weights: str = ""
+    thinks: bool = False
+    why: str = ""
+    why_reasoning: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What names the model in a signature."""
+        return "@".join(filter(None, (self.model, self.endpoint, self.reasoning, self.weights)))
+
+    @property
+    def title(self) -> str:
+        """The model in words, and why it is this one."""
+        effort = f"reasoning {self.reasoning}" if self.reasoning else ""
+        where = f"{self.model} at {self.asker.base_url}"
+        return "; ".join(filter(None, (where, effort, self.why)))
 
 
 @dataclass(frozen=True)
@@ -71,28 +90,33 @@ class Question(Generic[FormT]):
 
 @dataclass
 class Asked:
-    """What the questions about one item took, and what was noted about the replies."""
+    """What the questions about one item took, by stage, and what was noted about the replies."""
 
-    usage: Usage = field(default_factory=Usage)
+    usage: dict[str, Usage] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     models: set[str] = field(default_factory=set)
+    fingerprints: set[str] = field(default_factory=set)
     left_off: set[str] = field(default_factory=set)
+
+    @property
+    def total(self) -> Usage:
+        """The tokens of all stages."""
+        return sum(self.usage.values(), Usage())
+
+    def add(self, stage: str, usage: Usage) -> None:
+        """Count the tokens of one stage."""
+        self.usage[stage] = self.usage.get(stage, Usage()) + usage
 
     def count(self, stage: str, answer: Answer[Any] | ReplyBroken | ReplyRefused) -> None:
         """Add the replies to a question."""
-        self.usage += answer.usage
+        self.add(stage, answer.usage)
         for reply in answer.replies:
             self.models.add(reply.model)
             self.left_off.update(reply.left_off)
+            if reply.fingerprint:
+                self.fingerprints.add(reply.fingerprint)
         if isinstance(answer, Answer):
             self.notes += [f"{stage}: asked again: {why}" for why in answer.complaints]
-
-    def add(self, other: Asked) -> None:
-        """Add what other questions about the item took."""
-        self.usage += other.usage
-        self.notes += other.notes
-        self.models |= other.models
-        self.left_off |= other.left_off
 
     @property
     def details(self) -> dict[str, Any]:
@@ -103,6 +127,23 @@ class Asked:
             "notes": self.notes,
         }
         return {name: value for name, value in found.items() if value}
+
+
+async def ask_for(
+    asker: Asker,
+    request: ChatRequest,
+    check: Callable[[ChatReply], tuple[T, list[str]]],
+    asked: Asked,
+    stage: str,
+) -> tuple[T, list[str]]:
+    """Return what `check` makes of the reply to a request, with its notes; see `Asker.ask`."""
+    try:
+        answer = await asker.ask(request, check)
+    except (ReplyBroken, ReplyRefused) as failure:
+        asked.count(stage, failure)
+        raise
+    asked.count(stage, answer)
+    return answer.value
 
 
 async def ask_chat(
@@ -117,7 +158,7 @@ async def ask_chat(
     ReplyRefused
         The model declines to answer.
     """
-    form = question.form
+    form, stage = question.form, question.stage
     request = ChatRequest(
         chat.model,
         ({"role": "user", "content": question.prompt},),
@@ -132,14 +173,8 @@ async def ask_chat(
             enforced=request.is_enforced_in(reply),
         )
 
-    try:
-        answer = await chat.asker.ask(request, check)
-    except (ReplyBroken, ReplyRefused) as failure:
-        asked.count(question.stage, failure)
-        raise
-    asked.count(question.stage, answer)
-    value, notes = answer.value
-    asked.notes += [f"{question.stage}: {note}" for note in notes]
+    value, notes = await ask_for(chat.asker, request, check, asked, stage)
+    asked.notes += [f"{stage}: {note}" for note in notes]
     return value
 
 

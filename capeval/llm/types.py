@@ -165,20 +165,31 @@ class ReplyRefused(_Replied, RequestRefused):
 
 
 @declares
-class ChatOptions(CallOptions):
+class EndpointOptions(CallOptions):
+    """Which server of models is called.
+
+    Parameters
+    ----------
+    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
+    client : Replaces the network, for tests and recordings.
+    """
+
+    _: KW_ONLY
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    client: ChatClient | None = python_only(None, method="complete", shown=False)
+
+
+@declares
+class ChatOptions(EndpointOptions):
     """Which chat model is asked.
 
     Parameters
     ----------
     judge : The chat model. By default gpt-4o-2024-08-06, or the server's only model.
-    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
-    client : Replaces the network, for tests and recordings.
     on_notice : Called with each notice, which is one line.
     """
 
     _: KW_ONLY
     judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
-    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     reasoning: Effort | None = python_only(None, "How much it reasons, as in `capeval judge`.")
-    client: ChatClient | None = python_only(None, method="complete", shown=False)
     on_notice: Callable[[str], None] = python_only(ignore, shown=False)

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import KW_ONLY
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from capeval.errors import UsageError
 from capeval.files.outputs import check_output, write_output
-from capeval.llm.asker import Asker, open_asker
-from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.asker import Asker, key_for, open_asker
 from capeval.llm.meter import Meter
+from capeval.llm.types import EndpointOptions
 from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
 from capeval.mcq.grading import Graded, count_grades
 from capeval.mcq.model_reader import (
     ModelReader,
+    Reading,
     Undecided,
     estimate_reading,
     label_of,
-    read_replies,
 )
 from capeval.mcq.question_files import load_questions, with_tags
 from capeval.mcq.responses import (
@@ -47,7 +46,6 @@ from capeval.mcq.strategies import (
 )
 from capeval.options import (
     JUDGE,
-    LIMITS,
     OUTPUT,
     FilePath,
     Notices,
@@ -59,11 +57,10 @@ from capeval.options import (
     out_option,
     python_only,
     required,
-    runs_option,
     takes,
 )
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Labels, Progress
+from capeval.runs.engine import Labels, Progress, execute
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
 from capeval.runs.sources import tested_model_warnings
 from capeval.schema.judgment import Usage
@@ -75,12 +72,9 @@ from capeval.show.output import Output
 from capeval.text import counted, listed, shown
 from capeval.version import __version__
 
-if TYPE_CHECKING:
-    from capeval.llm.types import ChatClient
-
 
 @declares
-class GradeOptions:
+class GradeOptions(EndpointOptions):
     """The arguments of `capeval.mcq_grade`.
 
     Parameters
@@ -97,13 +91,6 @@ class GradeOptions:
     convention : Grade as the code of tuna, tomato or video-mme does; --select overrides how.
     by : Tags to group by. By default the benchmark's.
     llm : A chat model that reads replies, for exact+llm and tomato.
-    base_url : Its OpenAI-compatible server. By default OPENAI_BASE_URL.
-    max_concurrency : Calls at a time.
-    timeout : Seconds for one call.
-    max_cost : Spend at most this, without asking.
-    api_key : Of the endpoint. By default OPENAI_API_KEY.
-    cache : SQLite file of replies. By default in the user's cache folder.
-    client : Replaces the network, for tests and recordings.
     progress : Receives the status after every reply that the chat model reads.
     resamples : Bootstrap resamples of videos.
     layout : Write --out as a benchmark does: video-mme (its template) or tomato (its folder).
@@ -121,18 +108,11 @@ class GradeOptions:
     )
     by: Collection[str] = option((), metavar="TAG", commas=True)
     llm: str | None = option(None, panel=JUDGE, metavar="NAME")
-    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     max_concurrency: int = python_only(64, min=1, max=4096)
-    timeout: float = python_only(120.0, min=0.1, max=86_400)
-    max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
-    api_key: str | None = python_only(None, shown=False)
-    cache: FilePath | None = python_only(None)
-    client: ChatClient | None = python_only(None, method="complete")
     progress: Progress | None = python_only(None, method="update", shown=False)
     resamples: int = python_only(10_000, min=99)
     layout: Literal["video-mme", "tomato"] | None = option(None, panel=OUTPUT, metavar="NAME")
     seed: int = python_only(0, "The seed of random choices and resamples.", min=0)
-    runs: FilePath = runs_option()
     out: FilePath | None = out_option()
     on_notice: Notices = on_notice_option()
 
@@ -276,8 +256,10 @@ class GradingSession(LongWork[Grades]):
         """Have a model read what the rules do not, count, and write `out`."""
         o, llm = self._o, self._o.llm
         if llm and self.asker and self._todo:
-            reader = ModelReader(self.asker, llm)
-            await read_replies(self._todo, reader, concurrency=o.max_concurrency, progress=progress)
+            reading = Reading(self._todo, ModelReader(self.asker, llm), o.max_concurrency)
+            # Replies so far are in the cache.
+            if stopped := (await execute(reading, progress)).stopped:
+                raise stopped
             if weights := await self.asker.weights(llm):
                 llm = f"{llm} ({weights})"
         main, *others = self._decided
@@ -354,23 +336,8 @@ async def open_grading(
             raise UsageError("--select exact+llm: name a chat model with --llm")
         yield GradingSession(o, None, on_notice)
         return
-    key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
-    base_url = endpoint_url(o.base_url)
-    if not key and o.client is None and not offline and base_url == DEFAULT_URL:
-        raise UsageError(
-            "there is no key for --llm: set OPENAI_API_KEY, or name a local server with --base-url"
-        )
-    async with open_asker(
-        base_url,
-        key,
-        client=o.client,
-        offline=offline,
-        cache=o.cache,
-        max_cost=o.max_cost,
-        on_notice=on_notice,
-        timeout=o.timeout,
-        max_concurrency=o.max_concurrency,
-    ) as asker:
+    key = key_for(o, "there is no key for --llm", offline=offline)
+    async with open_asker(o, key, offline=offline, on_notice=on_notice) as asker:
         yield GradingSession(o, asker, on_notice)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from capeval.llm.replies import Number, ReplyForm, in_form, object_of, read_repl
 from capeval.llm.types import ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.mcq.strategies import MODEL_FAILED, AskModel, Decision, ReplyToGrade, Strategy
 from capeval.runs.concurrency import work_through
-from capeval.runs.engine import Labels, Progress, Spent, Status, Stored
+from capeval.runs.engine import Labels, Plan, ResumableTask, Spent, Stored
 from capeval.schema.judgment import Usage
 from capeval.schema.question import OPTION_LETTERS
 from capeval.text import one_line, storable
@@ -153,47 +153,32 @@ async def estimate_reading(
     usage = Usage(
         calls=len(sizes), input_tokens=sum(sizes.values()), output_tokens=len(sizes) * _REPLY_TOKENS
     )
-    price = offline.meter.price(offline.model)
-    return usage, 0.0 if not sizes else None if price is None else price.cost(usage)
+    return usage, offline.meter.cost(offline.model, usage)
 
 
-async def read_replies(
-    todo: Sequence[Undecided],
-    reader: ModelReader,
-    *,
-    concurrency: int,
-    progress: Progress | None = None,
-) -> None:
-    """Have a model read replies; each decision is kept as soon as it is known.
+class Reading(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
+    """Has a model read replies; each decision is kept in memory as soon as it is known."""
 
-    Where the model cannot be called any more, its replies so far are in the cache.
-    """
-    begun = time.monotonic()
-    done = failed = 0
+    labels = Labels("reading", "answer", "read", "unread")
 
-    def show(last: Stored[Decision] | None = None) -> None:
-        if progress is not None:
-            usage, dollars = reader.meter.usage, reader.meter.spent
-            progress.update(
-                Status(
-                    name=reader.model,
-                    labels=Labels("reading", "answer", "read", "unread"),
-                    kept=0,
-                    total=len(todo),
-                    done=done,
-                    failed=failed,
-                    seconds=time.monotonic() - begun,
-                    spent=Spent(usage.input_tokens + usage.output_tokens, dollars),
-                    last=last,
-                )
-            )
+    def __init__(self, todo: Sequence[Undecided], reader: ModelReader, concurrency: int) -> None:
+        self._todo, self._reader, self._concurrency = todo, reader, concurrency
 
-    def keep(one: Undecided, decision: Decision) -> None:
-        nonlocal done, failed
-        one.keep(decision)
-        done += 1
-        failed += bool(decision.unscored)
-        show(Stored(one.asked.response.id, decision, decision.unscored or None))
+    def locked(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
-    show()
-    await work_through(todo, reader.decide, concurrency=concurrency, record=keep)
+    def plan(self) -> Plan[Stored[Decision]]:
+        return Plan(self._reader.model, {}, self._todo)
+
+    async def perform(
+        self, plan: Plan[Stored[Decision]], record: Callable[[Stored[Decision]], None]
+    ) -> None:
+        def keep(one: Undecided, decision: Decision) -> None:
+            one.keep(decision)
+            record(Stored(one.asked.response.id, decision, decision.unscored or None))
+
+        decide, at_once = self._reader.decide, self._concurrency
+        await work_through(plan.todo, decide, concurrency=at_once, record=keep)
+
+    def spent(self) -> Spent:
+        return Spent(self._reader.meter.usage, self._reader.meter.spent)

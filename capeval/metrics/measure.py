@@ -11,8 +11,9 @@ from typing import Any
 
 from capeval.errors import UsageError
 from capeval.files.outputs import check_output
-from capeval.judging.chat_model import OpenChat, open_chat
+from capeval.judging.selection import open_chat
 from capeval.llm.meter import Meter
+from capeval.llm.questions import Chat
 from capeval.llm.types import ChatOptions
 from capeval.metrics.inputs import CaptionSet, of_candidates, of_source
 from capeval.metrics.metric_work import MetricResult, MetricWork
@@ -224,13 +225,13 @@ class Measuring(LongWork[Measured]):
         options: MetricsOptions,
         sets: Sequence[CaptionSet],
         metrics: Sequence[Metric],
-        opened: OpenChat | None,
+        chat: Chat | None,
     ) -> None:
         self.options, self.sets, self.metrics = options, sets, metrics
-        self.meter = opened.meter if opened else Meter()
-        if opened:
-            self.title, self.model = f"Chat model: {opened.title}", opened.chat.model
-            self.thinks, self.caches_replies = opened.thinks, True
+        self.meter = chat.asker.meter if chat else Meter()
+        if chat:
+            self.title, self.model = f"Chat model: {chat.title}", chat.model
+            self.thinks, self.caches_replies = chat.thinks, True
 
     async def estimate(self) -> Estimate:
         todo: dict[str, dict[str, int]] = {}
@@ -260,11 +261,6 @@ class Measuring(LongWork[Measured]):
             is_stopped = False
             for metric in self.metrics:
                 work = self._work(captions, metric)
-                is_capped = metric.uses_chat and self.meter.cap is not None
-                if is_capped and (todo := work.plan().todo):
-                    # Only as many captions are begun as can be finished.
-                    cost = self.meter.cost(self.model, metric.expected(todo))
-                    work.each = (cost or 0.0) / len(todo)
                 done = await execute(work, progress)
                 for system, result in work.results(done).items():
                     by_system.setdefault(system, []).append(result)
@@ -311,20 +307,20 @@ async def open_measuring(
     compares = [name for name, kind in kinds.items() if kind.uses_references]
     sets = _caption_sets(o, compares)
     async with AsyncExitStack() as stack:
-        opened = None
+        chat = None
         if any(kind.uses_chat for kind in kinds.values()):
             chat_model = open_chat(o, offline=offline, on_notice=o.on_notice)
-            opened = await stack.enter_async_context(chat_model)
+            chat = await stack.enter_async_context(chat_model)
         metrics: list[Metric] = []
         for name, kind in kinds.items():
-            chat = opened.chat if opened and kind.uses_chat else None
-            metric = make_metric(name, Context(o.device, chat, o.on_notice))
+            own = chat if kind.uses_chat else None
+            metric = make_metric(name, Context(o.device, own, o.on_notice))
             stack.callback(metric.close)
             metrics.append(metric)
         outputs = Counter(output.name for metric in metrics for output in metric.outputs)
         if repeated := [name for name, count in outputs.items() if count > 1]:
             raise UsageError(f"two of the metrics have the output {repeated[0]}; leave one out")
-        yield Measuring(o, sets, metrics, opened)
+        yield Measuring(o, sets, metrics, chat)
 
 
 def _caption_sets(o: MetricsOptions, compares: Sequence[str]) -> list[CaptionSet]:

@@ -188,7 +188,6 @@ class MetricWork:
     Parameters
     ----------
     only, limit : the videos whose captions are scored
-    each : what a caption is expected to cost, in US dollars
     """
 
     labels = Labels(doing="measuring", item="caption", done="measured", failed="unscored")
@@ -202,7 +201,7 @@ class MetricWork:
         only: Collection[str] = (),
         limit: int | None = None,
     ) -> None:
-        self.captions, self.metric, self.each = captions, metric, 0.0
+        self.captions, self.metric = captions, metric
         with blaming(self._failed):
             self.metric = metric.for_captions(captions.items)
         self._meter, self._only, self._limit = meter, only, limit
@@ -282,7 +281,9 @@ class MetricWork:
             record(Stored(own.key, line, line.reason))
 
         with blaming(self._failed, passing=(CapevalError, OSError)):
-            metric.has_room = lambda begun: meter.has_room(begun + 1, self.each)
+            if metric.uses_chat and meter.cap is not None:
+                cost = meter.cost(metric.context.the_chat.model, metric.expected(plan.todo))
+                metric.has_room = meter.room_for(len(plan.todo), cost)
             await metric.score(plan.todo, scored)
         if left:
             raise UsageError(f"the metric {metric.name} did not score {len(left)} captions")
@@ -309,8 +310,7 @@ class MetricWork:
             _write_values(out, file.parent, items, self._outputs)
 
     def spent(self) -> Spent:
-        usage = self._meter.usage
-        return Spent(usage.input_tokens + usage.output_tokens, self._meter.spent)
+        return Spent(self._meter.usage, self._meter.spent)
 
     def results(
         self, finished: Finished[MetricPlan, Stored[DetailLine]]

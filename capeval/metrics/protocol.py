@@ -307,7 +307,7 @@ class ChatMetric(CaptionMetric):
             found = await self.ask_about(item, asked)
         except QUESTION_FAILURES as failure:
             found = NoValues(str(failure))
-        return replace(found, details={**found.details, **asked.details}, usage=asked.usage)
+        return replace(found, details={**found.details, **asked.details}, usage=asked.total)
 
     def expected(self, items: Sequence[Item]) -> Usage:
         """Return about the most that captions take, as if no reply were in the cache."""

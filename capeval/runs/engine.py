@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.jsonl import JsonlAppender
+from capeval.schema.judgment import Usage
 from capeval.text import nearest, shown
 
 
@@ -79,8 +80,12 @@ def left_of(
 class Spent:
     """Tokens and US dollars used so far."""
 
-    tokens: int = 0
+    usage: Usage = field(default_factory=Usage)
     dollars: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return self.usage.input_tokens + self.usage.output_tokens
 
 
 @dataclass(frozen=True)
@@ -116,10 +121,13 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
         """
 
     def line(self, plan: PlanT, outcome: OutcomeT) -> tuple[Path, Mapping[str, Any]] | None:
-        """Return the file and the JSON line that keep an outcome; None to keep it in memory."""
+        """Return the file and the JSON line that keep an outcome; by default it has none."""
+        del plan, outcome
+        return None
 
     def finish(self, plan: PlanT, done: Mapping[str, OutcomeT]) -> None:
         """Rewrite the files from all outcomes, kept and new, in their final order."""
+        del plan, done
 
     def spent(self) -> Spent:
         """Return what was used so far: by default nothing, where no model is called."""
@@ -194,7 +202,7 @@ async def execute(
         plan = task.plan()
         done: dict[str, OutcomeT] = dict(plan.kept)
         new: set[str] = set()
-        begun, failed = time.monotonic(), 0
+        begun, recorded, failed = time.monotonic(), 0, 0
         kept = sum(outcome.reason is None for outcome in done.values())
         stopped: BudgetReached | EndpointDown | None = None
 
@@ -203,7 +211,7 @@ async def execute(
                 seconds, total = time.monotonic() - begun, len(plan.todo)
                 progress.update(
                     Status(
-                        *(plan.name, task.labels, kept, total, len(new), failed, seconds),
+                        *(plan.name, task.labels, kept, total, recorded, failed, seconds),
                         spent=task.spent(),
                         last=last,
                     )
@@ -213,10 +221,11 @@ async def execute(
         with _Files(lambda: task.create(plan)) as files:
 
             def record(outcome: OutcomeT) -> None:
-                nonlocal failed
+                nonlocal recorded, failed
                 files.keep(task.line(plan, outcome))
                 done[outcome.index] = outcome
                 new.add(outcome.index)
+                recorded += 1
                 failed += outcome.reason is not None
                 show(outcome)
 

@@ -11,6 +11,7 @@ from capeval.judging.prompts import PromptSet
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.meter import Meter
+from capeval.llm.questions import Chat
 from capeval.llm.types import ChatClient
 from capeval.schema import Annotation
 
@@ -59,6 +60,6 @@ def judge_of() -> Callable[..., LLMJudge]:
         client: ChatClient, prompts: PromptSet = PLAIN, cache: ReplyCache | None = None
     ) -> LLMJudge:
         asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
-        return LLMJudge(asker, "judge-model", prompts)
+        return LLMJudge(Chat(asker, "judge-model"), prompts)
 
     return make

@@ -73,8 +73,9 @@ def test_a_wrong_price_names_file_and_field(text: str, field: str, tmp_path: Pat
 def test_a_cap_has_room_for_as_many_items_as_it_pays() -> None:
     meter = Meter(prices=FLAT, cap=3.0)
     meter.paid("m", DEAR)
-    assert [meter.has_room(count, 1.0) for count in (2, 3)] == [True, False]
-    assert Meter().has_room(10**9, 1.0)
+    has_room = meter.room_for(10, 10.0)
+    assert [has_room(begun) for begun in (1, 2)] == [True, False]
+    assert Meter().room_for(1, 1.0)(10**9)
 
 
 class Dear:

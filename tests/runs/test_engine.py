@@ -17,6 +17,7 @@ from capeval.errors import BudgetReached, CapevalError, EndpointDown, EndpointRe
 from capeval.files.jsonl import whole_lines, write_jsonl
 from capeval.runs.engine import Labels, Plan, Spent, Status, execute, select
 from capeval.runs.folder import RunFolder
+from capeval.schema import Usage
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Squaring:
         write_jsonl(self.file, (vars(done[str(n)]) for n in self.numbers if str(n) in done))
 
     def spent(self) -> Spent:
-        return Spent(tokens=len(self.worked))
+        return Spent(Usage(output_tokens=len(self.worked)))
 
 
 @pytest.fixture
