@@ -80,7 +80,9 @@ def test_tables_are_the_golden_ones() -> None:
 def test_full_adds_domains_and_numbers_of_events_and_elements() -> None:
     assert "By domain" not in shown(results(), 80)
     text = shown(results(), 80, full=True)
-    assert all(f"By {what}" in text for what in ("domain", "number of events", "number of visual"))
+    assert all(
+        f"By {what}" in text for what in ("domain", "number of events", "number of elements")
+    )
 
 
 def test_headline_is_a_sentence_about_the_best_run() -> None:
