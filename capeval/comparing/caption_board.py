@@ -275,5 +275,5 @@ def _paper_cells(paper: Mapping[str, Any], name: str) -> dict[Place, TypeScores]
 
 
 def _means(*printed: float | None) -> TypeScores:
-    precision, recall, f1 = (Estimate(value=fraction(v), low=None, high=None) for v in printed)
+    precision, recall, f1 = (Estimate(value=fraction(v)) for v in printed)
     return TypeScores(precision=precision, recall=recall, f1=f1, n=0)

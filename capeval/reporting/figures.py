@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from capeval.comparing.comparison import Comparison
-from capeval.comparing.differences import Differences, TypeDifference
+from capeval.comparing.differences import Differences
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import Estimate, TypeScores
 from capeval.scoring.counts import WAYS, Way
 from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.scores import scores_by
+from capeval.show.numbers import Bounded
 from capeval.text import both_ends
 
 Cells = Sequence[TypeScores | None]
@@ -63,9 +64,7 @@ class ForestRow:
     """A difference with its interval; `p` is the one to show, `adjusted` if by Holm."""
 
     label: str
-    value: float | None
-    low: float | None
-    high: float | None
+    of: Bounded
     p: float | None
     n: int
     adjusted: bool = False
@@ -81,7 +80,7 @@ class Forest:
 
     @property
     def empty(self) -> bool:
-        return all(row.value is None for row in self.rows)
+        return all(row.of.value is None for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -142,17 +141,12 @@ def forest_of(found: Comparison) -> Forest:
     """
     first, second = (both_ends(run.name, _LONGEST_NAME) for run in (found.first, found.second))
     rows = [
-        _row(name.title() if name != "all" else "Overall", of, of.f1.p)
+        ForestRow(name.title() if name != "all" else "Overall", of.f1, of.f1.p, of.n)
         for name in ("all", *ELEMENT_TYPES)
         for of in [getattr(found.overall, name)]
     ]
     for way in Differences.model_fields:
         for name, bucket in getattr(found.by, way).items():
-            rows.append(
-                _row(f"{name}{WAYS[way].unit}", bucket.all, bucket.p_adjusted, adjusted=True)
-            )
+            label, of = f"{name}{WAYS[way].unit}", bucket.all
+            rows.append(ForestRow(label, of.f1, bucket.p_adjusted, of.n, adjusted=True))
     return Forest("forest", f"F1 of {second} − F1 of {first} (points)", rows)
-
-
-def _row(label: str, of: TypeDifference, p: float | None, *, adjusted: bool = False) -> ForestRow:
-    return ForestRow(label, of.f1.value, of.f1.low, of.f1.high, p, of.n, adjusted)

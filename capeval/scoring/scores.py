@@ -125,7 +125,7 @@ class ScoreRow:
         return self.cells.get(OVERALL, NO_SCORES)
 
 
-NO_SCORES = TypeScores(**dict.fromkeys(MEASURES, Estimate(value=None, low=None, high=None)), n=0)
+NO_SCORES = TypeScores(**dict.fromkeys(MEASURES, Estimate(value=None)), n=0)
 """The scores of a place where nothing is scored."""
 
 
