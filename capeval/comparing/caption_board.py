@@ -32,16 +32,13 @@ from capeval.scoring import Estimate, Signature, TypeScores
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.scores import (
     BASELINE_NOTE,
-    CHARACTERISTIC_PLACES,
-    ELEMENT_PLACES,
-    EVENT_PLACES,
     OVERALL,
-    TYPE_PLACES,
     VIEWS,
     Place,
     ScoreRow,
     means_of,
     over_videos,
+    places_of,
     score_tables,
 )
 from capeval.scoring.verdicts import snapshots_notice
@@ -264,7 +261,7 @@ def _published_captions(own: Sequence[Section]) -> Section:
 
 def _paper_cells(paper: Mapping[str, Any], name: str) -> dict[Place, TypeScores]:
     # Tables 8 and 9 end with Overall, which is the same.
-    places = (*TYPE_PLACES, OVERALL, *CHARACTERISTIC_PLACES, OVERALL)
+    places = (*places_of("type"), OVERALL, *places_of("visual_characteristic"), OVERALL)
     numbers = iter([*paper["table8"][name], *paper["table9"][name]])
     cells = {
         place: _means(*triple)
@@ -273,10 +270,10 @@ def _paper_cells(paper: Mapping[str, Any], name: str) -> dict[Place, TypeScores]
     *f1, _ = paper["table10"][name]
     return cells | {
         place: _means(None, None, value)
-        for place, value in zip((*EVENT_PLACES, *ELEMENT_PLACES), f1, strict=True)
+        for place, value in zip((*places_of("events"), *places_of("elements")), f1, strict=True)
     }
 
 
 def _means(*printed: float | None) -> TypeScores:
-    precision, recall, f1 = (Estimate(value=fraction(v), low=None, high=None) for v in printed)
+    precision, recall, f1 = (Estimate(value=fraction(v)) for v in printed)
     return TypeScores(precision=precision, recall=recall, f1=f1, n=0)

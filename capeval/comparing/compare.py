@@ -339,7 +339,7 @@ def compare(o: CompareOptions) -> Compared:
     if gates and len(o.judged_runs) > 2:
         raise UsageError("--fail-under compares two runs; name two")
     loaded = load_judged_runs(
-        o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
+        o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
     )
     if o.out is not None:
         check_output(Path(o.out), files_behind(loaded.values()))

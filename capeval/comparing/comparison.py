@@ -22,6 +22,7 @@ from capeval.comparing.differences import (
 )
 from capeval.schema import ELEMENT_TYPES, RELATIONS, Relation
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
+from capeval.scoring.counts import WAYS
 from capeval.scoring.score_parts import ResultModel, bucket_rows
 from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, NO_INTERVAL_NOTE, is_narrow
 from capeval.scoring.signature import Signature
@@ -56,12 +57,6 @@ MOST = 5
 ALPHA = 0.05
 """A difference with a smaller p is called significant, as in the ranks of several runs."""
 
-_WAYS = {
-    "visual_characteristic": ("visual characteristic", "Characteristic"),
-    "domain": ("domain", "Domain"),
-    "events": ("number of events", "Events"),
-    "elements": ("number of elements", "Elements"),
-}
 _VERDICTS: Mapping[Relation, str] = {
     "entailment": "entailed",
     "lack": "lacking",
@@ -433,12 +428,11 @@ def _coverage(place: int, run: Side) -> str:
 
 
 def _buckets(way: str, buckets: Mapping[str, BucketDifference]) -> Table:
-    title, heading = _WAYS[way]
     every = [(name, of.all, of.p_adjusted) for name, of in buckets.items()]
     return Table(
-        f"By {title}: B − A, in points, all elements",
+        f"By {WAYS[way].title}: B − A, in points, all elements",
         columns(
-            *(heading, ("n", COUNT), ("F1 [95%]", POINTS_INTERVAL), ("p", P_VALUE)),
+            *(WAYS[way].heading, ("n", COUNT), ("F1 [95%]", POINTS_INTERVAL), ("p", P_VALUE)),
             *(("p (Holm)", P_VALUE), ("precision [95%]", POINTS_INTERVAL)),
             ("recall [95%]", POINTS_INTERVAL),
         ),

@@ -31,10 +31,10 @@ from capeval.mcq.breakdown import MAIN_WAYS, ORDERS, benchmark_name, way_name
 from capeval.mcq.find_run import all_grades
 from capeval.mcq.grades import GradedRun, Group, read_graded_run, shown_by
 from capeval.runs.resolve import RUNS
-from capeval.scoring.scores import NAMES
 from capeval.show.numbers import NOTHING, hundredths, percent, thousands
 from capeval.show.table import (
     COUNT,
+    NAMES,
     SHARE,
     Column,
     Kind,

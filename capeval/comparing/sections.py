@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 from capeval.errors import CapevalError
 from capeval.files.reading import read_text, reading
 from capeval.runs.resolve import why_left_out
-from capeval.scoring.scores import VIEWS, ScoreRow, View, highest_of
+from capeval.scoring.scores import VIEWS, ScoreRow, highest_of
 from capeval.show.formats import Format, csv_text
 from capeval.show.numbers import thousands, whole_percent
 from capeval.show.result import Result
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 LEAST_SCORED = 0.99
 """A run with fewer of its videos or questions scored has no rank: the others may be harder."""
 
-VIEWS_OF: dict[str, tuple[View, ...]] = {
+VIEWS_OF: dict[str, tuple[str, ...]] = {
     "overall": ("overall",),
-    "types": ("overall", "types"),
-    "characteristics": ("overall", "characteristics"),
+    "types": ("overall", "type"),
+    "characteristics": ("overall", "visual_characteristic"),
     "domain": ("overall", "domain"),
     "complexity": ("overall", "events", "elements"),
     "all": VIEWS,

@@ -29,6 +29,7 @@ from capeval.show.table import (
     Table,
     interval_kind,
 )
+from capeval.stats.values import Coefficient
 from capeval.text import counted, cut, one_line
 
 
@@ -36,15 +37,6 @@ class Part(BaseModel):
     """A part of a result, as its JSON file has it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Accuracy(Part):
-    """A share of right answers with its 95% interval over videos; None if there is none."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    reason: str | None = None
 
 
 class Group(Part):
@@ -61,7 +53,7 @@ class Group(Part):
     baselines : accuracy of chance and of the frequent choice
     """
 
-    accuracy: Accuracy
+    accuracy: Coefficient
     n: int
     correct: int
     answered: int
@@ -144,7 +136,7 @@ class Grades(Result, Part):
     counts: ReplyCounts
     overall: Group
     by: dict[str, dict[str, Group]]
-    changes: dict[str, Accuracy] = Field(default_factory=dict)
+    changes: dict[str, Coefficient] = Field(default_factory=dict)
     decided_by: dict[str, int]
     baselines: dict[str, Any]
     strategies: list[Grades] = Field(default_factory=list)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.mcq.breakdown import CHANGES, grouped
-from capeval.mcq.grades import Accuracy, GradedItem, Grades, Group, ReplyCounts
+from capeval.mcq.grades import GradedItem, Grades, Group, ReplyCounts
 from capeval.mcq.responses import collection_paused
 from capeval.mcq.strategies import Convention, Decision, ReplyToGrade, Strategy
 from capeval.schema.question import OPTION_LETTERS, Question
-from capeval.stats.values import Interval, Missing
+from capeval.stats.values import Coefficient, Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
 
 _ALL = ("overall", "all")
@@ -86,9 +86,9 @@ class Graded:
         right_answered = int((self.right[at] & self.answered[at]).sum())
         return Group.model_construct(
             accuracy=(
-                Accuracy(value=None, reason="no reply counts")
+                Coefficient(None, reason="no reply counts")
                 if ends is None
-                else _with_ends(correct / n, ends)
+                else Coefficient.of(correct / n, ends)
             ),
             n=n,
             correct=correct,
@@ -188,7 +188,9 @@ def _letter(option: int | None) -> str | None:
     return None if option is None else OPTION_LETTERS[option]
 
 
-def _changes(groups: Mapping[tuple[str, str], Group], ratios: VideoRatios) -> dict[str, Accuracy]:
+def _changes(
+    groups: Mapping[tuple[str, str], Group], ratios: VideoRatios
+) -> dict[str, Coefficient]:
     found = {}
     columns = [*groups]
     for flag in CHANGES:
@@ -199,14 +201,8 @@ def _changes(groups: Mapping[tuple[str, str], Group], ratios: VideoRatios) -> di
         if not base or value is None:
             reason = "no reply counts" if base is None or value is None else "accuracy is 0"
             where = "true" if value is None else "false"
-            found[flag] = Accuracy(value=None, reason=f"{reason} where it is {where}")
+            found[flag] = Coefficient(None, reason=f"{reason} where it is {where}")
             continue
         ends = ratios.share_change(columns.index(true), columns.index(false))
-        found[flag] = _with_ends(value / base - 1, ends)
+        found[flag] = Coefficient.of(value / base - 1, ends)
     return found
-
-
-def _with_ends(value: float, ends: Interval | Missing) -> Accuracy:
-    if isinstance(ends, Missing):
-        return Accuracy(value=value, reason=ends.reason)
-    return Accuracy(value=value, low=ends.low, high=ends.high)

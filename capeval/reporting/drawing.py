@@ -135,7 +135,7 @@ def _lines(axes: Any, grid: Grid) -> _Named:
 
 def _forest(axes: Any, forest: Forest) -> _Named:
     """Draw each difference with its interval; p is in the row's name."""
-    values, ends = _percent(forest.rows)
+    values, ends = _percent([row.of for row in forest.rows])
     axes.axvline(0, color=_GREY, linewidth=0.7)
     axes.errorbar(values, range(len(values)), xerr=ends, linestyle="none", **_look(0))
     labels = [

@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from capeval.comparing.comparison import Comparison
-from capeval.comparing.differences import TypeDifference
-from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import Estimate, Scores, TypeScores
-from capeval.scoring.counts import ELEMENT_BUCKETS, EVENT_BUCKETS
+from capeval.comparing.differences import Differences
+from capeval.schema import ELEMENT_TYPES
+from capeval.scoring import Estimate, TypeScores
+from capeval.scoring.counts import WAYS, Way
 from capeval.scoring.judged_run import JudgedRun
+from capeval.scoring.scores import scores_by
+from capeval.show.numbers import Bounded
 from capeval.text import both_ends
 
 Cells = Sequence[TypeScores | None]
@@ -62,9 +64,7 @@ class ForestRow:
     """A difference with its interval; `p` is the one to show, `adjusted` if by Holm."""
 
     label: str
-    value: float | None
-    low: float | None
-    high: float | None
+    of: Bounded
     p: float | None
     n: int
     adjusted: bool = False
@@ -80,7 +80,7 @@ class Forest:
 
     @property
     def empty(self) -> bool:
-        return all(row.value is None for row in self.rows)
+        return all(row.of.value is None for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,6 @@ class Scatter:
 
 Figure = Grid | Forest | Scatter
 
-# What the places are, whether they are ordered, and the places; None for those of the data.
-_BREAKDOWNS: Mapping[str, tuple[str, bool, Sequence[str] | None]] = {
-    "types": ("type of element", False, ELEMENT_TYPES),
-    "characteristics": ("visual characteristic", False, CHARACTERISTICS),
-    "events": ("number of events", True, [name for _, name in EVENT_BUCKETS]),
-    "elements": ("number of elements", True, [name for _, name in ELEMENT_BUCKETS]),
-    "domains": ("domain", False, None),
-    "frames": ("number of frames", True, None),
-}
-
 
 def breakdowns(runs: Mapping[str, JudgedRun]) -> dict[str, Grid]:
     """Return F1 by each kind of element and video, by the name of the figure.
@@ -117,46 +107,31 @@ def breakdowns(runs: Mapping[str, JudgedRun]) -> dict[str, Grid]:
     `frames` (the paper's figure 11) has a series for each model with runs of different numbers of
     frames; it is left out where there is none.
     """
-    of_runs = {name: _places(run.scores) for name, run in runs.items()}
-    names = [name for name in _BREAKDOWNS if name != "frames"]
-    found = {name: _grid(name, {run: of[name] for run, of in of_runs.items()}) for name in names}
+    found = {
+        way.plural: _grid(way, {run: scores_by(of.scores, key) for run, of in runs.items()})
+        for key, way in WAYS.items()
+    }
     models: dict[str, dict[str, TypeScores]] = {}
     for name, run in runs.items():
         if run.frames is not None and re.fullmatch(r"[0-9]+", run.frames):
             models.setdefault(run.model or name, {})[run.frames] = run.scores.overall.all
     several = {model: by for model, by in models.items() if len(by) > 1}
-    return found | ({"frames": _grid("frames", several)} if several else {})
-
-
-def _places(scores: Scores) -> dict[str, dict[str, TypeScores]]:
-    by = scores.by
-    buckets = {
-        "characteristics": by.visual_characteristic,
-        "events": by.events,
-        "elements": by.elements,
-        "domains": by.domain,
-    }
-    found: dict[str, dict[str, TypeScores]] = {
-        name: {place: bucket.all for place, bucket in of.items()} for name, of in buckets.items()
-    }
-    found["types"] = {kind: getattr(scores.overall, kind) for kind in ELEMENT_TYPES}
+    if several:
+        counts = sorted({count for of in several.values() for count in of}, key=int)
+        way = Way("number of frames", "Frames", "frames", tuple(counts), unit=" frames")
+        found["frames"] = _grid(way, several)
     return found
 
 
-def _grid(name: str, series: Mapping[str, Mapping[str, TypeScores]]) -> Grid:
-    by, ordered, order = _BREAKDOWNS[name]
+def _grid(way: Way, series: Mapping[str, Mapping[str, TypeScores]]) -> Grid:
     known = {place for of in series.values() for place in of}
-    if order is None:
-        order = sorted(known, key=int if name == "frames" else None)
-    places = tuple(place for place in order if place in known)
+    places = tuple(place for place in way.groups or sorted(known) if place in known)
     cells = {one: tuple(of.get(place) for place in places) for one, of in series.items()}
-    return Grid(name, by, ordered, places, cells)
+    return Grid(way.plural, way.title, bool(way.unit), places, cells)
 
 
 # Longer names of runs keep both their ends in a title.
 _LONGEST_NAME = 60
-
-_UNITS = {"visual_characteristic": "", "domain": "", "events": " events", "elements": " elements"}
 
 
 def forest_of(found: Comparison) -> Forest:
@@ -166,15 +141,12 @@ def forest_of(found: Comparison) -> Forest:
     """
     first, second = (both_ends(run.name, _LONGEST_NAME) for run in (found.first, found.second))
     rows = [
-        _row(name.title() if name != "all" else "Overall", of, of.f1.p)
+        ForestRow(name.title() if name != "all" else "Overall", of.f1, of.f1.p, of.n)
         for name in ("all", *ELEMENT_TYPES)
         for of in [getattr(found.overall, name)]
     ]
-    for way, unit in _UNITS.items():
+    for way in Differences.model_fields:
         for name, bucket in getattr(found.by, way).items():
-            rows.append(_row(f"{name}{unit}", bucket.all, bucket.p_adjusted, adjusted=True))
+            label, of = f"{name}{WAYS[way].unit}", bucket.all
+            rows.append(ForestRow(label, of.f1, bucket.p_adjusted, of.n, adjusted=True))
     return Forest("forest", f"F1 of {second} − F1 of {first} (points)", rows)
-
-
-def _row(label: str, of: TypeDifference, p: float | None, *, adjusted: bool = False) -> ForestRow:
-    return ForestRow(label, of.f1.value, of.f1.low, of.f1.high, p, of.n, adjusted)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from capeval.reporting.inspect import EventView, VideoCard
 from capeval.reporting.page_data import ReportedRun
 from capeval.schema import ELEMENT_TYPES, Relation
-from capeval.scoring import FEWEST_VIDEOS, Bucket, TypeScores
+from capeval.scoring import FEWEST_VIDEOS, Scores
+from capeval.scoring.counts import WAYS
+from capeval.scoring.scores import scores_by
 from capeval.show.numbers import interval, percent, place_name, thousands
 from capeval.text import counted
 
@@ -93,27 +95,23 @@ def findings_of(shown: ReportedRun) -> Findings:
     """Return the weaknesses of a run."""
     scored = [card for card in shown.cards if card.status == "scored"]
     shares = _shares(scored)
-    overall, by = shown.run.scores.overall, shown.run.scores.by
+    scores = shown.run.scores
     sentences = {
-        "Weakest type": _ends({name: getattr(overall, name) for name in ELEMENT_TYPES}),
+        "Weakest type": _ends(scores, "type"),
         "Lacking or contradicted": _weight(shares),
         "Highest weight": _main(scored),
         "Unmentioned events": _events(scored),
         "Beginning and end": _order(scored),
-        "Weakest kind of video": _ends(_pooled(by.visual_characteristic)),
-        "Weakest by events": _ends(_pooled(by.events), " events"),
-        "Weakest by elements": _ends(_pooled(by.elements), " elements"),
-        "Weakest domain": _ends(_pooled(by.domain)),
+        "Weakest kind of video": _ends(scores, "visual_characteristic"),
+        "Weakest by events": _ends(scores, "events"),
+        "Weakest by elements": _ends(scores, "elements"),
+        "Weakest domain": _ends(scores, "domain"),
         "Unmatched events": _unmatched(shown),
     }
     totals = [(card.index, card.scores["all"]) for card in scored]
     losses = [LostWeight(index, of.total - of.entailed, of.total) for index, of in totals]
     losses.sort(key=lambda loss: -loss.lost)
     return Findings(sentences, shares, tuple(loss for loss in losses[:_MOST_LOSSES] if loss.lost))
-
-
-def _pooled(buckets: Mapping[str, Bucket]) -> dict[str, TypeScores]:
-    return {name: bucket.all for name, bucket in buckets.items()}
 
 
 def missed_elements(shown: Sequence[ReportedRun]) -> MissedElements:
@@ -158,11 +156,12 @@ def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
     return tuple(rows)
 
 
-def _ends(places: Mapping[str, TypeScores], unit: str = "") -> str:
+def _ends(scores: Scores, way: str) -> str:
     """Return the weakest and the strongest place that have enough videos; nothing if all equal."""
+    unit = WAYS[way].unit
     known = [
         (name, of)
-        for name, of in places.items()
+        for name, of in scores_by(scores, way).items()
         if of.f1.value is not None and of.n >= FEWEST_VIDEOS
     ]
     if len(known) < 2:

@@ -43,6 +43,7 @@ from capeval.reporting.drawing import FORMATS, figure_file, require_plot_extra
 from capeval.reporting.figures import Figure, Scatter, breakdowns, forest_of
 from capeval.reporting.inspect import check_has_human
 from capeval.runs.folder import safe_name
+from capeval.scoring.counts import WAYS
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.show.numbers import coefficient, thousands
 from capeval.show.output import Output
@@ -51,12 +52,9 @@ from capeval.text import Loss, nearest, shown
 
 N = TypeVar("N", bound=str)
 
-_WHY_EMPTY = {
-    "types": "no caption is scored",
+_WHY_EMPTY = dict.fromkeys((way.plural for way in WAYS.values()), "no caption is scored") | {
     "characteristics": "no scored video has a visual characteristic",
     "domains": "no scored video has a domain",
-    "events": "no caption is scored",
-    "elements": "no caption is scored",
     "frames": "no model has runs with different numbers of frames",
     "forest": "the two runs cannot be compared",
     "scatter": "the human file yields no score of a caption",

@@ -254,7 +254,7 @@ def _paired(shown: Sequence[ReportedRun]) -> dict[str, Any] | None:
         return {"why": f"they were not measured in the same way: {'; '.join(unlike)}"}
     if not set.intersection(*({*run.scored} for run in runs.values())):
         return {"why": "no video is scored in all of them"}
-    found = compare_judged(runs, seed=shown[0].run.seed)
+    found = compare_judged(runs)
     gaps: list[tuple[Difference | PairDifference, int]]
     tables: dict[str, list[tuple[str, Difference, int]]] = {}
     ranks: list[tuple[Contender, str]] = []

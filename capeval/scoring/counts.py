@@ -5,7 +5,7 @@ Every score, interval and comparison is computed from this one small array.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
@@ -128,6 +128,57 @@ def bucket_name(count: int, buckets: Sequence[tuple[int | None, str]]) -> str:
 
 
 @dataclass(frozen=True)
+class Way:
+    """A way to group videos, or elements by type, and its names.
+
+    Attributes
+    ----------
+    plural : the name of its figure
+    groups : in their order; empty for those of the data
+    unit : the unit of the numbers in the groups' names, if they are numbers
+    """
+
+    title: str
+    heading: str
+    plural: str
+    groups: tuple[str, ...]
+    tags_of: Callable[[Annotation], Sequence[str]] = lambda _: ()
+    unit: str = ""
+
+
+WAYS: Mapping[str, Way] = {
+    "type": Way("type of element", "Type", "types", ELEMENT_TYPES),
+    "visual_characteristic": Way(
+        "visual characteristic",
+        "Characteristic",
+        "characteristics",
+        CHARACTERISTICS,
+        lambda video: video.visual_characteristic,
+    ),
+    "domain": Way(
+        "domain", "Domain", "domains", (), lambda video: (video.domain,) if video.domain else ()
+    ),
+    "events": Way(
+        "number of events",
+        "Events",
+        "events",
+        tuple(name for _, name in EVENT_BUCKETS),
+        lambda video: (bucket_name(len(video.events), EVENT_BUCKETS),),
+        " events",
+    ),
+    "elements": Way(
+        "number of elements",
+        "Elements",
+        "elements",
+        tuple(name for _, name in ELEMENT_BUCKETS),
+        lambda video: (bucket_name(video.element_count, ELEMENT_BUCKETS),),
+        " elements",
+    ),
+}
+"""Every way, by its name in files; in the order of tables and figures."""
+
+
+@dataclass(frozen=True)
 class Membership:
     """One bucket of one way to group videos; `inside` (videos,) is true for those in it."""
 
@@ -139,9 +190,9 @@ class Membership:
 def memberships(videos: Sequence[Annotation]) -> list[Membership]:
     """Return every bucket that holds a video, by the ways of `Breakdown`, each in its order."""
     result = []
-    for way, tags_of, names in _ways(videos):
-        tags = [tags_of(video) for video in videos]
-        for name in names:
+    for way in Breakdown.model_fields:
+        tags = [WAYS[way].tags_of(video) for video in videos]
+        for name in WAYS[way].groups or sorted({tag for of_video in tags for tag in of_video}):
             inside = np.array([name in of_video for of_video in tags], dtype=bool)
             if inside.any():
                 result.append(Membership(way, name, inside))
@@ -154,24 +205,3 @@ def by_way(members: Sequence[Membership], buckets: Sequence[B]) -> dict[str, dic
     for member, bucket in zip(members, buckets, strict=True):
         grouped[member.way][member.name] = bucket
     return grouped
-
-
-_Way = tuple[str, Callable[[Annotation], Sequence[str]], Sequence[str]]
-
-
-def _ways(videos: Sequence[Annotation]) -> list[_Way]:
-    domains = sorted({video.domain for video in videos if video.domain})
-    return [
-        ("visual_characteristic", lambda video: video.visual_characteristic, CHARACTERISTICS),
-        ("domain", lambda video: (video.domain or "",), domains),
-        (
-            "events",
-            lambda video: (bucket_name(len(video.events), EVENT_BUCKETS),),
-            [name for _, name in EVENT_BUCKETS],
-        ),
-        (
-            "elements",
-            lambda video: (bucket_name(video.element_count, ELEMENT_BUCKETS),),
-            [name for _, name in ELEMENT_BUCKETS],
-        ),
-    ]

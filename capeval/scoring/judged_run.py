@@ -95,7 +95,6 @@ class JudgedRun:
     judgments: Mapping[str, Judgment]
     captioned: int
     manifest: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
 
     @cached_property
     def scores(self) -> Scores:
@@ -179,7 +178,6 @@ def load_judged(
     runs: Path = RUNS,
     judge: str | None = None,
     annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] | None = None,
-    seed: int = 0,
     ignore_unknown: bool = False,
     repeats: int | None = None,
 ) -> JudgedRun:
@@ -220,7 +218,6 @@ def load_judged(
         judgments={judgment.index: judgment for judgment in judgments},
         captioned=captioned,
         manifest=run.read_manifest() if run else {},
-        seed=seed,
     )
 
 
@@ -230,12 +227,10 @@ def load_judged_runs(
     runs: Path = RUNS,
     judge: str | None = None,
     annotations: str | Path | None = None,
-    seed: int = 0,
 ) -> dict[str, JudgedRun]:
     """Load judged runs under distinct names, as `distinct_names` gives them."""
     loaded = [
-        load_judged(one, runs=runs, judge=judge, annotations=annotations, seed=seed)
-        for one in names_or_paths
+        load_judged(one, runs=runs, judge=judge, annotations=annotations) for one in names_or_paths
     ]
     return distinct_names(loaded)
 

@@ -25,8 +25,8 @@ class Estimate(ResultModel):
     """A mean over videos with its 95% interval; None if there is none."""
 
     value: float | None
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
 
 
 class TypeScores(ResultModel):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
-from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Usage
-from capeval.scoring.counts import ELEMENT_BUCKETS, EVENT_BUCKETS, MEASURES
+from capeval.schema import ELEMENT_TYPES, Usage
+from capeval.scoring.counts import MEASURES, WAYS
 from capeval.scoring.score_parts import (
     Breakdown,
     Bucket,
@@ -39,6 +39,8 @@ from capeval.show.table import (
     COUNT,
     F1,
     INTERVAL,
+    LINE,
+    NAMES,
     PRF,
     SHARE,
     VALUE,
@@ -56,24 +58,27 @@ Place = tuple[str, str]
 """The way of grouping, and the group: ("type", "camera"), ("events", "3-4")."""
 
 OVERALL: Place = ("overall", "all")
-TYPE_PLACES: tuple[Place, ...] = tuple(("type", name) for name in ELEMENT_TYPES)
-CHARACTERISTIC_PLACES: tuple[Place, ...] = tuple(
-    ("visual_characteristic", name) for name in CHARACTERISTICS
-)
-EVENT_PLACES: tuple[Place, ...] = tuple(("events", name) for _, name in EVENT_BUCKETS)
-ELEMENT_PLACES: tuple[Place, ...] = tuple(("elements", name) for _, name in ELEMENT_BUCKETS)
+VIEWS = ("overall", *WAYS)
+
+
+def places_of(way: str) -> list[Place]:
+    """Return the places of a way whose groups are always the same."""
+    return [(way, name) for name in WAYS[way].groups]
+
+
+def scores_by(scores: Scores, way: str) -> dict[str, TypeScores]:
+    """Return the scores of each type, or of all elements in each bucket of a way."""
+    if way == "type":
+        return {name: getattr(scores.overall, name) for name in ELEMENT_TYPES}
+    return {name: bucket.all for name, bucket in getattr(scores.by, way).items()}
 
 
 def means_of(scores: Scores) -> dict[Place, TypeScores]:
-    """Return the means overall, by type, and of all elements in every bucket that has videos."""
+    """Return the means overall and of each group of every way, where there are videos."""
     found = {OVERALL: scores.overall.all}
-    found |= {place: getattr(scores.overall, place[1]) for place in TYPE_PLACES}
-    for way in type(scores.by).model_fields:
-        found |= {(way, name): of.all for name, of in getattr(scores.by, way).items()}
+    found |= {(way, name): of for way in WAYS for name, of in scores_by(scores, way).items()}
     return {place: of for place, of in found.items() if of.n}
 
-
-View = Literal["overall", "types", "characteristics", "domain", "events", "elements"]
 
 BASELINE_NOTE = (
     "These are scores of a baseline judge: a smoke test, not a measurement. Do not report them."
@@ -92,24 +97,6 @@ FEW_VIDEOS_NOTE = (
 def is_narrow(mean: Bounded, n: int) -> bool:
     """Return whether a mean, or a difference of two, has an interval of so few videos."""
     return mean.low is not None and n < FEWEST_FOR_FAILURES
-
-
-_TITLES: dict[View, str] = {
-    "overall": "Overall: precision, recall and F1, %",
-    "types": "By type of element: precision/recall/F1, %",
-    "characteristics": "By visual characteristic: precision/recall/F1, %",
-    "domain": "By domain: F1, %",
-    "events": "By number of events: F1, %",
-    "elements": "By number of visual elements: F1, %",
-}
-VIEWS = tuple(_TITLES)
-_PLACES: dict[View, tuple[Place, ...]] = {
-    "overall": (OVERALL,),
-    "types": TYPE_PLACES,
-    "characteristics": CHARACTERISTIC_PLACES,
-    "events": EVENT_PLACES,
-    "elements": ELEMENT_PLACES,
-}
 
 
 @dataclass(frozen=True)
@@ -138,7 +125,7 @@ class ScoreRow:
         return self.cells.get(OVERALL, NO_SCORES)
 
 
-NO_SCORES = TypeScores(**dict.fromkeys(MEASURES, Estimate(value=None, low=None, high=None)), n=0)
+NO_SCORES = TypeScores(**dict.fromkeys(MEASURES, Estimate(value=None)), n=0)
 """The scores of a place where nothing is scored."""
 
 
@@ -307,7 +294,7 @@ def coverage(scores: Scores) -> str:
     return ", ".join(parts)
 
 
-def score_tables(view: View, rows: Sequence[ScoreRow], *, published: bool = False) -> list[Table]:
+def score_tables(view: str, rows: Sequence[ScoreRow], *, published: bool = False) -> list[Table]:
     """Return the table of a view; none where no run has a domain.
 
     Parameters
@@ -318,10 +305,12 @@ def score_tables(view: View, rows: Sequence[ScoreRow], *, published: bool = Fals
     ranked = [row.rank is not None for row in rows]
     if view == "overall":
         return [_overall(rows, names, ranked, published=published)]
-    places = _PLACES.get(view) or sorted({p for row in rows for p in row.cells if p[0] == "domain"})
+    found_in = {place for row in rows for place in row.cells}
+    places = places_of(view) or sorted(place for place in found_in if place[0] == view)
     if not places:
         return []
-    kind = PRF if view in ("types", "characteristics") else F1
+    triple = view in ("type", "visual_characteristic")
+    kind = PRF if triple else F1
     found: list[tuple[Column, Sequence[Any]]] = [
         (_run(published=published, under="" if published else "n"), names)
     ]
@@ -330,7 +319,8 @@ def score_tables(view: View, rows: Sequence[ScoreRow], *, published: bool = Fals
         column = Column(_heading(place), under=under, kind=kind, key=_key(place))
         found.append((column, marked(column, [row.cells.get(place) for row in rows], ranked)))
     empty = any(place not in row.cells for row in rows for place in places)
-    title = _TITLES[view] + ("" if published else "; n: scored videos")
+    title = f"By {WAYS[view].title}: {'precision/recall/F1' if triple else 'F1'}, %"
+    title += "" if published else "; n: scored videos"
     return [
         table_of(title, found, f"{NOTHING}: no scored video" if empty and not published else "")
     ]
@@ -338,10 +328,6 @@ def score_tables(view: View, rows: Sequence[ScoreRow], *, published: bool = Fals
 
 def _run(*, published: bool, under: str = "") -> Column:
     return Column("Run", words=True, under=under, kind=NAMES[published], key="run")
-
-
-NAMES = {False: Kind(one_line), True: Kind(lambda name: f"{one_line(name)}†")}
-"""Names of runs, and of published rows."""
 
 
 def _heading(place: Place) -> str:
@@ -371,7 +357,7 @@ def _overall(
     lead: list[tuple[Column, Sequence[Any]]] = [
         (Column("#", kind=COUNT, key="rank"), [row.rank for row in rows]),
         (_run(published=published), names),
-        (Column("Frames", kind=Kind(one_line), key="frames"), [row.frames for row in rows]),
+        (Column("Frames", kind=LINE, key="frames"), [row.frames for row in rows]),
         (Column("Params", kind=_PARAMETERS, key="parameters"), [row.parameters for row in rows]),
         (Column("Captioned", kind=SHARE, key="captioned"), _shares(rows, "captioned", "annotated")),
         (Column("Scored", kind=SHARE, key="scored"), _shares(rows, "scored", "captioned")),
@@ -390,7 +376,7 @@ def _overall(
     ]
     bare = any(of.f1.value is not None and of.f1.low is None for of in overall)
     note = NO_INTERVAL_NOTE if bare and not published else ""
-    return table_of(_TITLES["overall"], [*known, *measures], note)
+    return table_of("Overall: precision, recall and F1, %", [*known, *measures], note)
 
 
 def _shares(rows: Sequence[ScoreRow], part: str, whole: str) -> list[tuple[int, int] | None]:

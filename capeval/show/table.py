@@ -58,6 +58,8 @@ def interval_kind(number: Callable[[float | None], str], missing: str = f" [{NOT
 
 TEXT = Kind()
 LINE = Kind(one_line)
+NAMES = {False: LINE, True: Kind(lambda name: f"{one_line(name)}†")}
+"""Names of runs, and of published rows."""
 """Text of others, on one line."""
 PERCENT = Kind(percent)
 COUNT = Kind(thousands)

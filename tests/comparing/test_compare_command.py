@@ -165,8 +165,3 @@ def test_anyway_marks_the_table() -> None:
     assert "NOT COMPARABLE: judge judge-1 vs. judge-2" in done.out
     found = json.loads(compare("old", "other", "--allow-mismatch", "--json").out)
     assert found["comparable"] is False
-
-
-@pytest.mark.parametrize(("form", "mark"), [("markdown", "| Elements | "), ("latex", r"\toprule")])
-def test_tables_are_for_papers_too(form: str, mark: str) -> None:
-    assert mark in compare("old", "new", "--format", form).out

@@ -155,35 +155,6 @@ def test_a_table_without_some_interval_says_why(form: Format) -> None:
     assert printed(of_few_videos(comparison())) == 1
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
-@pytest.mark.parametrize("full", [True, False])
-def test_intervals_from_few_videos_have_one_note(form: Format, full: bool) -> None:
-    def noted(found: Comparison | Matrix) -> int:
-        lines = shown(found, 300, form=form, full=full).splitlines()
-        return sum("Intervals from fewer than 100 videos" in line for line in lines)
-
-    assert noted(comparison()) == 1
-    # The short form has no tables of buckets.
-    buckets = form != "table" or full
-    assert noted(of_few_videos(comparison())) == buckets
-    assert noted(matrix()) == 0
-    assert noted(of_many_videos(comparison())) == 0
-
-
-def of_many_videos(found: Comparison) -> Comparison:
-    """Return the same with 100 videos wherever there are any."""
-
-    def more(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: 100 if key == "n" and one else more(one) for key, one in value.items()}
-        return value
-
-    data = found.model_dump()
-    return Comparison.model_validate(
-        {**data, "overall": more(data["overall"]), "by": more(data["by"])}
-    )
-
-
 def wordy(base: Comparison) -> Comparison:
     """Return the same with words in the place of short names."""
     element = base.flips.elements[0].model_copy(update={"content": "several words " * 20})
@@ -195,13 +166,6 @@ def wordy(base: Comparison) -> Comparison:
             "by": base.by.model_copy(update={"domain": domains}),
         }
     )
-
-
-def test_tables_of_a_paper_are_laid_out_for_its_text() -> None:
-    text = shown(wordy(comparison()), form="latex")
-    assert r"p{0.5\linewidth}" in text
-    assert "<=" not in text
-    assert r"$\leq$" in text
 
 
 @pytest.mark.skipif(PDFLATEX is None, reason="no TeX is installed")

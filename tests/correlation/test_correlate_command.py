@@ -301,10 +301,6 @@ def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) ->
             "a,one,3.1,lack",
             '14: element_id: a has no element "3.1"; they are EVENT.ELEMENT, from 1.1 to 2.1',
         ),
-        (
-            "z,one,1.1,lack",
-            f'14: video_id: "z" has no annotation; {LACKING}',
-        ),
     ],
 )
 def test_elements_that_the_annotations_lack_are_named(
@@ -504,10 +500,3 @@ def test_four_videos_have_no_interval_and_the_reason_is_printed_once(tmp_path: P
     reason = " have no interval: 4 videos are too few for an interval: at least 5"
     assert " ".join(done.out.split()).count(reason) == 1
     assert correlate(tmp_path, *typed, "--format", "markdown").out.count(reason) == 1
-
-
-def test_tables_by_system_say_what_p_is_about(tmp_path: Path) -> None:
-    ratings(tmp_path, count=10, systems=3)
-    typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--format", "markdown")
-    text = " ".join(correlate(tmp_path, *typed).out.split())
-    assert "By system, p is about other systems" in text

@@ -210,13 +210,6 @@ def test_the_default_of_one_judge_is_the_golden_one(systems: int) -> None:
         assert words in shown(one_judge(systems))
 
 
-def test_many_metrics_are_cut_to_sixty_lines() -> None:
-    many = correlations({f"m{n}": (n / 100, n) for n in range(70)})
-    lines = shown(many, 100, full=False).splitlines()
-    assert len(lines) <= 60
-    assert any("more rows: --full" in line for line in lines)
-
-
 def test_the_headline_does_without_metrics_elements_and_tau() -> None:
     whole = correlations({"[b]m": (0.7, None)})
     bare = whole.model_copy(update={"results": (), "comparisons": ()})
@@ -250,18 +243,6 @@ def test_a_protocol_of_one_grouping_has_a_row_for_each_of_many_metrics() -> None
     assert rows[0].split("  ", 1)[1].split() == ["0.900", "[0.800,", "1.000]"] * 2
     assert text.index("Published in TUNA") > text.index("judge-11:f1")
     assert "more row" not in text
-
-
-def test_the_default_of_several_metrics_has_n_and_groups() -> None:
-    found = correlations(TWO)
-    groups = Groups(used=305, dropped=738)
-    results = [
-        r.model_copy(update={"groups": groups, "n": 723}) if r.grouping == "item" else r
-        for r in found.results
-    ]
-    text = shown(found.model_copy(update={"results": tuple(results)}), full=False)
-    note = " ".join(text.split())
-    assert "pooled: 40 captions; item: 723 captions of 305/1,043 videos. #1: rank 1;" in note
 
 
 def test_differences_have_their_intervals_and_why_there_is_no_p() -> None:

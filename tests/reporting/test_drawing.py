@@ -58,10 +58,10 @@ FOREST = Forest(
     "forest",
     "F1 of $a$ − F1 of b (points)",
     (
-        ForestRow("Overall", 0.031, 0.012, 0.05, 0.0004, 1000),
-        ForestRow("<=2 events", -0.02, -0.05, 0.01, 0.25, 30, adjusted=True),
-        ForestRow("Plants", 0.04, None, None, 1.0, 1, adjusted=True),
-        ForestRow("Film", None, None, None, None, 0, adjusted=True),
+        ForestRow("Overall", estimate(0.031, 0.019), 0.0004, 1000),
+        ForestRow("<=2 events", estimate(-0.02, 0.03), 0.25, 30, adjusted=True),
+        ForestRow("Plants", estimate(0.04, None), 1.0, 1, adjusted=True),
+        ForestRow("Film", estimate(None), None, 0, adjusted=True),
     ),
 )
 SCATTER = Scatter(

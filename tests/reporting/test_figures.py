@@ -25,13 +25,8 @@ def test_rows_are_overall_types_and_buckets_second_less_first() -> None:
     ]  # fmt: skip
     overall = found.overall.all.f1
     first = forest.rows[0]
-    assert (first.value, first.low, first.high, first.p) == (
-        overall.value,
-        overall.low,
-        overall.high,
-        overall.p,
-    )
+    assert (first.of, first.p) == (overall, overall.p)
     for row, (_, bucket) in zip(forest.rows[5:], buckets, strict=True):
-        assert (row.value, row.p, row.n) == (bucket.all.f1.value, bucket.p_adjusted, bucket.all.n)
+        assert (row.of, row.p, row.n) == (bucket.all.f1, bucket.p_adjusted, bucket.all.n)
     assert [row.adjusted for row in forest.rows] == [False] * 5 + [True] * len(buckets)
     assert forest.axis.startswith(f"F1 of {found.second.name} − F1 of {found.first.name}")

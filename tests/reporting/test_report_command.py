@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from capeval.files.packaged import sample_folder
 from capeval.schema import Provenance
@@ -68,7 +70,10 @@ def test_one_runs_report_lies_in_its_judges_folder() -> None:
         "the folder of the videos with --videos"
     ) in ended.err
     first, broken, absent = data_of(str(file))["videos"]
-    assert len(first["frames"]) == 8
+    times = [float(time) for time, _ in first["frames"]]
+    assert (len(times), times) == (8, sorted({*times}))
+    picture = Image.open(io.BytesIO(base64.b64decode(first["frames"][0][1])))
+    assert max(picture.size) <= 480
     assert str(broken["frames"])
     assert absent["frames"] == "has no video absent"
     assert str(Path.cwd()) not in file.read_text(encoding="utf-8")

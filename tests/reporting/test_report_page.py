@@ -16,9 +16,8 @@ import pytest
 from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison
 from capeval.llm.prices import Price
-from capeval.reporting.page_data import Frame, Strip
 from capeval.reporting.report_page import report_html
-from capeval.schema import ELEMENT_TYPES, Annotation, HumanLabel, Judgment
+from capeval.schema import ELEMENT_TYPES, Annotation, Judgment
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import interval, p_value, percent, points
 from tests.reporting.making import (
@@ -29,7 +28,6 @@ from tests.reporting.making import (
     VIDEOS,
     eight,
     judged,
-    passes,
     run,
 )
 from tests.scoring.making import annotation, scored
@@ -116,12 +114,24 @@ def test_intervals_from_few_videos_have_one_note(letters: str) -> None:
     assert noted(labels[1:], many) == 1
 
 
-def test_a_minus_is_a_minus() -> None:
-    words = words_of(
-        report_html({"new": run(judged({"V1": "++ ++"}), name="new"), "old": run(name="old")})
-    )
-    assert "[–]" in words
-    assert re.search(r"F1 \d+\.\d \d+\.\d −\d+\.\d \[–\]", words)
+def test_runs_of_a_part_or_of_other_videos_say_so_first() -> None:
+    videos = tuple(annotation(f"v{n}", "a3") for n in range(200))
+
+    def words(*scored_in: range) -> str:
+        runs = {
+            f"run {at}": run([scored(f"v{n}", "+") for n in indexes], videos=videos, captions={})
+            for at, indexes in enumerate(scored_in)
+        }
+        return words_of(report_html(runs))
+
+    whole, unlike, part = "not a score of the whole set", "different sets of videos (A", range(197)
+    assert whole not in words(range(198))
+    assert "This run is scored on 197 of 200 annotated videos (98.5%), less than" in words(part)
+    both = words(range(200), range(100))
+    assert f"{unlike} 200, B 100; 100 in all of them)" in both
+    assert "B is scored on 100 of 200 annotated videos (50.0%)" in both
+    assert f"{unlike} 199, B 199; 198 in all of them)" in words(range(199), range(1, 200))
+    assert unlike not in words(range(200), range(200))
 
 
 def test_two_runs_are_held_against_each_other_under_the_numbers() -> None:
@@ -226,41 +236,12 @@ def test_half_characters_do_not_keep_a_report_from_being_written() -> None:
     page.encode("utf-8")
 
 
-def test_bare_verdicts_without_captions_are_shown() -> None:
-    bare = run([scored("V1", "+0 -0")], captions={})
-    (video, *others) = data_of(report_html({"bare": bare}))["videos"]
-    assert video["runs"][0]["verdicts"] == "elcl"
-    assert "caption" not in video["runs"][0]
-    assert {one["runs"][0]["status"] for one in others} == {"uncaptioned"}
-
-
 def test_nothing_scored_is_no_number() -> None:
     page = report_html({"none": run([judged()[-1]])})
     words = words_of(page)
     assert "F1 – Precision – Recall –" in words
     assert "No video is scored." in words
     assert "NaN" not in page.split("<script")[0]
-
-
-def test_votes_of_repeats_and_labels_of_human_raters_are_included() -> None:
-    repeated = scored("V2", "++", repeats=passes(["++", "+-", "++"]))
-    human: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {
-        ("V2", "mine"): {"1.2": {ATTACK: "lack", "": "entailment"}}
-    }
-    found = data_of(report_html({"mine": run([repeated])}, human=human))
-    mine = found["videos"][1]["runs"][0]
-    assert mine["votes"] == ["ee", "ec", "ee"]
-    assert found["raters"] == ["", ATTACK]
-    assert mine["human"] == [[1, 0, "e", 0], [1, 1, "l", 1]]
-    assert "3 repeats of the judge" in words_of(report_html({"mine": run([repeated])}))
-
-
-def test_frames_are_embedded_and_what_is_not_there_is_told() -> None:
-    strips = {"V1": Strip((Frame(0.5, "/9j/"),)), "V2": Strip(note=f"has no video {ATTACK}")}
-    first, second, *_ = data_of(report_html({"mine": run()}, strips=strips))["videos"]
-    assert first["frames"] == [["0.5", "/9j/"]]
-    assert second["frames"] == f"has no video {ATTACK}"
-    assert "No frames of the videos are in this report." in report_html({"mine": run()})
 
 
 def test_lexical_baseline_is_marked_as_no_measurement() -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from capeval.schema import Scored, Unscored, Usage, Verdict
-from capeval.scoring import Bucket, TypeScores
+from capeval.scoring import TypeScores
 from tests.scoring.making import annotation, relations, scored, scores
 
 VIDEO = annotation("v", "c3 s2 a3", "t1 a1 c2", domain="Film", visual_characteristic="Low-Dynamic")
@@ -28,36 +28,10 @@ def test_one_video_by_hand() -> None:
     assert values(overall.all) == (6 / 9, 6 / 12, 12 / 21)
 
 
-def test_overall_is_the_mean_over_videos_not_over_weights() -> None:
-    heavy, light = annotation("h", "c3 c3 c3"), annotation("l", "c1")
-    overall = scores([heavy, light], [scored("h", "000"), scored("l", "+")]).overall
-    assert values(overall.all) == (0.5, 0.5, 0.5)
-
-
 def test_mean_f1_is_not_the_f1_of_the_means() -> None:
     one, other = annotation("a", "c1 c1"), annotation("b", "c1 c1")
     overall = scores([one, other], [scored("a", "+0"), scored("b", "+-")]).overall
     assert values(overall.all) == pytest.approx((0.75, 0.5, (2 / 3 + 1 / 2) / 2))
-
-
-def test_type_without_elements_is_left_out_of_that_video() -> None:
-    with_camera, without = annotation("a", "c1 s1"), annotation("b", "s1")
-    result = scores([with_camera, without], [scored("a", "+0"), scored("b", "+")])
-    assert (values(result.overall.camera), result.overall.camera.n) == ((1.0, 1.0, 1.0), 1)
-    assert (values(result.overall.scene), result.overall.scene.n) == ((0.5, 0.5, 0.5), 2)
-    assert (values(result.overall.action), result.overall.action.n) == ((None, None, None), 0)
-    assert set(result.videos["a"]) == {"all", "camera", "scene"}
-    assert set(result.videos["b"]) == {"all", "scene"}
-
-
-def test_all_lacking_scores_zero() -> None:
-    overall = scores([VIDEO], [scored("v", "000 000")]).overall
-    for group in (overall.all, overall.camera, overall.scene, overall.action, overall.attribute):
-        assert values(group) == (0.0, 0.0, 0.0)
-
-
-def test_all_entailed_scores_one() -> None:
-    assert values(scores([VIDEO], [scored("v", "+++ +++")]).overall.all) == (1.0, 1.0, 1.0)
 
 
 def test_video_scores_carry_their_weights() -> None:
@@ -90,41 +64,6 @@ def test_unscored_video_enters_no_mean_but_is_counted() -> None:
     assert set(result.videos) == {"a"}
 
 
-@pytest.mark.parametrize("judgments", [[], [Unscored(index="v", reason="the judge refused")]])
-def test_nothing_scored_gives_null_never_zero(judgments: list[Scored | Unscored]) -> None:
-    result = scores([VIDEO], judgments)
-    for group in ("all", "camera", "scene", "action", "attribute"):
-        estimates = getattr(result.overall, group).model_dump()
-        assert estimates.pop("n") == 0
-        assert list(estimates.values()) == [{"value": None, "low": None, "high": None}] * 3
-    assert result.by.model_dump() == {
-        "visual_characteristic": {},
-        "domain": {},
-        "events": {},
-        "elements": {},
-    }
-    assert result.videos == {}
-    assert result.unmatched_events.share is None
-    assert result.repeat_spread is None
-
-
-def test_one_video_has_no_interval() -> None:
-    estimate = scores([VIDEO], [scored("v", "+0- 0++")]).overall.all.f1
-    assert (estimate.low, estimate.high) == (None, None)
-
-
-def test_type_of_seven_videos_has_no_interval_where_all_eight_have_one() -> None:
-    videos = [*(annotation(index, "c1 s1") for index in "abcdefg"), annotation("h", "s1")]
-    judgments = [*(scored(index, "+0") for index in "abcdefg"), scored("h", "0")]
-    overall = scores(videos, judgments).overall
-    assert (overall.camera.f1.value, overall.camera.f1.low, overall.camera.f1.high) == (
-        1.0,
-        None,
-        None,
-    )
-    assert overall.scene.f1.low == 0.0
-
-
 EVENTS = [(1, "<=2"), (2, "<=2"), (3, "3-4"), (4, "3-4"), (5, "5-6"), (6, "5-6")]
 EVENTS += [(7, "7-8"), (8, "7-8"), (9, ">=9"), (40, ">=9")]
 ELEMENTS = [(1, "<=15"), (15, "<=15"), (16, "16-20"), (20, "16-20"), (21, "21-25"), (25, "21-25")]
@@ -141,26 +80,6 @@ def test_bucket_of_events(count: int, bucket: str) -> None:
 def test_bucket_of_elements(count: int, bucket: str) -> None:
     video = annotation("v", " ".join(["c1"] * count))
     assert list(scores([video], [scored("v", "+" * count)]).by.elements) == [bucket]
-
-
-def test_buckets_hold_the_videos_that_bear_their_tag() -> None:
-    videos = [
-        annotation("a", "c1", domain="Film", visual_characteristic="High-Dynamic,Multi-Scene"),
-        annotation("b", "c1", domain="Sport", visual_characteristic="Low-Dynamic,Multi-Scene"),
-        annotation("c", "c1"),
-    ]
-    by = scores(videos, [scored("a", "+"), scored("b", "0"), scored("c", "+")]).by
-
-    def shown(buckets: dict[str, Bucket]) -> dict[str, tuple[float | None, int]]:
-        return {name: (bucket.all.f1.value, bucket.all.n) for name, bucket in buckets.items()}
-
-    assert shown(by.domain) == {"Film": (1.0, 1), "Sport": (0.0, 1)}
-    assert shown(by.visual_characteristic) == {
-        "Low-Dynamic": (0.0, 1),
-        "High-Dynamic": (1.0, 1),
-        "Multi-Scene": (0.5, 2),
-    }
-    assert shown(by.events) == {"<=2": (2 / 3, 3)}
 
 
 def test_buckets_stand_in_their_own_order_whatever_the_videos() -> None:

@@ -15,7 +15,6 @@ from rich.console import Console
 from capeval.schema import Scored, Unscored, Verdict
 from capeval.scoring import Scores
 from capeval.scoring.scores import (
-    BASELINE_NOTE,
     RunScores,
     coverage,
     scores_headline,
@@ -80,7 +79,9 @@ def test_tables_are_the_golden_ones() -> None:
 def test_full_adds_domains_and_numbers_of_events_and_elements() -> None:
     assert "By domain" not in shown(results(), 80)
     text = shown(results(), 80, full=True)
-    assert all(f"By {what}" in text for what in ("domain", "number of events", "number of visual"))
+    assert all(
+        f"By {what}" in text for what in ("domain", "number of events", "number of elements")
+    )
 
 
 def test_headline_is_a_sentence_about_the_best_run() -> None:
@@ -97,13 +98,6 @@ def test_markup_in_names_stays_text_and_control_characters_are_shown() -> None:
     text = shown({"\x1b[31m\n[bold]x[/bold]": results()["perfect"]}, 170)
     assert "\x1b" not in text
     assert r"\x1b[31m [bold]x[/bold]: captioned 10/10" in text
-
-
-def test_baseline_says_so_and_others_do_not() -> None:
-    table = {"x": results()["perfect"]}
-    assert BASELINE_NOTE.split(".")[0] not in shown(table, 200)
-    baseline = {"x": table["x"].model_copy(update={"settings": {"baseline": True}})}
-    assert BASELINE_NOTE.split(".")[0] in shown(baseline, 200)
 
 
 def test_coverage_has_unmatched_events_and_the_spread_of_repeats() -> None:
