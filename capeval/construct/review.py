@@ -18,9 +18,9 @@ from capeval.files.jsonl import write_atomic
 from capeval.files.judgments import short_hash
 from capeval.files.reading import read_text
 from capeval.files.videos import VideoFolder, relative_url
-from capeval.rating.page import page_html
 from capeval.runs.folder import safe_name
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
+from capeval.show.page import page_html
 from capeval.show.result import Result
 from capeval.show.table import Page
 from capeval.text import counted
