@@ -6,6 +6,7 @@ import json
 import re
 import traceback
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -130,6 +131,20 @@ def listed(things: Iterable[object], limit: int = 5) -> str:
     names = list(map(str, things))
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def distinct(names: Sequence[str], *others: Sequence[str]) -> list[str]:
+    """Return names, each shared one as the first of `others` in which all become distinct.
+
+    >>> distinct(["a", "a", "b"], ["a/x", "a/y", "b/x"])
+    ['a/x', 'a/y', 'b']
+    """
+    count = Counter(names)
+    for other in others:
+        found = [own if count[name] > 1 else name for name, own in zip(names, other, strict=True)]
+        if len({*found}) == len(found):
+            return found
+    return [*names]
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

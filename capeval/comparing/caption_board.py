@@ -13,6 +13,7 @@ from capeval.comparing.sections import (
     LEAST_SCORED,
     Leaderboard,
     Section,
+    Unread,
     downwards,
     fraction,
     not_ranked,
@@ -26,7 +27,7 @@ from capeval.config import config_file
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
 from capeval.runs.folder import RunFolder
-from capeval.runs.resolve import RUNS, find_judges
+from capeval.runs.resolve import RUNS, find_judges, readable
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of, run_around
 from capeval.scoring import Estimate, Signature, TypeScores
 from capeval.scoring.judged_run import JudgedRun, load_judged
@@ -75,14 +76,11 @@ def caption_board(
         return load_judged(path, annotations=_annotations(path, annotations))
 
     asked = [folder.path for name in named for folder in find_judges(name, runs)]
-    found: list[Path] = []
-    left: list[tuple[Path, str]] = []
-    for run in () if named else RunFolder.all(runs):
-        try:
-            found += [folder.path for folder in run.judges()]
-        except InputError as fault:
-            left.append((run.path, str(fault)))
-    read, unread = read_runs(load, asked, found)
+    left: list[Unread] = []
+    every = [] if named else [run.path for run in RunFolder.all(runs)]
+    judged = [*readable(lambda path: RunFolder(path).judges(), every, left)]
+    found = [folder.path for folders in judged for folder in folders]
+    read = read_runs(load, asked, found, left)
     rows = [_score_row(run, catalogue) for run in read]
     groups: dict[tuple[Any, ...], list[tuple[JudgedRun, ScoreRow]]] = {}
     for one, row in zip(read, rows, strict=True):
@@ -96,13 +94,13 @@ def caption_board(
     )
     if published:
         sections.append(_published_captions(sections))
-    if not sections and not left and not unread:
+    if not sections and not left:
         raise InputError("has no judged run; judge one with `capeval judge`", file=runs)
     notices = (
         snapshots_notice(row.name, one.scores.settings["models"])
         for one, row in zip(read, rows, strict=True)
     )
-    return Leaderboard(tuple(sections), (*left, *unread), tuple(filter(None, notices)))
+    return Leaderboard(tuple(sections), tuple(left), tuple(filter(None, notices)))
 
 
 def _compared(run: JudgedRun) -> dict[str, str]:

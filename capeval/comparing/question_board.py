@@ -16,6 +16,7 @@ from capeval.comparing.sections import (
     Leaderboard,
     QuestionRow,
     Section,
+    Unread,
     downwards,
     fraction,
     not_ranked,
@@ -80,7 +81,8 @@ def question_board(
 
     The groups of the tag `by` are the columns.
     """
-    read, left = read_runs(read_graded_run, named, () if named else all_grades(runs))
+    left: list[Unread] = []
+    read = read_runs(read_graded_run, named, () if named else all_grades(runs), left)
     groups: dict[tuple[str, ...], list[GradedRun]] = {}
     for run in read:
         how = {name: value for name, value in run.settings.items() if name not in _OWN}

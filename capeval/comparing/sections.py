@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from capeval.errors import CapevalError
-from capeval.files.reading import read_text, reading
-from capeval.runs.resolve import why_left_out
+from capeval.files.reading import read_text
+from capeval.runs.resolve import readable, why_left_out
 from capeval.scoring.scores import VIEWS, ScoreRow, highest_of
 from capeval.show.formats import Format, csv_text
 from capeval.show.numbers import thousands, whole_percent
@@ -40,6 +40,9 @@ VIEWS_OF: dict[str, tuple[str, ...]] = {
     "all": VIEWS,
 }
 """The tables of judged runs by the value of --by."""
+
+Unread = tuple[Path, CapevalError]
+"""A file or folder that cannot be shown, and why."""
 
 # The rank, the run and its main number.
 _FEWEST_COLUMNS = 4
@@ -131,7 +134,7 @@ class Leaderboard(Result):
     """
 
     sections: tuple[Section, ...]
-    left_out: tuple[tuple[Path, str], ...] = ()
+    left_out: tuple[Unread, ...] = ()
     about_runs: tuple[str, ...] = ()
     by: str = "overall"
 
@@ -206,17 +209,11 @@ def _in_width(table: Table, width: int) -> Table:
 
 
 def read_runs(
-    load: Callable[[Path], T], named: Iterable[Path], found: Iterable[Path]
-) -> tuple[list[T], list[tuple[Path, str]]]:
-    """Return what was read and what was left out; what the user named must be readable."""
-    read, left = [load(one) for one in {path.resolve(): path for path in named}.values()], []
-    for one in found:
-        try:
-            with reading():
-                read.append(load(one))
-        except CapevalError as fault:
-            left.append((one, str(fault)))
-    return read, left
+    load: Callable[[Path], T], named: Iterable[Path], found: Iterable[Path], left: list[Unread]
+) -> list[T]:
+    """Return what was read; what the user named must be readable, `left` are the others."""
+    unique = {path.resolve(): path for path in named}.values()
+    return [*map(load, unique), *readable(load, found, left)]
 
 
 def with_ranks(

@@ -33,9 +33,9 @@ from capeval.options import (
     required,
     takes,
 )
-from capeval.rating.page import page_html
 from capeval.runs.folder import safe_name
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Question
+from capeval.show.page import page_html
 from capeval.show.result import Result
 from capeval.text import counted, listed
 

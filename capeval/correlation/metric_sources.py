@@ -16,7 +16,7 @@ from capeval.files.metrics import MetricFile, MetricScores, load_metrics
 from capeval.files.ratings import Key, caption_name
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
-from capeval.runs.sources import annotations_named_by, annotations_of, run_around
+from capeval.runs.sources import annotations_named_by, annotations_of, is_bundled, run_around
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, AnnotationArrays, measures
 from capeval.scoring.verdicts import judged_by, signature_of, snapshots_notice, stored_judgments
@@ -128,7 +128,7 @@ def judged_runs(
         No run is judged (by `judge`), or none is of these systems.
     """
     read = partial(MeasuredRun.read, annotated=annotated, judge=judge)
-    every = attempt(read, RunFolder.all(runs), on_notice)
+    every = [*attempt(read, RunFolder.all(runs), on_notice)]
     if judge is not None and not any(one.judges for one in every):
         raise InputError(f"contains no run that was judged by {cut(judge)}", file=runs)
     judged = [one for one in every if one.judges or one.metrics]
@@ -165,7 +165,7 @@ def judged_runs(
 
 def _own(runs: list[MeasuredRun]) -> list[MeasuredRun]:
     """Return the user's own runs; if there are none, those of the sample."""
-    return [one for one in runs if not one.run.name.startswith("sample-")] or runs
+    return [one for one in runs if not is_bundled(one.run.name)] or runs
 
 
 def _names(run: RunFolder) -> list[str]:

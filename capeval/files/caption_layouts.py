@@ -21,8 +21,8 @@ from typing import Any
 
 from capeval.errors import InputError, ReplyError, UsageError
 from capeval.files.ratings import check_all_found
-from capeval.files.reading import json_lines, parse_json, read_bytes, read_text, validated_records
-from capeval.files.tables import Table, folded, is_binary_table, is_missing, read_table
+from capeval.files.reading import json_object, json_values, read_bytes, validated_records
+from capeval.files.tables import Table, folded, is_binary_table, is_missing, is_table, read_table
 from capeval.files.videos import KnownVideos, path_parts
 from capeval.schema import Caption, Video
 from capeval.schema.annotation import id_text
@@ -87,7 +87,7 @@ def read_captions(
             file=path,
         )
     known = KnownVideos(annotations)
-    if is_binary_table(path) or read_text(path).lstrip()[0] not in "{[":
+    if is_table(path):
         table = read_table(path)
         notices, rows = _of_records(path, [*table.records()], known, columns, table)
     elif isinstance(records := _json_records(path, columns or {}), dict):
@@ -163,27 +163,16 @@ def _usable(file: Path, records: Records) -> CaptionsFile:
 
 def _json_records(path: Path, columns: Mapping[str, str]) -> Records | dict[str, Any]:
     """Return the records of JSON lines, a list or one object; or the object `{index: caption}`."""
-    text = read_text(path)
-    first, _, rest = text.strip().partition("\n")
-    if first.startswith("{") and first.rstrip().endswith("}") and rest:
-        places = [(f"line {n}", value) for n, value in json_lines(text, file=path, nan=True)]
-    else:
-        whole = parse_json(text, file=path, nan=True)
-        if isinstance(whole, dict):
-            if isinstance(whole.get("logs"), list):
-                whole = whole["logs"]
-            elif _is_record(whole, path, columns):
-                return [("line 1", whole)]
-            else:
-                return whole
-        places = [(f"entry {n}", value) for n, value in enumerate(whole, start=1)]
+    found = json_values(path, nan=True)
+    places, whole = found.records, found.whole
+    if isinstance(whole, dict):
+        if isinstance(whole.get("logs"), list):
+            places = [(f"entry {n}", value) for n, value in enumerate(whole["logs"], start=1)]
+        elif not _is_record(whole, path, columns):
+            return whole
     if not places:
         raise InputError("has no records", file=path)
-    for place, value in places:
-        if not isinstance(value, dict):
-            what = f"must be a JSON object, not {shown(value)}"
-            raise InputError(what, file=path, where=place)
-    return places
+    return [(place, json_object(value, file=path, where=place)) for place, value in places]
 
 
 def _is_record(whole: Mapping[str, Any], path: Path, columns: Mapping[str, str]) -> bool:

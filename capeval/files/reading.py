@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -122,6 +123,47 @@ def json_lines(text: str, *, file: Path, nan: bool = False) -> Iterator[tuple[in
             yield number, parse_json(line, file=file, line=number, nan=nan)
 
 
+@dataclass(frozen=True)
+class JsonValues:
+    """The values of a list, of JSON lines, or one value, each with its place.
+
+    `whole` is JSON that is not JSON lines; `mended` the place of what had to be mended to read it.
+    """
+
+    records: Sequence[tuple[str, Any]]
+    whole: Any = None
+    mended: str = ""
+
+
+def json_values(
+    path: Path, *, nan: bool = False, mend: Callable[[str], str] | None = None
+) -> JsonValues:
+    """Read JSON or JSON lines, by the first line; `mend` is tried on text that is not JSON."""
+    text = read_text(path)
+    first, _, rest = text.strip().partition("\n")
+    if rest and first[0] == "{" and _is_json(first):
+        lines = json_lines(text, file=path, nan=nan)
+        return JsonValues([(f"line {n}", value) for n, value in lines])
+    mended = ""
+    try:
+        whole = parse_json(text, file=path, nan=nan)
+    except InputError as fault:
+        if mend is None:
+            raise
+        whole, mended = parse_json(mend(text), file=path, nan=nan), fault.where
+    entries = whole if isinstance(whole, list) else ()
+    records = [(f"entry {n}", value) for n, value in enumerate(entries, start=1)]
+    return JsonValues(records if entries is whole else [("line 1", whole)], whole, mended)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 OnFault = Callable[[InputError], None]
 
 
@@ -132,19 +174,12 @@ def json_records(path: Path, on_fault: OnFault | None = None) -> Iterator[tuple[
     the errors of later lines that are not JSON, instead of the first being raised.
     """
     # What begins with bytes that are no UTF-8 may be UTF-16.
-    if first_line(path)[0] not in "[\ufffd":
-        for number, value in streamed_lines(path, on_fault):
-            yield f"line {number}", value
-        return
-    text = read_text(path)
-    if text.lstrip()[0] == "[":
-        values = parse_json(text, file=path)
-        if not values:
+    if first_line(path)[0] in "[\ufffd":
+        if not (records := json_values(path).records):
             raise InputError("has no records", file=path)
-        for position, value in enumerate(values, start=1):
-            yield f"entry {position}", value
+        yield from records
     else:
-        for number, value in json_lines(text, file=path):
+        for number, value in streamed_lines(path, on_fault):
             yield f"line {number}", value
 
 
@@ -212,10 +247,16 @@ M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R", bound=Annotation | Caption | Reference | Video)
 
 
-def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
-    """Validate one record of a file; the first mistake is raised with its dotted field."""
+def json_object(value: Any, *, file: Path, where: str) -> dict[str, Any]:
+    """Return one record of a file, which must be a JSON object."""
     if not isinstance(value, dict):
         raise InputError(f"must be a JSON object, not {shown(value)}", file=file, where=where)
+    return value
+
+
+def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
+    """Validate one record of a file; the first mistake is raised with its dotted field."""
+    value = json_object(value, file=file, where=where)
     try:
         return model.model_validate(value)
     except ValidationError as faults:

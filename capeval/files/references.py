@@ -17,29 +17,21 @@ from typing import Any
 from capeval.errors import InputError
 from capeval.files.annotations import split_format
 from capeval.files.caption_layouts import CaptionsFile, captions_in_memory, read_captions
-from capeval.files.reading import (
-    json_records,
-    parse_json,
-    read_bytes,
-    read_text,
-    validated_records,
-    why_missing,
-)
+from capeval.files.reading import json_values, read_bytes, validated_records, why_missing
 from capeval.schema import Reference, Video
 
 LINES = "lines"
 
 
 def _json_references(path: Path) -> Iterator[tuple[str, Any]]:
-    text = read_text(path)
-    if path.suffix == ".json" and text.lstrip().startswith("{"):
-        whole = parse_json(text, file=path)
+    found = json_values(path)
+    if path.suffix == ".json" and isinstance(whole := found.whole, dict):
         is_record = "index" in whole and {"reference", "references"} & whole.keys()
         if not is_record:
             for n, (index, value) in enumerate(whole.items(), start=1):
                 yield f"entry {n}", {"index": index, "references": value}
             return
-    for place, record in json_records(path):
+    for place, record in found.records:
         if isinstance(record, dict) and {"messages", "dataset", "idx"} <= record.keys():
             yield place, _of_dream(record)
         elif isinstance(record, dict) and "references" not in record and "reference" in record:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError
 
 from capeval.errors import InputError, MissingExtra
-from capeval.files.reading import json_records, read_bytes, read_text
+from capeval.files.reading import json_object, json_records, read_bytes, read_text
 from capeval.schema.annotation import id_text
 from capeval.text import complaint, cut, describe, listed, nearest, shown
 
@@ -229,6 +229,11 @@ def folded(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.casefold())
 
 
+def is_table(path: Path) -> bool:
+    """Return whether a file is a workbook, parquet or CSV, by its content, and not JSON."""
+    return is_binary_table(path) or read_text(path).lstrip()[0] not in "{["
+
+
 def is_binary_table(path: Path) -> bool:
     """Return whether a file begins like a workbook or parquet, whatever its name."""
     with suppress(OSError):
@@ -365,15 +370,10 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 
 
 def _of_json(path: Path) -> Table:
-    records = list(json_records(path))
-    names: dict[str, None] = {}
-    for place, record in records:
-        if not isinstance(record, dict):
-            message = f"must be a JSON object, not {shown(record)}"
-            raise InputError(message, file=path, where=place)
-        names.update(dict.fromkeys(record))
-    columns = {name: [record.get(name) for _, record in records] for name in names}
-    return Table(path, columns, [place for place, _ in records])
+    records = {p: json_object(one, file=path, where=p) for p, one in json_records(path)}
+    names = dict.fromkeys(name for record in records.values() for name in record)
+    columns = {name: [record.get(name) for record in records.values()] for name in names}
+    return Table(path, columns, [*records])
 
 
 def _of_parquet(path: Path, data: bytes) -> Table:

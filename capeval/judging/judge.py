@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from capeval.errors import BudgetReached, EndpointDown, InputError, UsageError
+from capeval.errors import BudgetReached, EndpointDown, UsageError
 from capeval.files.jsonl import dumps
-from capeval.files.reading import reading
 from capeval.judging.estimate import JudgingEstimate
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
@@ -19,9 +18,8 @@ from capeval.options import FilePath, Notices, command, declares, ignore, option
 from capeval.runs.concurrency import blocking, in_turn
 from capeval.runs.engine import Progress, execute
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
-from capeval.runs.resolve import why_left_out
 from capeval.runs.sources import Source, from_memory
-from capeval.runs.targets import Target, Targets
+from capeval.runs.targets import Target, Targets, work_on
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_scores
@@ -135,26 +133,18 @@ class JudgingSession(LongWork[Judged]):
         `InputError` or `UsageError` is raised. Nothing is called or written.
         """
         total, todo = JudgingEstimate(cost=0.0), dict[str, int]()
-        faults: dict[str, InputError | UsageError] = {}
-        for target in self.targets:
-            try:
-                with reading():
-                    source = self._load(target)
-                    work = self._work(source)
-                    plan = work.plan()
-            except (InputError, UsageError) as fault:
-                if target.named:
-                    raise
-                faults[target.name] = fault
-                continue
-            self._report(source, plan)
+        planned: list[Target] = []
+
+        def planning(target: Target) -> tuple[Target, JudgingWork, JudgingPlan]:
+            work = self._work(self._load(target))
+            return target, work, work.plan()
+
+        for target, work, plan in work_on(self.targets, planning, self._on_notice):
+            planned.append(target)
+            self._report(self._load(target), plan)
             todo[plan.name] = len(plan.todo)
             total += await work.estimate(plan)
-        if faults and not todo:
-            raise next(iter(faults.values()))
-        for name, why in faults.items():
-            self._on_notice(Loss(why_left_out(name, why)))
-        self.targets = [target for target in self.targets if target.name not in faults]
+        self.targets = planned
         usage, judge = total.usage, self.opened.judge
         lines = [f"{name}: {counted(count, 'caption')} to judge" for name, count in todo.items()]
         lines += [

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from capeval.errors import InputError
-from capeval.files.reading import json_lines, parse_json, read_text, validated
-from capeval.files.tables import CONTROL, is_binary_table, read_table
+from capeval.files.reading import json_object, json_values, validated
+from capeval.files.tables import CONTROL, is_table, read_table
 from capeval.files.videos import SUFFIXES
 from capeval.options import Notices
 from capeval.schema.annotation import id_text
@@ -160,51 +160,26 @@ def read_source(file: Path, on_notice: Notices) -> QuestionFile:
     """Read a question file, whose kind is recognised from its content; a folder has no content."""
     if file.is_dir():
         return QuestionFile(file)
-    text = "" if is_binary_table(file) else read_text(file)
-    if text.lstrip()[:1] not in ("{", "["):
-        records = [
-            QuestionRecord(file, place, cells) for place, cells in read_table(file).records()
-        ]
-        return QuestionFile(file, records=records)
-    first, _, rest = text.strip().partition("\n")
-    if first[0] == "{" and rest.strip() and _is_json(first):
-        lines = json_lines(text, file=file)
-        return QuestionFile(
-            file, records=[record_of(file, f"line {n}", value) for n, value in lines]
-        )
-    try:
-        value = parse_json(text, file=file)
-    except InputError as error:
-        # Video-MME's template is published so.
-        value = parse_json(
-            _STRING_OR_TRAILING_COMMA.sub(lambda found: found[1] or " ", text), file=file
-        )
+    if is_table(file):
+        rows = read_table(file).records()
+        return QuestionFile(file, records=[QuestionRecord(file, *row) for row in rows])
+    # Video-MME's template is published with trailing commas.
+    found = json_values(
+        file, mend=lambda text: _STRING_OR_TRAILING_COMMA.sub(lambda part: part[1] or " ", text)
+    )
+    if found.mended:
         on_notice(
             f"{file}: has trailing commas, which JSON forbids; they are ignored "
-            f"(the first at {error.where})"
+            f"(the first at {found.mended})"
         )
-    values = value if isinstance(value, list) else [value]
-    if not values:
+    if not found.records:
         raise InputError("has no questions", file=file)
-    places = [f"entry {n}" if value is values else "line 1" for n in range(1, len(values) + 1)]
-    return QuestionFile(
-        file, value, [record_of(file, *one) for one in zip(places, values, strict=True)]
-    )
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+    return QuestionFile(file, found.whole, [record_of(file, *one) for one in found.records])
 
 
 def record_of(file: Path, place: str, value: Any) -> QuestionRecord:
     """Return a record of a file, which must be a JSON object."""
-    if not isinstance(value, dict):
-        raise InputError(f"must be a JSON object, not {shown(value)}", file=file, where=place)
-    return QuestionRecord(file, place, value)
+    return QuestionRecord(file, place, json_object(value, file=file, where=place))
 
 
 # ---- The layouts -------------------------------------------------------------------------------

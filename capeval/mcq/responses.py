@@ -210,8 +210,8 @@ def predictions(
     source = read_source(path, on_notice)
     logs = source.value.get("logs") if isinstance(source.value, dict) else None
     if isinstance(logs, list):
-        places = ((f"entry {n}", one) for n, one in enumerate(logs, start=1))
-        source = QuestionFile(path, records=[record_of(path, place, one) for place, one in places])
+        entries = [record_of(path, f"entry {n}", one) for n, one in enumerate(logs, start=1)]
+        source = QuestionFile(path, records=entries)
     if source.records and is_lmms_line(source.records[0].fields):
         return _of_log(source, questions, on_notice)
     layout = next((one for one in LAYOUTS.values() if one.fits(source)), OWN)

@@ -35,8 +35,7 @@ from capeval.options import (
 from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Progress, execute
 from capeval.runs.long_work import Estimate, Left, LongWork, finished
-from capeval.runs.resolve import attempt
-from capeval.runs.targets import Targets
+from capeval.runs.targets import Targets, work_on
 from capeval.schema import Usage
 from capeval.show.numbers import NOTHING, share, tenths
 from capeval.show.output import Output
@@ -364,10 +363,7 @@ def _runs(o: MetricsOptions, out: Path | None) -> list[CaptionSet]:
     annotations = None if o.annotations is None else str(o.annotations)
     targets = Targets(Path(o.runs), annotations, o.ignore_unknown, columns=o.columns)
     found = targets.named(o.captions, "measuring", o.on_notice)
-    if all(target.named for target in found):
-        sources = [target.load() for target in found]
-    else:
-        sources = attempt(lambda target: target.load(), found, o.on_notice)
+    sources = [*work_on(found, lambda target: target.load(), o.on_notice)]
     for line in (line for source in sources for line in source.notices):
         o.on_notice(line)
     if out is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +35,10 @@ from capeval.options import (
     runs_option,
     takes,
 )
-from capeval.rating.page import page_html
-from capeval.runs.folder import RunFolder
-from capeval.runs.resolve import attempt, find_run, is_taken
-from capeval.runs.sources import (
-    SAMPLE,
-    Source,
-    annotations_file,
-    from_file,
-    from_run,
-    sample_captions,
-)
+from capeval.runs.sources import SAMPLE, Source, annotations_file
+from capeval.runs.targets import Targets, work_on
 from capeval.schema import RELATIONS, Annotation
+from capeval.show.page import page_html
 from capeval.show.result import Result
 from capeval.show.table import Page
 from capeval.text import counted
@@ -346,29 +337,10 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
 
 
 def _sources(o: SheetOptions) -> list[Source]:
-    sample, runs, known = sample_captions(), Path(o.runs), o.annotations
-
-    def bundled(name: str) -> Source:
-        return from_file(sample[name], known or SAMPLE, runs=runs, name=name)
-
-    def source_of(name: FilePath) -> Source:
-        if isinstance(name, str) and name in sample and not is_taken(name, runs):
-            return bundled(name)
-        found = find_run(name, runs)
-        return from_run(found, known)
-
-    if o.sampled_runs:
-        found = [source_of(name) for name in o.sampled_runs]
-    else:
-        read = partial(from_run, annotations_path=known)
-        found = attempt(read, RunFolder.all(runs), o.on_notice)
-        found = found or [bundled(name) for name in sample]
-    seen: set[str] = set()
-    for source in found:
-        if source.name in seen:
-            raise UsageError(f"the run {source.name} is named twice")
-        seen.add(source.name)
-    return found
+    annotations = None if o.annotations is None else str(o.annotations)
+    targets = Targets(Path(o.runs), annotations, ignore_unknown=False)
+    found = targets.named(o.sampled_runs, "sampling", o.on_notice)
+    return [*work_on(found, lambda target: target.load(), o.on_notice)]
 
 
 def _urls(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from markupsafe import Markup
 
@@ -15,7 +15,6 @@ from capeval.comparing.sections import LEAST_SCORED
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.llm.prices import Price, list_price, price_of
-from capeval.rating.page import policy_hash, script_json
 from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import findings_of, missed_elements
 from capeval.reporting.inspect import HumanLabels, cards_of, named_label
@@ -40,15 +39,27 @@ from capeval.show.numbers import (
     thousands,
     with_ends,
 )
+from capeval.show.page import page_html
 from capeval.text import one_line, storable
-
-if TYPE_CHECKING:
-    import jinja2
 
 MARK = '<meta name="generator" content="capeval report">'
 """This is near the beginning of every report: only reports may be overwritten."""
 
 _HERE = Path(__file__).parent
+_FORMATS: Mapping[str, Callable[..., str]] = {
+    "percent": percent,
+    "interval": interval,
+    "thousands": thousands,
+    "hundredths": hundredths,
+    "label": named_label,
+    "gap": lambda gap: with_ends(points, gap).replace("-", "\N{MINUS SIGN}"),
+    "p": p_value,
+    "plain": lambda text: one_line(str(text), 300),
+    "place": place_name,
+    "width": lambda share: f"w{round(200 * share)}",
+    "letter": letter_of,
+    "whole": lambda text: one_line(str(text), 2000),
+}
 # The page's policy forbids style attributes: the width of a bar, in half percents, is a class.
 _WIDTHS = "".join(f".w{half}{{width:{half / 2}%}}" for half in range(201))
 
@@ -99,10 +110,6 @@ def report_html(
         )
         for place, (name, run) in enumerate(runs.items())
     ]
-    style, script = (
-        (_HERE / name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
-    )
-    style += _WIDTHS
     heads = [_head(one, prices) for one in shown]
     texts: list[Mapping[str, str]] = [head["findings"].sentences for head in heads]
     has_frames = any(strip.frames for strip in (strips or {}).values())
@@ -111,16 +118,16 @@ def report_html(
     narrow = any(is_narrow(of.f1, of.n) for of in overall)
     narrow = narrow or bool(differences and differences.get("narrow"))
     data = payload(shown, strips, urls)
-    page = _template().render(
+    page = page_html(
+        _HERE / "report.html.jinja",
+        data,
+        *("report.css", "report.js"),
+        extends=False,
+        embeds=True,
+        style=_WIDTHS,
+        formats=_FORMATS,
         mark=Markup(MARK),  # noqa: S704 # a constant
-        policy=(
-            "default-src 'none'; img-src data:; media-src 'self' file: data:; "
-            f"script-src {policy_hash(script)}; "
-            f"style-src {policy_hash(style)}; base-uri 'none'; form-action 'none'"
-        ),
-        style=Markup(style),  # noqa: S704 # files of ours
-        script=Markup(script),  # noqa: S704
-        data=Markup(script_json(data)),  # noqa: S704 # escaped for its place
+        NOTHING=NOTHING,
         filters=_filters(data),
         heads=heads,
         # Every heading that a run has, and the sentence of each run, "" where there is none.
@@ -182,35 +189,6 @@ def _filters(data: Mapping[str, Any]) -> list[tuple[str, str, list[tuple[Any, st
         ("Characteristic", "kind", [(name, name) for name in kinds]),
         ("Domain", "domain", list(enumerate(data["domains"]))),
     ]
-
-
-def _template() -> jinja2.Template:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
-        "percent": percent,
-        "interval": interval,
-        "thousands": thousands,
-        "hundredths": hundredths,
-        "label": named_label,
-        "gap": lambda gap: with_ends(points, gap).replace("-", "\N{MINUS SIGN}"),
-        "p": p_value,
-        "plain": lambda text: one_line(str(text), 300),
-        "place": place_name,
-        "width": lambda share: f"w{round(200 * share)}",
-        "letter": letter_of,
-        "whole": lambda text: one_line(str(text), 2000),
-    }
-    environment.globals["NOTHING"] = NOTHING
-    return environment.get_template("report.html.jinja")
 
 
 def _head(one: ReportedRun, prices: Mapping[str, Price] | None) -> dict[str, Any]:

@@ -18,12 +18,13 @@ What means nothing, or several things, raises `InputError` or `UsageError`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import first_line, reading
+from capeval.options import Notices
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import SAMPLE
 from capeval.text import Loss, cut, listed, nearest
@@ -34,6 +35,7 @@ class _Placed(Protocol):
     def path(self) -> Path: ...
 
 
+T = TypeVar("T")
 PlacedT = TypeVar("PlacedT", bound=_Placed)
 R = TypeVar("R")
 
@@ -103,26 +105,36 @@ def find_judges(name_or_path: str | Path, runs: Path = RUNS) -> list[JudgeFolder
     return found
 
 
-def attempt(
-    work: Callable[[PlacedT], R], found: Iterable[PlacedT], on_notice: Callable[[str], None]
-) -> list[R]:
-    """Return what some work makes of the folders of runs that the user did not name.
-
-    One that cannot be read is left out with a notice; if none can, the first error is raised.
-    """
-    results: list[R] = []
-    faults: list[tuple[Path, CapevalError]] = []
+def readable(
+    work: Callable[[T], R], found: Iterable[T], faults: list[tuple[T, CapevalError]]
+) -> Iterator[R]:
+    """Yield what some work makes of each that can be read; errors of the others go to `faults`."""
     for one in found:
         try:
             with reading():
-                results.append(work(one))
+                result = work(one)
         except CapevalError as fault:
-            faults.append((one.path, fault))
-    if faults and not results:
+            faults.append((one, fault))
+        else:
+            yield result
+
+
+def attempt(
+    work: Callable[[PlacedT], R], found: Iterable[PlacedT], on_notice: Notices
+) -> Iterator[R]:
+    """Yield what some work makes of the runs that the user did not name.
+
+    One that cannot be read is left out with a notice; if none can, the first error is raised.
+    """
+    faults: list[tuple[PlacedT, CapevalError]] = []
+    is_empty = True
+    for result in readable(work, found, faults):
+        is_empty = False
+        yield result
+    if faults and is_empty:
         raise faults[0][1]
-    for path, left_out in faults:
-        on_notice(Loss(why_left_out(path, left_out)))
-    return results
+    for one, fault in faults:
+        on_notice(Loss(why_left_out(one.path, fault)))
 
 
 def why_left_out(run: Path | str, fault: CapevalError | str) -> str:

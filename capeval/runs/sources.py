@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from capeval.files.tuna_benchmark import (
 )
 from capeval.runs.folder import RunFolder
 from capeval.schema import Annotation, Caption, Video
-from capeval.text import counted, listed
+from capeval.text import counted, distinct, listed
 
 SAMPLE = "sample"
 """The bundled annotations, wherever a path of annotations is expected."""
@@ -200,19 +199,11 @@ def distinct_names(named: Sequence[tuple[str, Path]]) -> list[str]:
 
     Where files have one name, it is the file's own instead, or else its folder's.
     """
-    names = [name for name, _ in named]
-    count = Counter(names)
-    for own in (
-        [file.stem for _, file in named],
-        [file.resolve().parent.name for _, file in named],
-    ):
-        found = [
-            other if count[name] > 1 and file.is_file() else name
-            for (name, file), other in zip(named, own, strict=True)
-        ]
-        if len({*found}) == len(found):
-            return found
-    return names
+    return distinct(
+        [name for name, _ in named],
+        [file.stem if file.is_file() else name for name, file in named],
+        [file.resolve().parent.name if file.is_file() else name for name, file in named],
+    )
 
 
 def run_name(name: str) -> str:
@@ -281,6 +272,11 @@ def files_read(
         with suppress(CapevalError):  # a damaged manifest: its reader says what is wrong with it
             texts.add(annotations_named_by(path))
     return [*named, *(annotations_file(text) for text in texts if text is not None)]
+
+
+def is_bundled(name: str) -> bool:
+    """Say whether a name is that of one of the bundled sample's runs."""
+    return name.startswith(f"{SAMPLE}-")
 
 
 def sample_captions() -> dict[str, Path]:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from capeval.errors import UsageError
+from capeval.files.reading import reading
 from capeval.options import FilePath, Notices
 from capeval.runs.folder import RunFolder
-from capeval.runs.resolve import find_captions, is_taken
+from capeval.runs.resolve import attempt, find_captions, is_taken
 from capeval.runs.sources import (
     SAMPLE,
     Source,
     distinct_names,
     from_file,
     from_run,
+    is_bundled,
     run_name,
     sample_captions,
 )
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,18 @@ class Target:
     load: Callable[[], Source]
     named: bool = True
     path: Path = Path()
+
+
+def work_on(
+    targets: Sequence[Target], work: Callable[[Target], R], on_notice: Notices
+) -> Iterator[R]:
+    """Yield what some work makes of each target; see `attempt` for those that nobody named."""
+    for one in targets:
+        if one.named:
+            with reading():
+                result = work(one)
+            yield result
+    yield from attempt(work, [one for one in targets if not one.named], on_notice)
 
 
 @dataclass(frozen=True)
@@ -54,7 +71,7 @@ class Targets:
         targets = [target for name in names for target in self.of(name)]
         if not names:
             every = RunFolder.all(self.runs)
-            mine = [run for run in every if not run.name.startswith(f"{SAMPLE}-")]
+            mine = [run for run in every if not is_bundled(run.name)]
             targets = [self._folder(run, named=False) for run in mine]
         if not targets:
             if self.annotations not in (None, SAMPLE):
@@ -74,11 +91,12 @@ class Targets:
         return targets
 
     def of(self, name_or_path: FilePath) -> list[Target]:
-        """Return the captions of a run or a file, or those of the sample."""
-        if name_or_path == SAMPLE and not is_taken(SAMPLE, self.runs):
+        """Return the captions of a run or a file, or those of the sample or of one of its runs."""
+        bundled = [one for one in self._sample() if name_or_path in (SAMPLE, one.name)]
+        if bundled and not is_taken(str(name_or_path), self.runs):
             if self.annotations not in (None, SAMPLE):
                 raise UsageError("the sample has its own annotations; omit --annotations")
-            return self._sample()
+            return bundled
         found = find_captions(name_or_path, self.runs)
         if isinstance(found, Path):
             name = found.stem if self.run is None else self.run
@@ -88,7 +106,7 @@ class Targets:
         return [self._folder(found)]
 
     def _file(self, path: Path, annotations: str | None, name: str) -> Target:
-        if name.startswith(f"{SAMPLE}-") and annotations != SAMPLE:
+        if is_bundled(name) and annotations != SAMPLE:
             raise UsageError(
                 f"{path}: run names that begin with {SAMPLE}- are the bundled sample's; "
                 "choose another with --run"

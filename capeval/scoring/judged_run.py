@@ -37,7 +37,7 @@ from capeval.scoring.verdicts import (
     stored_judgments,
     summarise,
 )
-from capeval.text import counted
+from capeval.text import counted, distinct
 from capeval.version import __version__
 
 
@@ -228,29 +228,19 @@ def load_judged_runs(
     judge: str | None = None,
     annotations: str | Path | None = None,
 ) -> dict[str, JudgedRun]:
-    """Load judged runs under distinct names, as `distinct_names` gives them."""
+    """Load judged runs by distinct names: the run's, with the judge's if two runs share one."""
     loaded = [
         load_judged(one, runs=runs, judge=judge, annotations=annotations) for one in names_or_paths
     ]
-    return distinct_names(loaded)
+    files = Counter(run.file.resolve() for run in loaded)
+    for run in loaded:
+        if files[run.file.resolve()] > 1:
+            raise UsageError(f"{run.file} is named twice")
+    with_judge = [f"{run.name} ({run.file.parent.name})" for run in loaded]
+    names = distinct([run.name for run in loaded], with_judge, [str(run.file) for run in loaded])
+    return dict(zip(names, loaded, strict=True))
 
 
 def files_behind(loaded: Iterable[JudgedRun]) -> list[Path]:
     """Return the files that judged runs were read from, so that none of them is overwritten."""
     return [file for run in loaded for file in (run.file, annotations_file(run.annotations_path))]
-
-
-def distinct_names(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
-    """Return judged runs by distinct names: the run's, with the judge's if two runs share one."""
-    files = Counter(run.file.resolve() for run in loaded)
-    for run in loaded:
-        if files[run.file.resolve()] > 1:
-            raise UsageError(f"{run.file} is named twice")
-    names = Counter(run.name for run in loaded)
-    named = {
-        run.name if names[run.name] == 1 else f"{run.name} ({run.file.parent.name})": run
-        for run in loaded
-    }
-    if len(named) == len(loaded):
-        return named
-    return {str(run.file): run for run in loaded}

@@ -12,6 +12,7 @@ from rich.console import Console
 from capeval.comparing.caption_board import caption_board
 from capeval.comparing.question_board import question_board
 from capeval.comparing.sections import Leaderboard, Section
+from capeval.errors import InputError
 from capeval.schema import Provenance
 from capeval.scoring import Estimate, TypeScores
 from capeval.scoring.scores import OVERALL, VIEWS, ScoreRow, score_tables
@@ -147,7 +148,7 @@ def test_headline_is_of_the_first_section_with_a_value() -> None:
     none = replace(one, headline="")
     assert Leaderboard((none, one)).headline() == "The best (section 2 of 2)."
     assert Leaderboard((none,)).headline() == "No run has a score: 1 run."
-    assert Leaderboard((), ((Path("x"), "damaged"),)).headline() == (
+    assert Leaderboard((), ((Path("x"), InputError("damaged")),)).headline() == (
         "No run can be shown: 1 left out."
     )
 

@@ -13,6 +13,7 @@ from tests.rating.rating_examples import exported
 from tests.typed import typed
 
 SAMPLE = ROOT / "annotations" / "sample"
+OF_SAMPLE = "You have no run of your own under runs/: sampling the bundled sample."
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -22,7 +23,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
     made = typed(tmp_path, "rate", "sheet", "--count", "4", "--seed", "0")
-    assert (made.code, made.err) == (0, "")
+    assert (made.code, made.err) == (0, f"{OF_SAMPLE}\n")
     assert "4 videos, 12 captions of 3 runs" in made.out
     assert "videos found: 4 of 4" in made.out
     folder = tmp_path / "rating"
@@ -77,6 +78,7 @@ def test_without_a_number_all_videos_are_taken_where_they_are_few(tmp_path: Path
     made = typed(tmp_path, "rate", "sheet")
     assert made.code == 0
     assert made.err == (
+        f"{OF_SAMPLE}\n"
         "only 10 videos have captions, so all of them are used; a study usually has 40\n"
     )
     assert "10 videos, 30 captions of 3 runs" in made.out
@@ -119,15 +121,18 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
             ("sheet", "--count", "40"),
             "40 videos were requested, but 10 are captioned by all runs; use --count 10",
         ),
-        (("sheet", "sample-ters"), "is neither a run's folder nor a run under runs/"),
-        (("sheet", "sample-terse", "sample-terse"), "is named twice"),
+        (("sheet", "sample-ters"), "is neither a captions file nor a run under runs/"),
+        (
+            ("sheet", "sample-terse", "sample-terse"),
+            "2 of the arguments are the run",
+        ),
         (("merge", "x.csv", "--key", "none.csv"), "none.csv: does not exist"),
         (("merge", "x.csv", "--key", "k.csv", "--out", "x.csv"), "x.csv is one of the files"),
     ):
         ended = typed(tmp_path, "rate", *arguments)
         assert ended.code == 2, arguments
         assert message in ended.err
-        assert ended.err.count("\n") == 1
+        assert ended.err.removeprefix(f"{OF_SAMPLE}\n").count("\n") == 1
 
 
 def test_merge_replaces_nothing_that_differs_unless_told(tmp_path: Path) -> None:

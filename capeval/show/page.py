@@ -1,41 +1,63 @@
-"""Self-contained pages for people who watch videos: style, script and data in one file."""
+"""Self-contained pages, with videos as separate files: style, script and data in one file."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from capeval.files.jsonl import dumps
 
 _HERE = Path(__file__).parent
 
 
-def page_html(template: Path, data: object, *parts: str, **words: str) -> str:
-    """Return the page of a template that extends `page.html`, with its data; no video is in it.
+def page_html(
+    template: Path,
+    data: object,
+    *parts: str,
+    extends: bool = True,
+    embeds: bool = False,
+    style: str = "",
+    formats: Mapping[str, Callable[..., str]] = MappingProxyType({}),
+    **words: object,
+) -> str:
+    """Return the page of a template with its data.
 
     Parameters
     ----------
-    parts : names of its styles and scripts next to the template, after those that pages share
+    parts : names of its styles and scripts next to the template
+    extends : whether the template extends `page.html`, with the style and the script of that
+    embeds : whether images and videos may be in the page
+    style : more style, behind that of the files
+    formats : filters of the template
     words : what the template shows
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    files = [_HERE / "page.css", _HERE / "page.js", *(template.parent / name for name in parts)]
-    style, script = (
+    files = [_HERE / "page.css", _HERE / "page.js"] if extends else []
+    files += [template.parent / name for name in parts]
+    styles, script = (
         "".join(file.read_text(encoding="utf-8") for file in files if file.suffix == suffix)
         for suffix in (".css", ".js")
     )
+    style = styles + style
+    embedded = " data:; img-src data:" if embeds else ""
     policy = (
         f"default-src 'none'; script-src {policy_hash(script)}; style-src {policy_hash(style)}; "
-        "media-src 'self' file:; base-uri 'none'; form-action 'none'"
+        f"media-src 'self' file:{embedded}; base-uri 'none'; form-action 'none'"
     )
     environment = Environment(
         loader=FileSystemLoader([template.parent, _HERE]),
         autoescape=True,
         undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
+    environment.filters |= formats
     return environment.get_template(template.name).render(
         policy=policy,
         style=Markup(style),  # noqa: S704 - the package's own
