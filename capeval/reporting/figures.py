@@ -107,9 +107,11 @@ def breakdowns(runs: Mapping[str, JudgedRun]) -> dict[str, Grid]:
     `frames` (the paper's figure 11) has a series for each model with runs of different numbers of
     frames; it is left out where there is none.
     """
+    # Groups of the data's own may be many: they come last.
+    ways = sorted(WAYS.items(), key=lambda way: not way[1].groups)
     found = {
         way.plural: _grid(way, {run: scores_by(of.scores, key) for run, of in runs.items()})
-        for key, way in WAYS.items()
+        for key, way in ways
     }
     models: dict[str, dict[str, TypeScores]] = {}
     for name, run in runs.items():
