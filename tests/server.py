@@ -30,7 +30,6 @@ __all__ = [
     "completion",
     "echo",
     "failure",
-    "half_closed",
     "not_json",
     "quota",
     "rate_limited",
@@ -135,10 +134,6 @@ def unknown_model(model: str) -> web.Response:
 
 def not_json() -> web.Response:
     return web.Response(text="<!doctype html><p>Welcome", content_type="text/html")
-
-
-def half_closed() -> Drop:
-    return Drop(mid_body=True)
 
 
 def refused_parameter(name: str) -> web.Response:
