@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,8 @@ from capeval.llm.meter import Meter
 from capeval.llm.prices import Price, price_of, read_prices
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.judgment import Usage
+from tests.llm.conftest import ask_for
 
-Requests = Callable[..., ChatRequest]
 DOLLAR = Usage(calls=1, input_tokens=1_000_000)
 DEAR = ChatReply("", "stop", "m", None, DOLLAR)
 FLAT = {"m": Price(input=1.0, output=1.0)}
@@ -87,7 +86,7 @@ class Dear:
 
 
 @pytest.mark.parametrize("cap", [0.5, 3.0, 10.0])
-async def test_many_calls_at_once_hardly_overshoot_the_cap(cap: float, ask_for: Requests) -> None:
+async def test_many_calls_at_once_hardly_overshoot_the_cap(cap: float) -> None:
     client, meter = Dear(), Meter(prices=FLAT, cap=cap)
     asker = Asker(client, None, base_url="http://judge/v1", meter=meter)
     request = ask_for(model="m", max_tokens=1000)
