@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from capeval.judging.llm_judge import LLMJudge
@@ -51,14 +49,9 @@ PLAIN = PromptSet(
 """Prompts whose first word is their stage."""
 
 
-@pytest.fixture
-def judge_of() -> Callable[..., LLMJudge]:
-    """Makes a judge that asks a client."""
-
-    def make(
-        client: ChatClient, prompts: PromptSet = PLAIN, cache: ReplyCache | None = None
-    ) -> LLMJudge:
-        asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
-        return LLMJudge(asker, "judge-model", prompts)
-
-    return make
+def judge_of(
+    client: ChatClient, prompts: PromptSet = PLAIN, cache: ReplyCache | None = None
+) -> LLMJudge:
+    """A judge that asks a client."""
+    asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
+    return LLMJudge(asker, "judge-model", prompts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,9 @@ from hypothesis import strategies as st
 
 from capeval.errors import InputError, ReplyError
 from capeval.judging.contracts import Contract, EventToClassify
-from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.llm.replies import read_reply
 from capeval.text import storable
-
-Judges = Callable[..., LLMJudge]
 
 HOSTILE = [
     "{caption} {candidate_events} {reference_events} {match_data}",
