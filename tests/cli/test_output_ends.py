@@ -29,6 +29,9 @@ def folder(tmp_path: Path) -> Path:
     metric = "video_id,score\n" + "".join(f"{v.index},1\n" for v in VIDEOS)
     (tmp_path / "metric.csv").write_text(metric, "utf-8")
     (tmp_path / "hard.csv").hardlink_to(tmp_path / "human.csv")
+    (tmp_path / "soft.csv").symlink_to("human.csv")
+    (tmp_path / "link").symlink_to("runs")
+    os.mkfifo(tmp_path / "pipe")
     return tmp_path
 
 
@@ -48,6 +51,8 @@ JUDGMENTS = "runs/one/judge/judgments.jsonl"
         ((*CORRELATE, "--metric", "x=runs/one"), JUDGMENTS),
         (CORRELATE, "annotations.json"),
         (("compare", "one", "two"), "runs/two/judge/scores.json"),
+        ((*CORRELATE, "--metric", "m=human.csv"), "soft.csv"),
+        ((*CORRELATE, "--metric", "m=human.csv"), "runs/../human.csv"),
         (("score", "one"), JUDGMENTS),
         (("score", "one"), "annotations.json"),
     ],
@@ -66,7 +71,13 @@ def test_no_command_overwrites_what_it_reads(
 
 @pytest.mark.parametrize(
     ("out", "message"),
-    [("", "--out is empty; give it a value, or omit it"), ("runs", "--out: runs is a folder")],
+    [
+        ("", "--out is empty; give it a value, or omit it"),
+        ("runs", "--out: runs is a folder; name a file in it"),
+        ("link", "--out: link is a folder"),
+        ("pipe", "--out: pipe is no regular file; choose another"),
+        ("/dev/zero", "--out: /dev/zero is no regular file"),
+    ],
 )
 def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, message: str) -> None:
     for command in ((*CORRELATE, "--metric", "x=metric.csv"), ("score", "one")):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
 from tests.captioners.test_generate_command import describe, here
-from tests.cli.conftest import Endpoint, Workspace, caption
+from tests.cli.conftest import Workspace
 from tests.judge_responder import answer
 from tests.server import LoopbackServer, failure, refusing
 
@@ -36,18 +35,6 @@ async def test_a_cache_that_cannot_be_used_is_reported(work: Workspace) -> None:
     (line,) = err.splitlines()
     assert line.startswith(f"{path}: the reply cache cannot be used (file is not a database)")
     assert "a new one is begun" in line
-
-
-def test_verdicts_that_are_paid_for_again_are_reported(work: Workspace, endpoint: Endpoint) -> None:
-    del endpoint
-    assert work.judge("-q").err == ""
-    changed = [caption(number) for number in range(12)]
-    changed[5]["caption"] = "A dog barks."
-    text = "".join(json.dumps(line) + "\n" for line in changed)
-    (work.judged.parent / "captions.jsonl").write_text(text, encoding="utf-8")
-    err = work.judge("captions", "-q").err
-    assert "1 stored verdict outdated (another caption of this video was judged" in err
-    assert len(err.splitlines()) == 1
 
 
 async def test_a_cost_that_is_an_estimate_is_reported(work: Workspace) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from capeval.errors import InputError, RunLocked
+from capeval.errors import RunLocked
 from capeval.files.captions import load_captions
 from capeval.runs import sources
 from capeval.runs.folder import JudgeFolder, RunFolder
@@ -37,22 +37,6 @@ def test_same_captions_in_another_order_are_the_same_run(run: RunFolder) -> None
     source(run, CAPTIONS[::-1]).store()
     assert run.captions.read_bytes() == before
     assert list(load_captions(run.captions)) == CAPTIONS
-
-
-@pytest.mark.parametrize(
-    "others",
-    [
-        CAPTIONS[:1],
-        [*CAPTIONS, Caption(index="c", caption="A cat.")],
-        [CAPTIONS[0], Caption(index="b", caption="A cat.")],
-    ],
-)
-def test_other_captions_are_refused(run: RunFolder, others: list[Caption]) -> None:
-    before = {path: path.read_bytes() for path in run.path.iterdir()}
-    for work in (source(run, others).check, source(run, others).store):
-        with pytest.raises(InputError, match=r"has different captions from c\.jsonl; .* --run"):
-            work()
-    assert {path: path.read_bytes() for path in run.path.iterdir()} == before
 
 
 @pytest.mark.parametrize("write", ["write_manifest", "captions"])
