@@ -14,7 +14,8 @@ from capeval.judging.prompts import load_prompts
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
-from tests.judging.conftest import annotation_of, judge_of
+from tests.files.making import annotation_of
+from tests.judging.conftest import judge_of
 from tests.six_videos import right
 
 ANNOTATION = annotation_of(

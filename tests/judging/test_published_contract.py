@@ -16,7 +16,8 @@ from capeval.llm.fake import ScriptedClient
 from capeval.llm.replies import read_reply
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Scored, Unscored
-from tests.judging.conftest import annotation_of, judge_of
+from tests.files.making import annotation_of
+from tests.judging.conftest import judge_of
 
 CHECKOUT = '''"""Prompts in the manner of the benchmark's."""
 import os

@@ -16,7 +16,8 @@ from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.llm.wire import reply_from
 from capeval.schema import Caption, Judgment, Scored, Unscored, Usage
-from tests.judging.conftest import annotation_of, judge_of
+from tests.files.making import annotation_of
+from tests.judging.conftest import judge_of
 
 DATA = tomllib.loads((Path(__file__).parent / "data" / "replies.toml").read_text(encoding="utf-8"))
 ROWS: list[dict[str, Any]] = [

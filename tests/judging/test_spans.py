@@ -14,7 +14,8 @@ from capeval.judging.prompts import load_prompts
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Judgment, Scored, Unscored
-from tests.judging.conftest import annotation_of, judge_of
+from tests.files.making import annotation_of
+from tests.judging.conftest import judge_of
 from tests.six_videos import right
 
 SPANS, EXPLAINED = Contract(), Contract(explain=True)
