@@ -21,10 +21,6 @@ def element(**fields: Any) -> dict[str, Any]:
     return record(events=[{"event": "A dog runs.", "visual_elements": [ELEMENT | fields]}])
 
 
-def without(name: str) -> dict[str, Any]:
-    return {key: value for key, value in record().items() if key != name}
-
-
 _AT = 'entry 1: index "v": events.1.visual_elements.1'
 WRONG: dict[str, tuple[object, str]] = {
     "no records": ([], "has no records"),
