@@ -1,8 +1,7 @@
 """Plays the judge for `tests/server.py`: `--responder tests.judge_responder:answer`.
 
 It answers by comparing words, always alike: `answer` without fault,
-`flaky` malformed at first for some prompts, `hostile` at first with wrong verdicts that the reply
-itself takes back, and `moody` with the failures that a file names.
+`flaky` malformed at first for some prompts, and `moody` with the failures that a file names.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ _ENDING = re.compile(r"(?<=\w\w\w)(ing|es|s|ed)$")
 _STOP = frozenset(
     ["a", "an", "and", "are", "at", "by", "from", "in", "is", "it", "of", "on", "the", "to"]
 )
-
-Element = tuple[str, str]
 
 
 def is_preflight(request: dict[str, Any]) -> bool:

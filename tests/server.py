@@ -30,7 +30,6 @@ __all__ = [
     "completion",
     "echo",
     "failure",
-    "half_closed",
     "not_json",
     "quota",
     "rate_limited",
@@ -42,17 +41,11 @@ __all__ = [
 
 
 class Hang:
-    """Never answer, or after `seconds`."""
-
-    def __init__(self, seconds: float = 3600.0) -> None:
-        self.seconds = seconds
+    """Never answer."""
 
 
 class Drop:
-    """Close the connection: before anything is sent, or after part of the body."""
-
-    def __init__(self, *, mid_body: bool) -> None:
-        self.mid_body = mid_body
+    """Close the connection before anything is sent."""
 
 
 Act = str | dict[str, Any] | web.Response | Hang | Drop
@@ -135,10 +128,6 @@ def unknown_model(model: str) -> web.Response:
 
 def not_json() -> web.Response:
     return web.Response(text="<!doctype html><p>Welcome", content_type="text/html")
-
-
-def half_closed() -> Drop:
-    return Drop(mid_body=True)
 
 
 def refused_parameter(name: str) -> web.Response:
@@ -235,7 +224,7 @@ class LoopbackServer:
         records = [{"id": one} if isinstance(one, str) else one for one in self.models]
         return web.json_response({"object": "list", "data": records})
 
-    async def _complete(self, request: web.Request) -> web.StreamResponse:
+    async def _complete(self, request: web.Request) -> web.Response:
         self.paths[request.path] += 1
         body = json.loads(await request.read())
         if self._keep:
@@ -256,21 +245,16 @@ class LoopbackServer:
         finally:
             self.running -= 1
 
-    async def _play(self, request: web.Request, act: Act) -> web.StreamResponse:
+    async def _play(self, request: web.Request, act: Act) -> web.Response:
         match act:
             case str():
                 return web.json_response(completion(act))
             case dict():
                 return web.json_response(act)
             case Hang():
-                await asyncio.sleep(act.seconds)
-                return web.json_response(completion("late"))
+                await asyncio.sleep(3600)
+                return web.Response()
             case Drop():
-                if act.mid_body:
-                    started = web.StreamResponse(headers={"Content-Length": "1000"})
-                    started.content_type = "application/json"
-                    await started.prepare(request)
-                    await started.write(b'{"choices": [{"mess')
                 if request.transport is not None:
                     request.transport.close()
                 return web.Response()

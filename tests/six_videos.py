@@ -10,20 +10,14 @@ COUNT = 6
 
 
 def videos() -> list[Annotation]:
+    man, car = ("A man runs.", "action", 3), ("The car is red.", "attribute", 1)
+    elements = [{"content": c, "type": kind, "weight": weight} for c, kind, weight in (man, car)]
     return [
         Annotation.model_validate(
             {
                 "index": f"V{n}",
                 "visual_characteristic": "Low-Dynamic",
-                "events": [
-                    {
-                        "event": f"Man {n} runs to a red car.",
-                        "visual_elements": [
-                            {"content": "A man runs.", "type": "action", "weight": 3},
-                            {"content": "The car is red.", "type": "attribute", "weight": 1},
-                        ],
-                    }
-                ],
+                "events": [{"event": f"Man {n} runs to a red car.", "visual_elements": elements}],
             }
         )
         for n in range(COUNT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from capeval.llm.debug_log import start_log
 from capeval.tracing import LOG, trace
 from tests.cli_runs import capeval
+from tests.files.making import record
 from tests.server import LoopbackServer, failure, rate_limited
 
 KEY = "own-key-0123456789abcdef"
@@ -29,9 +31,7 @@ def _no_log_after() -> Iterator[None]:
 
 def write(folder: Path) -> None:
     (folder / "captions.jsonl").write_text('{"index": "v", "caption": "A private dog."}\n')
-    element = {"content": "A dog.", "type": "scene", "weight": 1}
-    events = f'[{{"event": "x", "visual_elements": [{element}]}}]'.replace("'", '"')
-    (folder / "a.json").write_text(f'[{{"index": "v", "events": {events}}}]')
+    (folder / "a.json").write_text(json.dumps([record()]))
 
 
 JUDGE = ("judge", "captions.jsonl", "--annotations", "a.json", "--judge", "m", "--yes")

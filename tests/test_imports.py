@@ -34,18 +34,8 @@ ROOMS |= {"cli": {*GROUND}, "__init__": {*ORDER}, "__main__": {"cli"}}
 SHARED_NAMES = {"__init__", "options", "protocol", "registry"}
 """Names that several modules may have."""
 HEAVY = {
-    "torch",
-    "scipy",
-    "numpy",
-    "aiohttp",
-    "genai_prices",
-    "openai",
-    "tenacity",
-    "transformers",
-    "av",
-    "matplotlib",
-    "jinja2",
-    "pyarrow",
+    *("PIL", "aiohttp", "av", "genai_prices", "jinja2", "matplotlib", "numpy"),
+    *("openai", "pyarrow", "scipy", "tenacity", "torch", "transformers"),
 }
 
 
@@ -125,19 +115,17 @@ def test_stats_open_no_file_and_know_no_model() -> None:
         for _, name in imported(path)
     }
     assert names <= {
-        "__future__",
-        "bisect",
-        "collections",
-        "dataclasses",
-        "functools",
-        "itertools",
-        "math",
-        "statistics",
-        "threading",
-        "typing",
-        "numpy",
-        "scipy",
-        "capeval",
+        *(
+            "__future__",
+            "bisect",
+            "collections",
+            "dataclasses",
+            "functools",
+            "itertools",
+            "math",
+            "statistics",
+        ),
+        *("threading", "typing", "numpy", "scipy", "capeval"),
     }
 
 
@@ -156,17 +144,8 @@ import capeval.llm.asker
 assert not {{"openai", "tenacity"}} & {{*sys.modules}}
 """
 COMMANDS = (
-    *(
-        "",
-        "annotate review",
-        "calibrate",
-        "compare",
-        "correlate",
-        "frames",
-        "inspect",
-        "leaderboard",
-    ),
-    *("metrics", "mcq construct review", "mcq temporal", "models", "plot", "probe"),
+    *("", "annotate review", "calibrate", "compare", "correlate", "frames", "generate", "inspect"),
+    *("leaderboard", "metrics", "mcq construct review", "mcq temporal", "models", "plot", "probe"),
     *("rate merge", "rate sheet", "report", "score"),
 )
 

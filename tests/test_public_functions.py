@@ -21,40 +21,14 @@ MODULES = sorted(
 )
 
 
-FUNCTIONS = [
-    "annotate_agree",
-    "annotate_merge",
-    "annotate_draft",
-    "annotate_review",
-    "annotate_filter",
-    "cache_info",
-    "calibrate",
-    "check",
-    "compare",
-    "construct_filter",
-    "construct_check",
-    "construct_draft",
-    "construct_review",
-    "correlate",
-    "evaluate",
-    "generate",
-    "inspect",
-    "judge",
-    "leaderboard",
-    "list_runs",
-    "mcq_answer",
-    "mcq_grade",
-    "mcq_temporal",
-    "measure",
-    "models",
-    "plot",
-    "probe",
-    "rate_merge",
-    "rate_sheet",
-    "report",
-    "sample_frames",
-    "score",
-]
+FUNCTIONS = (
+    *("annotate_agree", "annotate_merge", "annotate_draft", "annotate_review"),
+    *("annotate_filter", "cache_info", "calibrate", "check", "compare", "construct_filter"),
+    *("construct_check", "construct_draft", "construct_review", "correlate", "evaluate"),
+    *("generate", "inspect", "judge", "leaderboard", "list_runs", "mcq_answer", "mcq_grade"),
+    *("mcq_temporal", "measure", "models", "plot", "probe", "rate_merge", "rate_sheet"),
+    *("report", "sample_frames", "score"),
+)
 AWAITABLE = (
     *("annotate_draft", "construct_check", "construct_draft", "construct_filter", "evaluate"),
     *("generate", "judge", "mcq_answer", "mcq_grade", "measure", "probe"),

@@ -15,9 +15,10 @@ import capeval
 from capeval.errors import UsageError
 from capeval.judging.options import JudgeOptions
 from capeval.reporting.plot import PlotOptions
+from tests.judged_runs import make_run, write_annotations
 from tests.typed import typed
 
-FIRST: dict[str, tuple[Any, ...]] = {"judge": ("captions.jsonl",), "plot": (["types"], ["old"])}
+FIRST: dict[str, tuple[Any, ...]] = {"judge": ("captions.jsonl",), "sample_frames": ("none.mp4",)}
 WRONG: list[tuple[str, Mapping[str, Any], str]] = [
     ("judge", {"repeats": 0}, "repeats must be greater than or equal to 1, not 0"),
     ("judge", {"max_cost": math.nan}, "max_cost must be a finite number, not nan"),
@@ -30,6 +31,7 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
         {"batch_size": "big"},
         "batch_size must be a valid integer or be 'auto', not 'big'",
     ),
+    ("sample_frames", {"sheet": __file__}, "exists and is not a PNG; name another file"),
     ("report", {"judged_runs": ["old"], "on_notice": "x"}, "on_notice must be callable, not 'x'"),
 ]
 
@@ -55,6 +57,17 @@ def test_commas_separate_values_where_they_do_for_the_command() -> None:
     assert JudgeOptions("c.jsonl", only=["a, b"]).only == ("a, b",)
     with pytest.raises(UsageError, match="only is empty"):
         JudgeOptions("c.jsonl", only=",")
+
+
+def test_a_share_is_a_text_or_a_number(alone: None) -> None:
+    del alone
+    write_annotations(Path("a.json"))
+    for name in ("old", "new"):
+        make_run(name, "+0- 0++ | 0+- | 00 +")
+    shares: list[Any] = ["100%", 1.0, 5, "5"]
+    for share in shares:
+        (gate,) = capeval.compare(["old", "new"], min_coverage=share, resamples=99).gates
+        assert gate.passed
 
 
 def test_numbers_of_numpy_become_plain() -> None:

@@ -86,48 +86,37 @@ def endpoint(_server: Endpoint) -> Endpoint:
     return _server
 
 
+EVENTS = {
+    "A runner {} walks to a red car under trees.": (
+        ("A runner walks.", "action", 3),
+        ("The car is red.", "attribute", 2),
+        ("There are trees.", "scene", 1),
+    ),
+    "A dog {} barks at the runner beside a tall gate.": (
+        ("A dog barks.", "action", 3),
+        ("The dog is small and black.", "attribute", 1),
+    ),
+    "The camera {} pans to the left over a lake.": (
+        ("The camera pans left.", "camera", 2),
+        ("There is a lake.", "scene", 2),
+    ),
+}
+
+
 def annotation(number: int) -> dict[str, Any]:
-    who = f"unit{number:03}"
-    events = [
-        (
-            f"A runner {who} walks to a red car under trees.",
-            [
-                ("A runner walks.", "action", 3),
-                ("The car is red.", "attribute", 2),
-                ("There are trees.", "scene", 1),
-            ],
-        ),
-        (
-            f"A dog {who} barks at the runner beside a tall gate.",
-            [
-                ("A dog barks.", "action", 3),
-                ("The dog is small and black.", "attribute", 1),
-            ],
-        ),
-        (
-            f"The camera {who} pans to the left over a lake.",
-            [
-                ("The camera pans left.", "camera", 2),
-                ("There is a lake.", "scene", 2),
-            ],
-        ),
-    ]
+    kinds = ["Low-Dynamic", "High-Dynamic", "Multi-Scene,Multi-Subject"]
+    names = ("content", "type", "weight")
     return {
         "index": f"V{number:03}",
         "video": f"{number}.mp4",
-        "visual_characteristic": ["Low-Dynamic", "High-Dynamic", "Multi-Scene,Multi-Subject"][
-            number % 3
-        ],
+        "visual_characteristic": kinds[number % 3],
         "domain": ["street", "lake"][number % 2],
         "events": [
             {
-                "event": event,
-                "visual_elements": [
-                    {"content": content, "type": kind, "weight": weight}
-                    for content, kind, weight in elements
-                ],
+                "event": event.format(f"unit{number:03}"),
+                "visual_elements": [dict(zip(names, one, strict=True)) for one in elements],
             }
-            for event, elements in events
+            for event, elements in EVENTS.items()
         ],
     }
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from openpyxl import Workbook
 
+from tests.files.workbooks import save_workbook
 from tests.typed import typed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,12 +21,9 @@ JUDGE = ("--annotations", "sample", "--judge", "lexical")
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    book = Workbook()
-    book.active.append(["index", "video", "question", "prediction"])
-    for n, (index, caption) in enumerate(CAPTIONS.items()):
-        text = caption if n else "Failed to obtain answer via API. "
-        book.active.append([n, index, "Describe.", text])
-    book.save("predictions.xlsx")
+    texts = ["Failed to obtain answer via API. ", *[*CAPTIONS.values()][1:]]
+    rows = [[n, *row] for n, row in enumerate(zip(CAPTIONS, texts, strict=True))]
+    save_workbook(Path("predictions.xlsx"), [["index", "video", "prediction"], *rows])
     return tmp_path
 
 

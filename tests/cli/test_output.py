@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,15 @@ import pytest
 from typer.main import get_command
 
 from capeval.cli.app import app
+from tests.captioners.test_generate_command import describe, here
+from tests.cli.conftest import Workspace
 from tests.cli_runs import ROOT
+from tests.judge_responder import answer
 from tests.judged_runs import VIDEOS, make_run, write_annotations
+from tests.server import LoopbackServer, failure, refusing
 from tests.typed import typed
 
 OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
-CORRELATE = ("correlate", "--human", "human.csv", "--metric", "m=old")
 COMPARE = ("compare", "old", "new")
 
 
@@ -119,27 +121,50 @@ def test_there_are_few_options() -> None:
     assert len(options) <= 290
 
 
-def test_the_list_of_commands_has_the_first_sentence_of_each() -> None:
-    listed = " ".join(re.findall(r"│ (.*?) *│", typed(Path(), "--help", columns=200).out))
-    for name, command in commands():
-        if " " in name or not name:
-            continue
-        summary = command.help.split("\n\n")[0]
-        assert f"{name} {summary}" in " ".join(listed.split())
+async def judged_by(responder: Any, work: Workspace, *arguments: str) -> str:
+    """What `judge -q` prints to stderr at a server of its own."""
+    async with LoopbackServer(responder) as server:
+        work.url = server.url
+        ran = await asyncio.to_thread(work.judge, "-q", *arguments)
+    assert (ran.code, ran.out) == (0, "")
+    return ran.err
 
 
-@pytest.mark.parametrize("command", ["score runs/none", "generate --help", "report --help"])
-def test_a_command_does_not_import_the_others(command: str) -> None:
-    code = f"""
-import sys
-from capeval.cli.app import main
-sys.argv = ["capeval", *{command!r}.split()]
-try:
-    main()
-except SystemExit:
-    pass
-heavy = {{"numpy.random", "torch", "scipy", "av", "PIL", "matplotlib", "jinja2"}}
-sys.exit(bool(heavy & {{*sys.modules}}))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert done.returncode == 0
+async def test_a_parameter_that_is_left_off_is_reported(work: Workspace) -> None:
+    err = await judged_by(refusing("temperature", answer=answer), work, "--limit", "2")
+    (line,) = err.splitlines()
+    assert "judge-model does not take temperature; going on without (400: Unsupp" in line
+
+
+async def test_a_cache_that_cannot_be_used_is_reported(work: Workspace) -> None:
+    path = work.cache / "capeval" / "replies.sqlite"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"this is no database" * 100)
+    err = await judged_by(answer, work, "--limit", "2")
+    (line,) = err.splitlines()
+    assert line.startswith(f"{path}: the reply cache cannot be used (file is not a database)")
+    assert "a new one is begun" in line
+
+
+async def test_a_cost_that_is_an_estimate_is_reported(work: Workspace) -> None:
+    def silent(request: dict[str, Any]) -> dict[str, Any]:
+        return {**answer(request), "usage": None}
+
+    assert await judged_by(silent, work, "--limit", "1") == ""
+    work.write("capeval.toml", '[prices."judge-model"]\ninput = 1\noutput = 1\n')
+    err = await judged_by(silent, work, "--limit", "2")
+    assert err == "capeval: 3 replies came without token counts: the cost is an estimate\n"
+
+
+async def test_every_video_without_a_caption_is_counted(tmp_path: Path) -> None:
+    def filtered(request: dict[str, Any]) -> Any:
+        is_preflight = isinstance(request["messages"][-1]["content"], str)
+        return describe(request) if is_preflight else failure(400, "no", code="content_filter")
+
+    async with LoopbackServer(filtered) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--frames", "2", "-q"
+        )
+    assert made.code == 3
+    assert len(made.err.splitlines()) == 6
+    assert made.err.splitlines()[-1] == "capeval: m: 5 more are ungenerated"

@@ -14,12 +14,12 @@ from tests.cli.conftest import ROOT, Workspace, caption
 def test_a_refused_judge_leaves_no_run_and_corrected_captions_are_accepted(
     work: Workspace, endpoint: object
 ) -> None:
-    refused = work.run(
-        *("judge", "captions.jsonl", "--annotations", "annotations.json"),
-        *("--base-url", "http://127.0.0.1:9/v1", "--judge", "m", "--timeout", "1"),
-    )
-    assert refused.code in (2, 3), refused.err
+    url, work.url = work.url, "http://127.0.0.1:9/v1"
+    refused = work.judge("--judge", "m", "--timeout", "1")
+    assert refused.code == 2
+    assert "cannot reach http://127.0.0.1:9/v1: ConnectionRefused" in refused.lines[-1]
     assert not (work.folder / "runs").exists()
+    work.url = url
     corrected = [caption(number) for number in range(12)]
     corrected[0]["caption"] = "A corrected caption of a dog."
     work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in corrected))

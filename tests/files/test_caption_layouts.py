@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas
 import pytest
-from openpyxl import Workbook
 
 from capeval.errors import CapevalError, InputError
 from capeval.files.caption_layouts import captions_in_memory, read_captions
@@ -57,11 +56,6 @@ RECOGNISED = {
         json.dumps([*VLMEVALKIT[:2], {**VLMEVALKIT[2], "prediction": float("nan")}]),
         {"b": "B runs.", "a": QUOTED},
     ),
-    "VLMEvalKit json, empty reply": (
-        "p.json",
-        json.dumps(predictions(("a", ""), ("b", "B runs."))),
-        {"b": "B runs."},
-    ),
     "lmms-eval, nested, video in a metric": (
         "s.jsonl",
         lines(
@@ -108,18 +102,6 @@ RECOGNISED = {
         '{"0": "A sits.", "1": NaN, "2": "C jumps."}',
         {"a": "A sits.", "c": "C jumps."},
     ),
-    "capeval's own, with file names": (
-        "c.jsonl",
-        lines(
-            {"index": "clips/b.mp4", "caption": "B runs."}, {"index": "a.mkv", "caption": "A sits."}
-        ),
-        {"b": "B runs.", "a": "A sits."},
-    ),
-    "video for index": (
-        "c.jsonl",
-        lines({"video": "b.mp4", "caption": "B runs."}, {"video": "a", "caption": None}),
-        {"b": "B runs."},
-    ),
     "CSV with capeval's names": ("c.csv", "Index,Caption\nb,=1+1\na,\n", {"b": "=1+1"}),
 }
 
@@ -149,35 +131,11 @@ def test_notices_say_how_captions_are_joined_and_what_is_missing(tmp_path: Path)
 
 @pytest.mark.parametrize(("length", "is_named"), [(32_600, False), (32_767, True)])
 def test_a_workbook_may_have_cut_a_caption(tmp_path: Path, length: int, is_named: bool) -> None:
-    book = Workbook()
-    for row in (["index", "video", "prediction"], [0, "a", "x" * length], [1, "b", "y"]):
-        book.active.append(row)
-    book.save(tmp_path / "p.xlsx")
-
-    found = read_captions(tmp_path / "p.xlsx", videos("a", "b"))
+    rows = [["index", "video", "prediction"], [0, "a", "x" * length], [1, "b", "y"]]
+    found = read_captions(save_workbook(tmp_path / "p.xlsx", rows), videos("a", "b"))
 
     assert [len(one.caption) for one in found.captions] == [length, 1]
     assert any("may be cut" in notice for notice in found.notices) == is_named
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("c.csv", "video_id,system,text\n1,m,One runs.\n2,m,\n"),
-        (
-            "c.jsonl",
-            '{"video_id": 1, "text": "One runs.", "x": 0}\n{"video_id": 2, "text": null}',
-        ),
-    ],
-)
-def test_columns_are_named_by_the_user(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
-
-    found = read_captions(
-        tmp_path / name, videos("1", "2"), {"index": "video_id", "caption": "text"}
-    )
-
-    assert [(one.index, one.caption) for one in found.captions] == [("1", "One runs.")]
 
 
 def test_one_text_for_all_videos_is_suspicious(tmp_path: Path) -> None:
@@ -223,21 +181,6 @@ def test_another_folder_is_another_video(tmp_path: Path) -> None:
     assert one.index == "sports/a"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("c.jsonl", lines({"index": "a", "caption": FAILED}, {"index": "b", "caption": "B."})),
-        ("c.csv", f"index,caption\na,{FAILED}\nb,B.\n"),
-        ("c.json", json.dumps({"a": FAILED, "b": "B."})),
-    ],
-)
-def test_a_failed_call_is_no_caption_in_any_layout(name: str, text: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(text)
-    found = read_captions(tmp_path / name, videos("a", "b"))
-    assert [one.index for one in found.captions] == ["b"]
-    assert "1 video without a caption" in found.notices[0]
-
-
 REFUSED = {
     "some numbers are indexes": (
         "s.json",
@@ -260,12 +203,6 @@ REFUSED = {
         lines(nested(0, "x"), nested(5, "y")).encode(),
         None,
         "names of the annotated videos",
-    ),
-    "two rows of one video": (
-        "p.json",
-        json.dumps(predictions(("a", "x"), ("a.mp4", "y"))).encode(),
-        None,
-        "is duplicated",
     ),
     "every call failed": (
         "p.json",
@@ -346,6 +283,11 @@ ROWS: dict[str, tuple[dict[str, list[Any]], dict[str, str] | str]] = {
     ),
     "one video twice": ({"index": ["a", "a.mp4"], "caption": ["x", "y"]}, "is duplicated"),
     "no caption": ({"index": ["a", "b"], "caption": [None, None]}, "has no caption"),
+    "an index as a file": (
+        {"index": ["clips/a.mp4", "b.mkv"], "caption": [*RIGHT.values()]},
+        RIGHT,
+    ),
+    "a failed call": ({"index": ["a", "b", "c"], "caption": [*RIGHT.values(), FAILED]}, RIGHT),
     "missing, as text": (
         {"index": ["a", "b", "c"], "caption": ["A sits.", "nan", "<think>Hm.</think>nan"]},
         {"a": "A sits."},

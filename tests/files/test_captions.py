@@ -15,12 +15,9 @@ from capeval.schema import Caption
 from capeval.schema.annotation import id_text
 from tests.files.making import annotated
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 FILE = Path("c.jsonl")
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 WRONG = {

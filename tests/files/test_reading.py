@@ -9,12 +9,9 @@ import pytest
 from capeval.errors import InputError
 from capeval.files.reading import first_line, parse_json, read_text
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 FILE = Path("a.json")
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

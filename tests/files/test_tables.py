@@ -116,12 +116,6 @@ def test_what_openpyxl_cannot_read_is_to_be_saved_as_csv(tmp_path: Path, content
         read_table(path)
 
 
-def test_a_formula_without_a_stored_result_is_reported(tmp_path: Path) -> None:
-    table = read_table(save_workbook(tmp_path / "t.xlsx", [["a", "b"], ["=1+1", "x"]]))
-    with pytest.raises(InputError, match=r"row 2: a: is empty, or a formula without .* as CSV"):
-        table.names("a")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -15,26 +15,16 @@ from capeval.files.ratings import load_human
 from capeval.files.tuna_results import load_tuna_results, tuna_result
 from capeval.schema import Annotation, Provenance, Scored, Unscored
 from capeval.text import storable
+from tests.files.making import annotation_of
+
+pytestmark = pytest.mark.usefixtures("alone")
 
 FILE = Path("result.json")
 CONTENTS = [
     ["The camera pans left.", "A “red” car stands by the road.", "The driver gets out."],
     ["The camera pans left.", "It rains."],
 ]
-ANNOTATION = Annotation.model_validate(
-    {
-        "index": "TUNA_0001",
-        "events": [
-            {
-                "event": " ".join(contents),
-                "visual_elements": [
-                    {"content": content, "type": "action", "weight": 1} for content in contents
-                ],
-            }
-            for contents in CONTENTS
-        ],
-    }
-)
+ANNOTATION = annotation_of(*((" ".join(one), *one) for one in CONTENTS), index="TUNA_0001")
 LABELS = [["entailment", "lack", "contradiction"], ["lack", "entailment"]]
 GOOD: dict[str, Any] = {
     "index": "TUNA_0001",
@@ -52,11 +42,6 @@ GOOD: dict[str, Any] = {
         for said, contents, labels in zip(["A car.", "It rains."], CONTENTS, LABELS, strict=True)
     ],
 }
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def loaded(*results: object, ignore_unknown: bool = False) -> list[Scored | Unscored]:
@@ -193,9 +178,7 @@ def test_unknown_results_are_skipped_on_demand() -> None:
 def test_elements_alike_take_their_own_labels(
     contents: tuple[str, str], given: tuple[str, str], read: tuple[str, str] | None
 ) -> None:
-    elements = [{"content": one, "type": "scene", "weight": 2} for one in contents]
-    events = [{"event": "It happens.", "visual_elements": elements}]
-    annotation = Annotation.model_validate({"index": "v", "events": events})
+    annotation = annotation_of(("It happens.", *contents), index="v")
     labels = [element(given[0], "entailment"), element(given[1], "lack")]
     result = {
         "index": "v",

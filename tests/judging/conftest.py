@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from capeval.judging.llm_judge import LLMJudge
@@ -13,31 +11,12 @@ from capeval.llm.cache import ReplyCache
 from capeval.llm.meter import Meter
 from capeval.llm.questions import Chat
 from capeval.llm.types import ChatClient
-from capeval.schema import Annotation
 
 
 @pytest.fixture(autouse=True)
 def _no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-
-
-def annotation_of(*events: tuple[str, ...], index: str = "V1") -> Annotation:
-    """Make an annotation; each event is its sentence and its elements, all actions of weight 1."""
-    return Annotation.model_validate(
-        {
-            "index": index,
-            "events": [
-                {
-                    "event": event,
-                    "visual_elements": [
-                        {"content": content, "type": "action", "weight": 1} for content in elements
-                    ],
-                }
-                for event, *elements in events
-            ],
-        }
-    )
 
 
 PLAIN = PromptSet(
@@ -52,14 +31,9 @@ PLAIN = PromptSet(
 """Prompts whose first word is their stage."""
 
 
-@pytest.fixture
-def judge_of() -> Callable[..., LLMJudge]:
-    """Makes a judge that asks a client."""
-
-    def make(
-        client: ChatClient, prompts: PromptSet = PLAIN, cache: ReplyCache | None = None
-    ) -> LLMJudge:
-        asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
-        return LLMJudge(Chat(asker, "judge-model"), prompts)
-
-    return make
+def judge_of(
+    client: ChatClient, prompts: PromptSet = PLAIN, cache: ReplyCache | None = None
+) -> LLMJudge:
+    """A judge that asks a client."""
+    asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
+    return LLMJudge(Chat(asker, "judge-model"), prompts)

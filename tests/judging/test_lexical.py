@@ -13,23 +13,18 @@ from hypothesis import strategies as st
 
 from capeval.judging.lexical import LexicalJudge
 from capeval.runs.sources import annotations_of
-from capeval.schema import Annotation, Event, Relation, VisualElement
+from capeval.schema import Annotation, Relation
+from tests.files.making import annotation_of
 
 
-def event(*contents: str) -> Event:
-    elements = (VisualElement(content=content, type="action", weight=2) for content in contents)
-    return Event(event=" ".join(contents), visual_elements=tuple(elements))
+def video(*events: tuple[str, ...]) -> Annotation:
+    return annotation_of(*((" ".join(contents), *contents) for contents in events))
 
 
-ANNOTATION = Annotation(
-    index="1",
-    events=(
-        event("A man in a black suit opens the door.", "The door is wooden."),
-        event(
-            "The camera cuts to a street.", "A white van is parked.", "Two dogs run to the left."
-        ),
-        event("A woman plays the violin on stage."),
-    ),
+ANNOTATION = video(
+    ("A man in a black suit opens the door.", "The door is wooden."),
+    ("The camera cuts to a street.", "A white van is parked.", "Two dogs run to the left."),
+    ("A woman plays the violin on stage.",),
 )
 ORDERED = " ".join(event.event for event in ANNOTATION.events)
 LACKING = (("lack", "lack"), ("lack", "lack", "lack"), ("lack",))
@@ -54,15 +49,14 @@ LACKING = (("lack", "lack"), ("lack", "lack", "lack"), ("lack",))
     ],
 )
 def test_verdicts(element: str, caption: str, expected: Relation) -> None:
-    annotation = Annotation(index="1", events=(event(element),))
-    assert LexicalJudge().judge(annotation, caption).relations == ((expected,),)
+    assert LexicalJudge().judge(video((element,)), caption).relations == ((expected,),)
 
 
 def test_copied_annotations_are_entailed_and_matched_in_order() -> None:
     verdict = LexicalJudge().judge(ANNOTATION, ORDERED)
     assert verdict.matches == (1, 1, 2, 2, 2, 3)
     # Events without a word of their own are matched by their place.
-    same = Annotation(index="1", events=(event("A dog barks."),) * 3)
+    same = video(*[("A dog barks.",)] * 3)
     for annotation in (ANNOTATION, same, *annotations_of("sample")):
         caption = " ".join(element.content for element in annotation.elements.values())
         relations = LexicalJudge().judge(annotation, caption).relations

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from capeval.errors import BudgetReached, EndpointRefused, RequestRefused, RetriesExhausted
 from capeval.judging.judging_work import inputs_of, judge_caption, judge_captions
-from capeval.judging.llm_judge import LLMJudge
+from capeval.judging.llm_judge import LLMJudge, repair_order
 from capeval.judging.prompts import load_prompts
-from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
-from tests.judge_responder import reply_to
-from tests.judging.conftest import annotation_of
-
-Judges = Callable[..., LLMJudge]
+from tests.files.making import annotation_of
+from tests.judging.conftest import judge_of
+from tests.six_videos import right
 
 ANNOTATION = annotation_of(
     ("A man runs to a red car.", "A man runs.", "The car is red."),
     ("A dog barks at the man.", "A dog barks.", "The dog is black."),
 )
 CAPTION = Caption(index="V1", caption="A man runs to a red car. A dog barks at the man.")
-
-
-def right(request: ChatRequest) -> str:
-    return reply_to(str(request.messages[0]["content"]), request.repeat)
 
 
 def stages(client: ScriptedClient) -> list[str]:
@@ -49,25 +45,18 @@ def labelling(*labels: str) -> Callable[[ChatRequest], str]:
     return reply
 
 
+def ask_all(script: Any = right) -> tuple[LLMJudge, ScriptedClient]:
+    client = ScriptedClient(script)
+    return judge_of(client, load_prompts()), client
+
+
 async def judged(judge: LLMJudge, caption: str | Caption = CAPTION, repeats: int = 1) -> Judgment:
     if isinstance(caption, str):
         caption = Caption(index="V1", caption=caption)
     return await judge_caption(judge, ANNOTATION, caption, repeats=repeats)
 
 
-@pytest.fixture
-def ask_all(judge_of: Judges) -> Callable[..., tuple[LLMJudge, ScriptedClient]]:
-    def make(script: Any = right, **more: Any) -> tuple[LLMJudge, ScriptedClient]:
-        client = ScriptedClient(script)
-        return judge_of(client, load_prompts(), **more), client
-
-    return make
-
-
-Asks = Callable[..., tuple[LLMJudge, ScriptedClient]]
-
-
-async def test_three_calls_judge_a_video(ask_all: Asks) -> None:
+async def test_three_calls_judge_a_video() -> None:
     judge, client = ask_all()
     judgment = await judged(judge)
     assert isinstance(judgment, Scored)
@@ -83,7 +72,7 @@ async def test_three_calls_judge_a_video(ask_all: Asks) -> None:
     assert judgment.repeats == ()
 
 
-async def test_unmatched_event_lacks_every_element(ask_all: Asks) -> None:
+async def test_unmatched_event_lacks_every_element() -> None:
     judge, client = ask_all()
     judgment = await judged(judge, "A dog barks at the man.")
     assert judgment.matches == (2,)
@@ -93,7 +82,7 @@ async def test_unmatched_event_lacks_every_element(ask_all: Asks) -> None:
     assert ("A dog barks." in asked, "The car is red." in asked) == (True, False)
 
 
-async def test_a_caption_that_matches_nothing_is_not_classified(ask_all: Asks) -> None:
+async def test_a_caption_that_matches_nothing_is_not_classified() -> None:
     judge, client = ask_all()
     judgment = await judged(judge, "Waves roll in. Birds sing.")
     assert isinstance(judgment, Scored)
@@ -103,9 +92,7 @@ async def test_a_caption_that_matches_nothing_is_not_classified(ask_all: Asks) -
 
 
 @pytest.mark.parametrize("caption", ["", "  \n", "\u200b\u202e", "\x00"])
-async def test_an_empty_caption_lacks_everything_and_costs_nothing(
-    caption: str, ask_all: Asks
-) -> None:
+async def test_an_empty_caption_lacks_everything_and_costs_nothing(caption: str) -> None:
     judge, client = ask_all()
     judgment = await judged(judge, caption, repeats=3)
     assert isinstance(judgment, Scored)
@@ -115,7 +102,7 @@ async def test_an_empty_caption_lacks_everything_and_costs_nothing(
     assert judgment.notes == ("the caption is empty",)
 
 
-async def test_several_candidates_of_one_event_are_judged_together(ask_all: Asks) -> None:
+async def test_several_candidates_of_one_event_are_judged_together() -> None:
     judge, client = ask_all()
     judgment = await judged(judge, "A man runs. The man runs to a car. The car is red.")
     assert judgment.matches == (1, 1, 1)
@@ -135,7 +122,7 @@ async def test_several_candidates_of_one_event_are_judged_together(ask_all: Asks
     ],
 )
 async def test_the_majority_of_repeats_counts_and_a_tie_takes_the_first(
-    labels: tuple[str, ...], wanted: str, ask_all: Asks
+    labels: tuple[str, ...], wanted: str
 ) -> None:
     judge, _ = ask_all(labelling(*labels))
     judgment = await judged(judge, repeats=len(labels))
@@ -156,9 +143,7 @@ async def test_the_majority_of_repeats_counts_and_a_tie_takes_the_first(
         (RetriesExhausted("6 attempts failed"), "repeat 2: classify: 6 attempts failed"),
     ],
 )
-async def test_one_failed_repeat_leaves_the_video_unscored(
-    failure: Any, reason: str, ask_all: Asks
-) -> None:
+async def test_one_failed_repeat_leaves_the_video_unscored(failure: Any, reason: str) -> None:
     def fails(request: ChatRequest) -> Any:
         wanted = request.schema and request.schema.name
         return failure if (request.repeat, wanted) == (1, "relations") else right(request)
@@ -173,7 +158,7 @@ async def test_one_failed_repeat_leaves_the_video_unscored(
     assert judgment.usage["split"].calls == 2
 
 
-async def test_repeated_requests_are_noted_and_counted(ask_all: Asks) -> None:
+async def test_repeated_requests_are_noted_and_counted() -> None:
     def stutters(request: ChatRequest) -> str:
         return right(request) if len(request.messages) > 1 else "Hm."
 
@@ -188,7 +173,7 @@ async def test_repeated_requests_are_noted_and_counted(ask_all: Asks) -> None:
     assert stages(client) == ["split", "split", "match", "match", "classify", "classify"]
 
 
-async def test_who_answered_is_recorded(ask_all: Asks) -> None:
+async def test_who_answered_is_recorded() -> None:
     def reply(request: ChatRequest) -> ChatReply:
         name = request.schema.name if request.schema else ""
         return ChatReply(
@@ -202,18 +187,7 @@ async def test_who_answered_is_recorded(ask_all: Asks) -> None:
     assert provenance.left_off == ("seed",)
 
 
-async def test_a_judgment_from_the_cache_is_the_same(ask_all: Asks, tmp_path: Path) -> None:
-    judgments = []
-    for script in (right, ["never asked"]):
-        cache = ReplyCache(tmp_path / "replies.sqlite")
-        judge, client = ask_all(script, cache=cache)
-        judgments.append(await judged(judge, repeats=2))
-        cache.close()
-    assert judgments[0] == judgments[1]
-    assert client.requests == []
-
-
-def test_a_verdict_depends_on_its_inputs_and_not_on_weights(judge_of: Judges) -> None:
+def test_a_verdict_depends_on_its_inputs_and_not_on_weights() -> None:
     judge = judge_of(ScriptedClient([]))
     base = inputs_of(judge, ANNOTATION, CAPTION)
     raw = ANNOTATION.model_dump(mode="json")
@@ -242,7 +216,7 @@ def work_of(count: int) -> list[tuple[Annotation, Caption]]:
     "failure", [EndpointRefused("no key"), BudgetReached("spent")], ids=lambda f: type(f).__name__
 )
 async def test_what_no_call_can_overcome_stops_all_and_keeps_what_is_done(
-    failure: Exception, ask_all: Asks
+    failure: Exception,
 ) -> None:
     calls = 0
 
@@ -259,3 +233,30 @@ async def test_what_no_call_can_overcome_stops_all_and_keeps_what_is_done(
     assert all(isinstance(judgment, Scored) for judgment in recorded)
     # Each of four workers found it out at most once.
     assert calls <= 64
+
+
+Matches = list[int | None]
+
+SEQUENCES = st.lists(st.tuples(st.none() | st.integers(1, 5), st.integers(0, 4)), max_size=10)
+
+
+def by_brute_force(matches: Sequence[int | None], sizes: Sequence[int]) -> Matches:
+    matched = [place for place, match in enumerate(matches) if match is not None]
+    best: tuple[int, int, list[int]] | None = None
+    kept: tuple[int, ...] = ()
+    for count in range(len(matched) + 1):
+        for places in combinations(matched, count):
+            numbers = [matches[place] or 0 for place in places]
+            if numbers != sorted(numbers):
+                continue
+            words = sum(sizes[place] for place in places)
+            rank = (count, words, [-place for place in places])
+            if best is None or rank > best:
+                best, kept = rank, places
+    return [match if place in kept else None for place, match in enumerate(matches)]
+
+
+@given(SEQUENCES)
+def test_repair_is_the_best_of_all_subsequences(pairs: list[tuple[int | None, int]]) -> None:
+    matches, sizes = [m for m, _ in pairs], [s for _, s in pairs]
+    assert repair_order(matches, sizes) == by_brute_force(matches, sizes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ import pytest
 from capeval.errors import InputError, ReplyError
 from capeval.judging.contracts import EventToClassify, PublishedContract
 from capeval.judging.judging_work import judge_caption
-from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.replies import read_reply
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Scored, Unscored
-from tests.judging.conftest import annotation_of
+from tests.files.making import annotation_of
+from tests.judging.conftest import judge_of
 
 CHECKOUT = '''"""Prompts in the manner of the benchmark's."""
 import os
@@ -167,9 +166,7 @@ def test_a_list_may_be_as_python_prints_it(text: str, value: Any) -> None:
             read_reply(text, lambda found, _: found)
 
 
-async def test_a_caption_is_judged_with_the_published_prompts(
-    tmp_path: Path, judge_of: Callable[..., LLMJudge]
-) -> None:
+async def test_a_caption_is_judged_with_the_published_prompts(tmp_path: Path) -> None:
     first = ("A man runs.", *PARTS[0].elements)
     annotation = annotation_of(first, ("A dog barks.", "A dog barks."))
     replies = {

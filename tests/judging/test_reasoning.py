@@ -24,10 +24,6 @@ from tests.six_videos import captions, right, videos
 pytestmark = pytest.mark.usefixtures("alone")
 
 
-def request(**more: Any) -> ChatRequest:
-    return ChatRequest("m", ({"role": "user", "content": "hello"},), 10, **more)
-
-
 async def test_the_effort_is_sent_with_every_call_and_with_the_first_test(today: object) -> None:
     del today
     async with LoopbackServer(answer) as server:
@@ -65,24 +61,20 @@ async def test_what_is_left_off_depends_on_the_effort(effort: Any, left_off: lis
     assert f"|reasoning:{effort}|" in scores.signature
 
 
-async def test_one_client_knows_what_each_effort_refuses() -> None:
+async def test_one_client_knows_what_each_effort_refuses_and_what_room_it_needs() -> None:
     async with (
         LoopbackServer(refusing_temperature_while_it_reasons) as server,
         OpenAIChatClient(server.url) as client,
     ):
-        first = await client.complete(request(reasoning="low"))
-        second = await client.complete(request(reasoning="none"))
-    assert (first.left_off, second.left_off) == (("temperature",), ())
-
-
-@pytest.mark.parametrize(("effort", "room"), [("low", 8192), ("high", 25_000), (None, 8192)])
-async def test_more_reasoning_gets_more_room(effort: str | None, room: int) -> None:
-    async with (
-        LoopbackServer(refusing_temperature_while_it_reasons) as server,
-        OpenAIChatClient(server.url) as client,
-    ):
-        await client.complete(request(reasoning=effort))
-        assert server.requests[-1]["max_completion_tokens"] == 10 + room
+        for effort, left_off, room in (
+            ("low", ("temperature",), 8192),
+            ("none", (), 8192),
+            ("high", ("temperature",), 25_000),
+        ):
+            message = {"role": "user", "content": "hello"}
+            reply = await client.complete(ChatRequest("m", (message,), 10, reasoning=effort))
+            assert reply.left_off == left_off
+            assert server.requests[-1]["max_completion_tokens"] == 10 + room
 
 
 async def test_an_effort_is_never_left_off() -> None:
@@ -99,55 +91,36 @@ async def test_an_effort_is_never_left_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("judge", "given", "asked"),
+    ("judge", "given", "asked", "thinks"),
     [
-        ("gpt-6-luna", None, "none"),
-        ("gpt-5", None, "minimal"),
-        ("gpt-5", "default", None),
-        ("gpt-5", "high", "high"),
-        ("gpt-5.4", None, None),
-        ("o3", None, None),
-        ("gpt-4o-2024-08-06", None, None),
-        ("unheard-of", None, None),
-        ("unheard-of", "low", "low"),
-    ],
-)
-async def test_the_catalogue_gives_the_effort_of_openais_models(
-    judge: str, given: Any, asked: str | None
-) -> None:
-    client = ScriptedClient(right)
-    async with open_judge(JudgeOptions({}, client=client, judge=judge, reasoning=given)) as opened:
-        assert opened.judge.reasoning == asked
-        assert ("reasoning" in opened.title) == (asked is not None)
-        own = (f"reasoning {asked}",) if asked else ()
-        assert opened.judge.identity[3:] == own
-        # Another effort than the user's has its reason.
-        assert bool(opened.reasons) == (given is None and asked is not None)
-
-
-@pytest.mark.parametrize(
-    ("judge", "given", "thinks"),
-    [
-        ("gpt-4o", None, False),
-        ("gpt-6-luna", None, False),
-        ("gpt-6-luna", "low", True),
-        ("gpt-6-luna", "default", True),
-        ("gpt-5", None, True),
-        ("gpt-5.4", None, False),
-        ("o3", None, True),
+        ("gpt-6-luna", None, "none", False),
+        ("gpt-6-luna", "low", "low", True),
+        ("gpt-6-luna", "default", None, True),
+        ("gpt-5", None, "minimal", True),
+        ("gpt-5", "default", None, True),
+        ("gpt-5", "high", "high", True),
+        ("gpt-5.4", None, None, False),
+        ("o3", None, None, True),
         # Their default efforts are not documented; they refuse a temperature while they reason.
-        ("gpt-6.2-astra", None, True),
-        ("gpt-6-astra", "default", True),
-        ("gpt-6-astra", "none", False),
-        ("unheard-of", None, False),
+        ("gpt-6.2-astra", None, None, True),
+        ("gpt-6-astra", "default", None, True),
+        ("gpt-6-astra", "none", "none", False),
+        ("gpt-4o-2024-08-06", None, None, False),
+        ("unheard-of", None, None, False),
+        ("unheard-of", "low", "low", True),
     ],
 )
-async def test_an_estimate_knows_that_reasoning_is_not_in_it(
-    judge: str, given: Any, thinks: bool
+async def test_the_catalogue_gives_the_effort_and_whether_a_model_reasons(
+    judge: str, given: Any, asked: str | None, thinks: bool
 ) -> None:
     options = JudgeOptions({}, client=ScriptedClient(right), judge=judge, reasoning=given)
     async with open_judge(options) as opened:
-        assert opened.thinks == thinks
+        # An estimate says that reasoning is not in it.
+        assert (opened.judge.reasoning, opened.thinks) == (asked, thinks)
+        assert ("reasoning" in opened.title) == (asked is not None)
+        assert opened.judge.identity[3:] == ((f"reasoning {asked}",) if asked else ())
+        # Another effort than the user's has its reason.
+        assert bool(opened.reasons) == (given is None and asked is not None)
 
 
 async def test_another_effort_is_another_judge_with_a_folder_of_its_own(tmp_path: Path) -> None:

@@ -5,26 +5,24 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capeval.judging.judging_work import judge_caption
-from capeval.judging.llm_judge import LLMJudge
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.llm.wire import reply_from
 from capeval.schema import Caption, Judgment, Scored, Unscored, Usage
-from tests.judging.conftest import annotation_of
+from tests.files.making import annotation_of
+from tests.judging.conftest import judge_of
 
 DATA = tomllib.loads((Path(__file__).parent / "data" / "replies.toml").read_text(encoding="utf-8"))
 ROWS: list[dict[str, Any]] = [
     {**row, "stage": stage} for stage, rows in DATA.items() for row in rows
 ]
-Judges = Callable[..., LLMJudge]
 
 EVENTS = ["A man in a red shirt walks to the left.", "A dog runs across a field.", "Birds sing."]
 ANNOTATION = annotation_of(
@@ -96,15 +94,15 @@ def part_of(judgment: Judgment, stage: str) -> list[Any]:
             return [list(labels) for labels in judgment.relations]
 
 
-async def judge(row: dict[str, Any], times: int, judge_of: Judges) -> tuple[Judgment, Actor]:
+async def judge(row: dict[str, Any], times: int) -> tuple[Judgment, Actor]:
     actor = Actor(row, times)
     judge = judge_of(ScriptedClient(actor))
     return await judge_caption(judge, ANNOTATION, CAPTION, repeats=1), actor
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
-async def test_a_reply_ends_as_its_row_says(row: dict[str, Any], judge_of: Judges) -> None:
-    judgment, actor = await judge(row, 1, judge_of)
+async def test_a_reply_ends_as_its_row_says(row: dict[str, Any]) -> None:
+    judgment, actor = await judge(row, 1)
     stage, notes = row["stage"], list(judgment.notes)
     if "refused" in row:
         assert isinstance(judgment, Unscored)
@@ -129,10 +127,8 @@ async def test_a_reply_ends_as_its_row_says(row: dict[str, Any], judge_of: Judge
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if "value" not in r], ids=name_of)
-async def test_a_reply_that_stays_bad_leaves_the_video_unscored(
-    row: dict[str, Any], judge_of: Judges
-) -> None:
-    judgment, actor = await judge(row, 99, judge_of)
+async def test_a_reply_that_stays_bad_leaves_the_video_unscored(row: dict[str, Any]) -> None:
+    judgment, actor = await judge(row, 99)
     assert isinstance(judgment, Unscored)
     assert judgment.reason.startswith(f"{row['stage']}: ")
     assert not judgment.relations
@@ -142,20 +138,20 @@ async def test_a_reply_that_stays_bad_leaves_the_video_unscored(
         assert "\n" not in judgment.reason
 
 
-async def test_what_was_cut_off_is_given_more_room(judge_of: Judges) -> None:
+async def test_what_was_cut_off_is_given_more_room() -> None:
     row = next(row for row in ROWS if row.get("finish") == "length")
-    _, actor = await judge(row, 2, judge_of)
+    _, actor = await judge(row, 2)
     first, second, third = (request.max_tokens for request in actor.asked)
     assert (second, third) == (2 * first + 2048, 2 * second + 2048)
 
 
-async def test_a_runaway_reply_is_not_sent_back_whole(judge_of: Judges) -> None:
+async def test_a_runaway_reply_is_not_sent_back_whole() -> None:
     row = next(row for row in ROWS if row["name"].startswith("forty") and "asked_again" in row)
-    _, actor = await judge(row, 1, judge_of)
+    _, actor = await judge(row, 1)
     assert len(actor.asked[1].messages[1]["content"]) <= 4000
 
 
-async def test_a_bad_reply_is_paid_for_once(judge_of: Judges, tmp_path: Path) -> None:
+async def test_a_bad_reply_is_paid_for_once(tmp_path: Path) -> None:
     row = next(row for row in ROWS if row["name"] == "an unknown label")
     results = []
     for times in (1, 99):

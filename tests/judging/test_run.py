@@ -91,17 +91,6 @@ async def test_repeats_are_added_and_never_taken_away() -> None:
     assert (await run(repeats=5)).folder.judgments.read_bytes() == in_steps
 
 
-async def test_a_video_with_fewer_repeats_is_unscored() -> None:
-    await run()
-    part = await run(repeats=3, limit=2)
-    assert (part.calls, part.scores.counts.scored) == (2 * 2 * 3, 2)
-    judged = load_judged(part.folder.path, annotations=ANNOTATIONS)
-    assert (
-        list(judged.unscored.values()) == ["it has 1 of 3 repeats; judge it with --repeats 3"] * 4
-    )
-    assert part.rescored(repeats=1).counts.scored == 6
-
-
 async def test_finished_repeats_of_a_caption_that_failed_are_kept() -> None:
     class Fails(PreparedJudge):
         name, identity = "mine", ("mine",)
@@ -194,14 +183,6 @@ async def test_verdicts_of_videos_that_are_left_out_come_back_with_them() -> Non
     assert (back.plan.todo, back.scores.counts.scored) == ([], 6)
 
 
-async def test_what_failed_is_tried_again() -> None:
-    failed = await run(lambda _: "no")
-    assert (failed.scores.counts.scored, failed.scores.overall.all.f1.value) == (0, None)
-    done = await run()
-    assert (len(done.plan.todo), done.scores.counts.scored) == (6, 6)
-    assert (await run([])).plan.todo == []
-
-
 async def test_a_torn_last_line_is_judged_again() -> None:
     path = (await run()).folder.judgments
     whole = path.read_bytes()
@@ -211,10 +192,3 @@ async def test_a_torn_last_line_is_judged_again() -> None:
     path.write_bytes(whole.replace(b'"index"', b'"indx"', 1))
     with pytest.raises(InputError, match=r"judgments\.jsonl"):
         await run()
-
-
-async def test_a_cap_of_nothing_calls_nothing() -> None:
-    done = await run(max_cost=0.0)
-    assert (done.calls, done.scores.counts.scored) == (0, 0)
-    # Nothing was judged, so nothing is left that could be taken for a run.
-    assert not RUN.path.exists()

@@ -10,13 +10,13 @@ import pytest
 
 from capeval.judging.contracts import Contract, EventToClassify
 from capeval.judging.judging_work import judge_caption
-from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Judgment, Scored, Unscored
-from tests.judge_responder import reply_to
-from tests.judging.conftest import annotation_of
+from tests.files.making import annotation_of
+from tests.judging.conftest import judge_of
+from tests.six_videos import right
 
 SPANS, EXPLAINED = Contract(), Contract(explain=True)
 RUN, STOP, BARK = "A man runs.", "He stops.", "A dog barks."
@@ -78,30 +78,10 @@ ANNOTATION = annotation_of(
 )
 
 
-@pytest.fixture
-def judged(judge_of: Callable[..., LLMJudge]) -> Callable[..., Any]:
-    async def make(
-        caption: str, script: Any = None, *, explain: bool = False, repeats: int = 1
-    ) -> tuple[Judgment, ScriptedClient]:
-        client = ScriptedClient(script or right)
-        judge = judge_of(client, load_prompts(explain=explain))
-        shown = Caption(index="V1", caption=caption)
-        return await judge_caption(judge, ANNOTATION, shown, repeats=repeats), client
-
-    return make
-
-
-def right(request: ChatRequest) -> str:
-    return reply_to(str(request.messages[0]["content"]), request.repeat)
-
-
-@pytest.mark.parametrize("caption", ["A man runs to a red car", " A man runs to it.\n", "🎬 男"])
-async def test_a_caption_of_one_segment_is_not_divided(caption: str, judged: Any) -> None:
-    judgment, client = await judged(caption)
-    assert isinstance(judgment, Scored)
-    assert judgment.candidate_events == (caption.strip(),)
-    assert client.requests[0].schema.name == "matches"
-    assert "split" not in judgment.usage
+async def judged(caption: str, script: Any, repeats: int = 1) -> Judgment:
+    judge = judge_of(ScriptedClient(script), load_prompts(explain=True))
+    shown = Caption(index="V1", caption=caption)
+    return await judge_caption(judge, ANNOTATION, shown, repeats=repeats)
 
 
 @pytest.mark.parametrize("contract", [SPANS, EXPLAINED])
@@ -131,10 +111,8 @@ def explaining(reason: Any) -> Callable[[ChatRequest], str]:
     return reply
 
 
-async def test_reasons_are_one_line_each(judged: Any) -> None:
-    judgment, _ = await judged(
-        "A man runs to a red car. It rains.", explaining(REASON), explain=True
-    )
+async def test_reasons_are_one_line_each() -> None:
+    judgment = await judged("A man runs to a red car. It rains.", explaining(REASON))
     assert isinstance(judgment, Scored)
     assert judgment.explanations is not None
     assert judgment.explanations[1:] == (("", ""), ("",))
@@ -152,13 +130,13 @@ async def test_reasons_are_one_line_each(judged: Any) -> None:
         *((one, "must be a text with words") for one in ("", "...", "…")),
     ],
 )
-async def test_a_reason_is_text_with_words(reason: Any, wrong: str, judged: Any) -> None:
-    judgment, _ = await judged("A man runs. It rains.", explaining(reason), explain=True)
+async def test_a_reason_is_text_with_words(reason: Any, wrong: str) -> None:
+    judgment = await judged("A man runs. It rains.", explaining(reason))
     assert isinstance(judgment, Unscored)
     assert f"reason: {wrong}" in judgment.reason
 
 
-async def test_with_repeats_a_reason_is_that_of_the_label_that_counts(judged: Any) -> None:
+async def test_with_repeats_a_reason_is_that_of_the_label_that_counts() -> None:
     labels = ("lack", "entailment", "entailment")
 
     def reply(request: ChatRequest) -> str:
@@ -167,7 +145,7 @@ async def test_with_repeats_a_reason_is_that_of_the_label_that_counts(judged: An
             item |= {"relation": labels[request.repeat], "reason": f"repeat {request.repeat}"}
         return json.dumps(value)
 
-    judgment, _ = await judged("A man runs. It rains.", reply, explain=True, repeats=3)
+    judgment = await judged("A man runs. It rains.", reply, repeats=3)
     assert isinstance(judgment, Scored)
     assert judgment.relations[0] == ("entailment", "entailment")
     assert judgment.explanations == (("repeat 1", "repeat 1"), ("", ""), ("",))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,19 +19,15 @@ KEY = "sk-verysecretkey-1234567890"
 
 @pytest.fixture(autouse=True)
 def _no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [*os.environ]:
+        if name.lower().endswith("_proxy") or name.startswith("OPENAI_"):
+            monkeypatch.delenv(name)
 
 
-@pytest.fixture
-def ask_for() -> Callable[..., ChatRequest]:
-    """Makes a request from a text."""
-
-    def make(text: str = "hello", **more: Any) -> ChatRequest:
-        settings: dict[str, Any] = {"model": "judge-model", "max_tokens": 100} | more
-        return ChatRequest(messages=({"role": "user", "content": text},), **settings)
-
-    return make
+def ask_for(text: str = "hello", **more: Any) -> ChatRequest:
+    """A request of a text."""
+    settings: dict[str, Any] = {"model": "judge-model", "max_tokens": 100} | more
+    return ChatRequest(messages=({"role": "user", "content": text},), **settings)
 
 
 class Naps:
@@ -44,19 +41,9 @@ class Naps:
         await asyncio.sleep(0)
 
 
-@pytest.fixture
-def naps() -> Naps:
-    return Naps()
-
-
-@pytest.fixture
-def client_of(naps: Naps) -> Callable[..., OpenAIChatClient]:
-    """Makes a client with a key, that does not really sleep."""
-
-    def make(url: str, **more: Any) -> OpenAIChatClient:
-        return OpenAIChatClient(url, KEY, **({"sleep": naps} | more))
-
-    return make
+def client_of(url: str, **more: Any) -> OpenAIChatClient:
+    """A client with a key, that does not really sleep."""
+    return OpenAIChatClient(url, KEY, **({"sleep": Naps()} | more))
 
 
 @pytest.fixture
@@ -71,11 +58,7 @@ def asker_of(cache: ReplyCache) -> Callable[..., Asker]:
     """Makes an asker over the test's cache."""
 
     def make(client: Any, **more: Any) -> Asker:
-        settings: dict[str, Any] = {
-            "cache": cache,
-            "base_url": "http://judge/v1",
-            "meter": Meter(),
-        } | more
+        settings = {"cache": cache, "base_url": "http://judge/v1", "meter": Meter()} | more
         return Asker(client, **settings)
 
     return make

@@ -14,9 +14,9 @@ from capeval.llm.fake import ScriptedClient
 from capeval.llm.replies import COUNT, array_of, object_of, read_reply
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.schema.judgment import Usage
+from tests.llm.conftest import ask_for
 
 Askers = Callable[..., Asker]
-Requests = Callable[..., ChatRequest]
 
 
 def check(reply: ChatReply) -> int:
@@ -34,7 +34,7 @@ def states(cache: ReplyCache) -> dict[str, int]:
 
 
 async def test_a_reply_that_keeps_its_contract_is_served_again(
-    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+    asker_of: Askers, cache: ReplyCache
 ) -> None:
     client = ScriptedClient(["42"])
     asker = asker_of(client)
@@ -47,7 +47,7 @@ async def test_a_reply_that_keeps_its_contract_is_served_again(
 
 
 async def test_a_broken_reply_is_asked_again_with_the_reason(
-    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+    asker_of: Askers, cache: ReplyCache
 ) -> None:
     client = ScriptedClient(["forty", "42"])
     answer = await asker_of(client).ask(ask_for("how many?"), check)
@@ -67,7 +67,7 @@ async def test_a_broken_reply_is_asked_again_with_the_reason(
 
 
 async def test_a_failed_conversation_reports_its_cost_and_is_asked_again(
-    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+    asker_of: Askers, cache: ReplyCache
 ) -> None:
     client = ScriptedClient(["a", "b", "c", "7"])
     with pytest.raises(ReplyBroken, match="'c' is not a number") as caught:
@@ -88,7 +88,7 @@ async def test_a_failed_conversation_reports_its_cost_and_is_asked_again(
     ids=["empty", "space", "long"],
 )
 async def test_an_unusable_reply_is_requested_again_unchecked(
-    reply: ChatReply, complaint: str, asker_of: Askers, ask_for: Requests
+    reply: ChatReply, complaint: str, asker_of: Askers
 ) -> None:
     client = ScriptedClient([reply, said("7", "EOS")])
     answer = await asker_of(client).ask(ask_for(max_tokens=50), check)
@@ -117,7 +117,7 @@ SPLIT = ReplySchema("starts", object_of(starts=array_of(COUNT), repeats=array_of
     ],
 )
 async def test_only_the_beginning_of_a_right_reply_gets_more_room(
-    text: str, wrong: str | None, asker_of: Askers, ask_for: Requests
+    text: str, wrong: str | None, asker_of: Askers
 ) -> None:
     def check(reply: ChatReply) -> None:
         value, _ = read_reply(reply.text, lambda value, _: value)
@@ -130,7 +130,7 @@ async def test_only_the_beginning_of_a_right_reply_gets_more_room(
 
 
 async def test_a_model_that_declines_is_not_asked_again(
-    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+    asker_of: Askers, cache: ReplyCache
 ) -> None:
     client = ScriptedClient(["x", said("I cannot", "SAFETY"), "5"])
     with pytest.raises(RequestRefused, match="declined") as caught:
@@ -141,7 +141,7 @@ async def test_a_model_that_declines_is_not_asked_again(
 
 
 async def test_a_conversation_that_was_interrupted_goes_on_where_it_stopped(
-    asker_of: Askers, ask_for: Requests
+    asker_of: Askers,
 ) -> None:
     with pytest.raises(RetriesExhausted):
         await asker_of(ScriptedClient(["a", RetriesExhausted("down")])).ask(ask_for(), check)
@@ -151,7 +151,7 @@ async def test_a_conversation_that_was_interrupted_goes_on_where_it_stopped(
 
 
 async def test_a_refused_reply_that_passes_now_is_promoted(
-    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+    asker_of: Askers, cache: ReplyCache
 ) -> None:
     with pytest.raises(RetriesExhausted):
         await asker_of(ScriptedClient(["a", RetriesExhausted("down")])).ask(ask_for(), check)
@@ -161,7 +161,7 @@ async def test_a_refused_reply_that_passes_now_is_promoted(
 
 
 async def test_a_validated_reply_that_fails_now_is_complained_about(
-    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+    asker_of: Askers, cache: ReplyCache
 ) -> None:
     await asker_of(ScriptedClient(["a"])).ask(ask_for(), lambda reply: reply.text)
     client = ScriptedClient(["9"])
@@ -170,9 +170,7 @@ async def test_a_validated_reply_that_fails_now_is_complained_about(
     assert states(cache) == {"refused": 1, "validated": 1}
 
 
-async def test_a_fault_in_a_check_does_not_lose_the_reply(
-    asker_of: Askers, ask_for: Requests
-) -> None:
+async def test_a_fault_in_a_check_does_not_lose_the_reply(asker_of: Askers) -> None:
     def faulty(reply: ChatReply) -> int:
         raise KeyError(reply.text)
 
@@ -188,9 +186,7 @@ class Slow(ScriptedClient):
         return reply
 
 
-async def test_identical_questions_at_once_make_one_call(
-    asker_of: Askers, ask_for: Requests
-) -> None:
+async def test_identical_questions_at_once_make_one_call(asker_of: Askers) -> None:
     client = Slow(["a", "3"])
     asker = asker_of(client)
     answers = await asyncio.gather(*(asker.ask(ask_for(), check) for _ in range(20)))
@@ -215,7 +211,7 @@ async def test_identical_questions_at_once_make_one_call(
     ids=str,
 )
 async def test_a_request_that_differs_in_anything_is_not_served(
-    other: dict[str, Any], asker_of: Askers, ask_for: Requests
+    other: dict[str, Any], asker_of: Askers
 ) -> None:
     asker = asker_of(ScriptedClient(["1"]))
     await asker.ask(ask_for(), check)
@@ -224,7 +220,7 @@ async def test_a_request_that_differs_in_anything_is_not_served(
         await asker.offline().ask(ask_for(**other), check)
 
 
-async def test_another_endpoint_is_another_question(asker_of: Askers, ask_for: Requests) -> None:
+async def test_another_endpoint_is_another_question(asker_of: Askers) -> None:
     url = "http://Me:pw@judge:80/v1/"
     await asker_of(ScriptedClient(["1"]), base_url=url).ask(ask_for(), check)
     await asker_of(None, base_url="http://judge/v1").ask(ask_for(), check)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
 import pytest
 
 from capeval.errors import EndpointRefused, RequestRefused, RetriesExhausted
-from capeval.llm.client import OpenAIChatClient
-from capeval.llm.types import ChatRequest
 from capeval.llm.wire import ending
 from tests.llm.broken import BODY, CASES, http
+from tests.llm.conftest import ask_for, client_of
 
-Clients = Callable[..., OpenAIChatClient]
-Requests = Callable[..., ChatRequest]
 Writer = asyncio.StreamWriter
 
 
@@ -50,9 +47,7 @@ async def serving(*responses: bytes, drip: float = 0.0) -> AsyncIterator[str]:
 @pytest.mark.parametrize(
     ("outcome", "response"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-async def test_every_response_has_its_outcome(
-    outcome: str, response: bytes, client_of: Clients, ask_for: Requests
-) -> None:
+async def test_every_response_has_its_outcome(outcome: str, response: bytes) -> None:
     good = http(200, BODY)
     async with asyncio.timeout(10), serving(response, good) as url, client_of(url) as client:
         if outcome == "request":
@@ -78,7 +73,7 @@ async def test_every_response_has_its_outcome(
                 await client.complete(ask_for())
 
 
-async def test_a_reply_that_drips_is_given_up(client_of: Clients, ask_for: Requests) -> None:
+async def test_a_reply_that_drips_is_given_up() -> None:
     async with (
         asyncio.timeout(5),
         serving(http(200, BODY), drip=0.05) as url,

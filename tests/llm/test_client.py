@@ -22,9 +22,10 @@ from capeval.errors import (
 )
 from capeval.llm.asker import Asker
 from capeval.llm.client import OpenAIChatClient
+from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.meter import Meter
-from capeval.llm.types import ChatReply, ChatRequest, ReplySchema
-from tests.llm.conftest import KEY, Naps
+from capeval.llm.types import ChatReply, ReplySchema
+from tests.llm.conftest import KEY, Naps, ask_for, client_of
 from tests.server import (
     Drop,
     Hang,
@@ -38,12 +39,10 @@ from tests.server import (
     unknown_model,
 )
 
-Clients = Callable[..., OpenAIChatClient]
-Requests = Callable[..., ChatRequest]
 SCHEMA = ReplySchema("answer", {"type": "object"})
 
 
-async def test_the_whole_request_is_sent(client_of: Clients, ask_for: Requests) -> None:
+async def test_the_whole_request_is_sent() -> None:
     async with LoopbackServer() as server, client_of(server.url) as client:
         reply = await client.complete(ask_for("a\ud83db", repeat=3, schema=SCHEMA))
     assert server.requests == [
@@ -75,28 +74,21 @@ async def test_the_whole_request_is_sent(client_of: Clients, ask_for: Requests) 
     ],
 )
 async def test_the_pause_that_the_endpoint_asks_for_is_kept(
-    headers: dict[str, str],
-    least: float,
-    most: float,
-    client_of: Clients,
-    ask_for: Requests,
-    naps: Naps,
+    headers: dict[str, str], least: float, most: float
 ) -> None:
-    date = formatdate(time.time() + 60, usegmt=True)
+    naps, date = Naps(), formatdate(time.time() + 60, usegmt=True)
     headers = {name: value.replace("in a minute", date) for name, value in headers.items()}
     async with (
         LoopbackServer(acts=[rate_limited(**headers)]) as server,
-        client_of(server.url) as client,
+        client_of(server.url, sleep=naps) as client,
     ):
         await client.complete(ask_for())
     assert least - 0.5 <= naps.seconds[0] <= most
 
 
-async def test_patience_ends_a_storm_of_throttles(
-    client_of: Clients, ask_for: Requests, naps: Naps
-) -> None:
-    server = LoopbackServer(lambda _: rate_limited(retry_after="15"))
-    async with server, client_of(server.url, patience=20) as client:
+async def test_patience_ends_a_storm_of_throttles() -> None:
+    naps, server = Naps(), LoopbackServer(lambda _: rate_limited(retry_after="15"))
+    async with server, client_of(server.url, patience=20, sleep=naps) as client:
         with pytest.raises(RetriesExhausted, match="429: Rate limit"):
             await client.complete(ask_for())
     assert sum(naps.seconds) <= 20
@@ -107,9 +99,7 @@ async def test_patience_ends_a_storm_of_throttles(
     ("act", "limit"),
     [*((failure(n), 2) for n in (429, 503, 529, 504)), (Hang(), 2), (failure(500), 4)],
 )
-async def test_an_overloaded_endpoint_gets_fewer_calls(
-    act: Any, limit: int, client_of: Clients, ask_for: Requests
-) -> None:
+async def test_an_overloaded_endpoint_gets_fewer_calls(act: Any, limit: int) -> None:
     async with (
         LoopbackServer(acts=["1", "2", act]) as server,
         client_of(server.url, timeout=0.5) as client,
@@ -119,9 +109,7 @@ async def test_an_overloaded_endpoint_gets_fewer_calls(
         assert client.limiter.limit == limit
 
 
-async def test_a_call_that_waits_for_its_turn_uses_up_no_patience(
-    client_of: Clients, ask_for: Requests
-) -> None:
+async def test_a_call_that_waits_for_its_turn_uses_up_no_patience() -> None:
     slots = asyncio.Semaphore(2)
 
     async def respond(_: dict[str, Any]) -> str:
@@ -138,9 +126,7 @@ async def test_a_call_that_waits_for_its_turn_uses_up_no_patience(
         assert {reply.text for reply in await asyncio.gather(*calls)} == {"fine"}
 
 
-async def test_after_twenty_lost_calls_in_a_row_the_endpoint_is_down(
-    client_of: Clients, ask_for: Requests
-) -> None:
+async def test_after_twenty_lost_calls_in_a_row_the_endpoint_is_down() -> None:
     acts: list[Any] = [failure(500) for _ in range(19)]
     server = LoopbackServer(lambda _: failure(500), acts=[*acts, "fine"])
     async with server, client_of(server.url, attempts=1) as client:
@@ -155,9 +141,7 @@ async def test_after_twenty_lost_calls_in_a_row_the_endpoint_is_down(
     assert server.calls == 40
 
 
-async def test_one_refused_request_stops_no_other_once_the_endpoint_has_answered(
-    client_of: Clients, ask_for: Requests
-) -> None:
+async def test_one_refused_request_stops_no_other_once_the_endpoint_has_answered() -> None:
     async with (
         LoopbackServer(acts=["fine", failure(403)]) as server,
         client_of(server.url) as client,
@@ -180,11 +164,7 @@ async def test_one_refused_request_stops_no_other_once_the_endpoint_has_answered
     ],
 )
 async def test_a_refused_parameter_is_left_off_from_then_on(
-    refused: tuple[str, ...],
-    left_off: tuple[str, ...],
-    absent: set[str],
-    client_of: Clients,
-    ask_for: Requests,
+    refused: tuple[str, ...], left_off: tuple[str, ...], absent: set[str]
 ) -> None:
     notices: list[str] = []
     server = LoopbackServer(refusing(*refused), latency=0.005)
@@ -219,7 +199,7 @@ async def test_a_refused_parameter_is_left_off_from_then_on(
     ],
 )
 async def test_a_limit_that_is_too_high_is_made_smaller_and_never_left_off(
-    message: str, sent: list[int], client_of: Clients, ask_for: Requests
+    message: str, sent: list[int]
 ) -> None:
     def respond(request: dict[str, Any]) -> Any:
         tokens = request["max_tokens"]
@@ -242,9 +222,7 @@ async def test_a_limit_that_is_too_high_is_made_smaller_and_never_left_off(
         '{"error": {"message": "This model\'s maximum context length is 4096 tokens"}}',
     ],
 )
-async def test_a_request_that_is_too_long_is_known_in_every_servers_words(
-    message: Any, client_of: Clients, ask_for: Requests
-) -> None:
+async def test_a_request_that_is_too_long_is_known_in_every_servers_words(message: Any) -> None:
     answer = failure(400, message)
     async with LoopbackServer(lambda _: answer) as server, client_of(server.url) as client:
         with pytest.raises(RequestTooLong, match="too long for the model") as caught:
@@ -252,9 +230,7 @@ async def test_a_request_that_is_too_long_is_known_in_every_servers_words(
     assert "{" not in str(caught.value)
 
 
-async def test_a_prompt_that_leaves_no_room_is_too_long(
-    client_of: Clients, ask_for: Requests
-) -> None:
+async def test_a_prompt_that_leaves_no_room_is_too_long() -> None:
     said = "maximum context length is 64 tokens, but you requested 100 output tokens"
     server = LoopbackServer(lambda _: failure(400, said))
     async with server, client_of(server.url) as client:
@@ -272,9 +248,7 @@ async def test_a_prompt_that_leaves_no_room_is_too_long(
         ("seeds are fine, logprobs are not", None),
     ],
 )
-async def test_the_refused_parameter_is_found_in_a_message(
-    message: str, named: str | None, client_of: Clients, ask_for: Requests
-) -> None:
+async def test_the_refused_parameter_is_found_in_a_message(message: str, named: str | None) -> None:
     param = "max_tokens" if named == "max_tokens" else None
     async with (
         LoopbackServer(acts=[failure(400, message, param=param)]) as server,
@@ -289,9 +263,7 @@ async def test_the_refused_parameter_is_found_in_a_message(
     assert named != "max_tokens" or "max_completion_tokens" in server.requests[-1]
 
 
-async def test_a_model_that_thinks_first_gets_more_room(
-    client_of: Clients, ask_for: Requests
-) -> None:
+async def test_a_model_that_thinks_first_gets_more_room() -> None:
     cut = completion("<think>A dog", finish_reason="length", completion_tokens=100)
     notices: list[str] = []
     async with (
@@ -304,7 +276,7 @@ async def test_a_model_that_thinks_first_gets_more_room(
     assert "thinks before it answers" in notices[0]
 
 
-async def test_reasoning_is_never_an_answer(client_of: Clients, ask_for: Requests) -> None:
+async def test_reasoning_is_never_an_answer() -> None:
     hidden = completion(None, reasoning_content='{"events": ["A dog runs."]}')
     async with LoopbackServer(acts=[hidden]) as server, client_of(server.url) as client:
         assert (await client.complete(ask_for())).text == ""
@@ -323,13 +295,11 @@ async def test_reasoning_is_never_an_answer(client_of: Clients, ask_for: Request
             lambda: failure(400, "messages are wrong"),
             "refuses any request: 400: messages",
         ),
-        (lambda: Drop(mid_body=False), "cannot reach .*Server disconnected; is it still starting"),
+        (Drop, "cannot reach .*Server disconnected; is it still starting"),
         (Hang, "cannot reach .*timed out"),
     ],
 )
-async def test_preflight_says_what_is_wrong(
-    answer: Callable[[], Any], message: str, client_of: Clients
-) -> None:
+async def test_preflight_says_what_is_wrong(answer: Callable[[], Any], message: str) -> None:
     models = [f"gpt-4o-{n}" for n in range(12)] + ["whisper"]
     server = LoopbackServer(lambda _: answer(), models=models)
     async with server, client_of(server.url, timeout=0.5) as client:
@@ -339,9 +309,7 @@ async def test_preflight_says_what_is_wrong(
     assert "whisper" not in str(caught.value)
 
 
-async def test_preflight_goes_on_without_a_schema_that_breaks_the_server(
-    client_of: Clients, ask_for: Requests
-) -> None:
+async def test_preflight_goes_on_without_a_schema_that_breaks_the_server() -> None:
     notices: list[str] = []
 
     def respond(request: dict[str, Any]) -> Any:
@@ -367,7 +335,7 @@ async def test_preflight_without_a_key_says_where_it_goes() -> None:
             await client.preflight("judge-model")
 
 
-async def test_one_slow_call_blocks_no_other(client_of: Clients, ask_for: Requests) -> None:
+async def test_one_slow_call_blocks_no_other() -> None:
     server = LoopbackServer(lambda r: Hang() if "slow" in str(r["messages"]) else "quick")
     async with server, client_of(server.url) as client:
         slow = asyncio.create_task(client.complete(ask_for("slow")))
@@ -377,16 +345,14 @@ async def test_one_slow_call_blocks_no_other(client_of: Clients, ask_for: Reques
         slow.cancel()
 
 
-async def test_megabytes_are_sent_and_read(client_of: Clients, ask_for: Requests) -> None:
+async def test_megabytes_are_sent_and_read() -> None:
     huge = "word " * 1_000_000
     async with LoopbackServer() as server, client_of(server.url) as client:
         assert len((await client.complete(ask_for(huge))).text) == len(huge)
 
 
 @pytest.mark.parametrize("most", [4, 16])
-async def test_as_many_calls_run_as_are_allowed(
-    most: int, client_of: Clients, ask_for: Requests
-) -> None:
+async def test_as_many_calls_run_as_are_allowed(most: int) -> None:
     async with (
         LoopbackServer(latency=0.2) as server,
         client_of(server.url, max_concurrency=most) as client,
@@ -395,7 +361,7 @@ async def test_as_many_calls_run_as_are_allowed(
     assert server.busiest == most
 
 
-async def test_a_pause_holds_no_slot(ask_for: Requests) -> None:
+async def test_a_pause_holds_no_slot() -> None:
     paused, release = asyncio.Event(), asyncio.Event()
 
     async def nap(_: float) -> None:
@@ -440,9 +406,7 @@ async def test_ctrl_c_ends_calls_that_are_under_way() -> None:
     assert "never retrieved" not in stderr.decode()
 
 
-async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait(
-    ask_for: Requests,
-) -> None:
+async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait() -> None:
     async with OpenAIChatClient("http://127.0.0.1:9/v1", attempts=1) as client:
         made: list[str] = []
 
@@ -455,3 +419,59 @@ async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait(
         ended = await asyncio.gather(*asks, return_exceptions=True)
     assert {type(one) for one in ended} == {EndpointRefused}
     assert len(made) == 1
+
+
+async def run(limiter: AdaptiveLimiter, throttled: bool) -> None:
+    async with limiter.slot() as slot:
+        await asyncio.sleep(0)
+        if throttled:
+            limiter.throttled(slot)
+        else:
+            limiter.succeeded(slot)
+
+
+async def most_at_once(limiter: AdaptiveLimiter, calls: int = 100) -> int:
+    most = 0
+
+    async def call() -> None:
+        nonlocal most
+        async with limiter.slot():
+            most = max(most, limiter.in_flight)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(call() for _ in range(calls)))
+    return most
+
+
+async def round_trips(limiter: AdaptiveLimiter) -> int:
+    """Fill the limiter again and again until it is at its maximum."""
+    trips = 1
+    while limiter.limit < limiter.maximum:
+        await asyncio.gather(*(run(limiter, False) for _ in range(limiter.limit)))
+        trips += 1
+    return trips
+
+
+async def test_the_limit_starts_low_and_doubles() -> None:
+    limiter = AdaptiveLimiter(64)
+    assert await most_at_once(limiter) == 2
+    assert await round_trips(limiter) <= 7
+    assert await most_at_once(limiter) == 64
+
+
+async def test_calls_throttled_together_halve_the_limit_once_and_successes_raise_it() -> None:
+    limiter = AdaptiveLimiter(16)
+    await round_trips(limiter)
+    await asyncio.gather(*(run(limiter, True) for _ in range(16)))
+    assert (limiter.limit, await most_at_once(limiter)) == (8, 8)
+    for _ in range(8):
+        await run(limiter, False)
+    assert (limiter.limit, await most_at_once(limiter)) == (9, 9)
+
+
+async def test_the_limit_never_falls_so_low_that_hung_calls_hold_all_others_up() -> None:
+    for maximum, least in ((64, 2), (1, 1)):
+        limiter = AdaptiveLimiter(maximum)
+        for _ in range(20):
+            await run(limiter, True)
+        assert limiter.limit == least

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +16,14 @@ import pytest
 from capeval.errors import CapevalError, EndpointRefused, UsageError
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.redact import public_url, redact, remember_secrets
-from capeval.llm.types import ChatRequest
 from capeval.runs.concurrency import blocking
-from tests.llm.conftest import KEY
+from tests.llm.conftest import KEY, ask_for, client_of
 from tests.server import LoopbackServer, failure
-
-Clients = Callable[..., OpenAIChatClient]
-Requests = Callable[..., ChatRequest]
-
 
 # The openai library calls aiohttp in a way that is deprecated.
 
 
-@pytest.fixture(autouse=True)
-def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-
-
-async def test_no_redirect_carries_the_key_away(client_of: Clients, ask_for: Requests) -> None:
+async def test_no_redirect_carries_the_key_away() -> None:
     async with LoopbackServer() as thief:
         away = failure(307, headers={"Location": f"{thief.url}/chat/completions"})
         async with LoopbackServer(acts=[away]) as server, client_of(server.url) as client:
@@ -46,9 +32,7 @@ async def test_no_redirect_carries_the_key_away(client_of: Clients, ask_for: Req
     assert not thief.paths
 
 
-async def test_the_environment_adds_no_header(
-    ask_for: Requests, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_environment_adds_no_header(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_ORG_ID", KEY)
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"Authorization: Bearer {KEY}\nX-Own: {KEY}")
@@ -58,9 +42,7 @@ async def test_the_environment_adds_no_header(
     assert "stainless" not in str(server.headers[0]).lower()
 
 
-async def test_user_password_and_parameters_of_the_base_url_are_sent(
-    client_of: Clients, ask_for: Requests
-) -> None:
+async def test_user_password_and_parameters_of_the_base_url_are_sent() -> None:
     seen: list[str] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -81,7 +63,7 @@ async def test_user_password_and_parameters_of_the_base_url_are_sent(
 
 
 async def test_the_proxy_of_the_environment_gets_all_but_this_machines_own_calls(
-    client_of: Clients, ask_for: Requests, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with LoopbackServer() as proxy, LoopbackServer() as server:
         monkeypatch.setenv("ALL_PROXY", proxy.url.removesuffix("/v1").replace("//", "//me:pw@"))
@@ -108,11 +90,7 @@ async def test_the_proxy_of_the_environment_gets_all_but_this_machines_own_calls
     ],
 )
 async def test_an_unusable_proxy_is_named_without_its_password(
-    address: str,
-    message: str,
-    client_of: Clients,
-    ask_for: Requests,
-    monkeypatch: pytest.MonkeyPatch,
+    address: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", address)
     async with client_of("http://judge.invalid/v1", attempts=1) as client:
@@ -135,10 +113,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 
 
 async def test_only_trusted_certificates_are_accepted(
-    client_of: Clients,
-    ask_for: Requests,
-    certificate: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
+    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(*certificate)
@@ -159,9 +134,7 @@ async def test_only_trusted_certificates_are_accepted(
             await client_of(server.url).complete(ask_for())
 
 
-async def test_what_cannot_be_reached_says_why(
-    client_of: Clients, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_cannot_be_reached_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     async def reach_async(url: str) -> None:
         async with client_of(url) as client:
             await client.preflight("judge-model")
@@ -182,9 +155,7 @@ async def test_what_cannot_be_reached_says_why(
                 await asyncio.to_thread(blocking(reach_async), url)
 
 
-async def test_azures_classic_endpoint_gets_the_key_in_its_own_header(
-    client_of: Clients, ask_for: Requests
-) -> None:
+async def test_azures_classic_endpoint_gets_the_key_in_its_own_header() -> None:
     async with LoopbackServer() as server:
         async with client_of(f"{server.url}?api-version=2024-10-21") as client:
             await client.complete(ask_for())
@@ -217,10 +188,7 @@ def test_a_base_url_is_shown_without_secrets(url: str, shown: str) -> None:
 
 
 async def test_the_key_is_in_no_log_error_or_repr(
-    client_of: Clients,
-    ask_for: Requests,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
     seen: list[str] = []

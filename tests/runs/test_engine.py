@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from capeval.errors import BudgetReached, CapevalError, EndpointDown, EndpointRefused
 from capeval.files.jsonl import whole_lines, write_jsonl
-from capeval.runs.engine import Labels, Plan, Spent, Status, execute, select
+from capeval.runs.engine import Labels, Plan, Spent, Status, execute
 from capeval.runs.folder import RunFolder
 from capeval.schema import Usage
 
@@ -169,11 +169,3 @@ async def test_any_sequence_of_stops_ends_in_the_same_file(
     await execute(last)
     assert values(run) == [n * n for n in range(7)]
     assert sorted(worked + last.worked) == list(range(7)), "nothing is done twice"
-
-
-@pytest.mark.parametrize(
-    ("only", "limit", "expected"),
-    [((), None, "abc"), (("c", "a"), None, "ac"), ((), 2, "ab"), (("b", "c"), 1, "b")],
-)
-def test_select(only: Sequence[str], limit: int | None, expected: str) -> None:
-    assert "".join(select("abc", str, only=only, limit=limit)) == expected

@@ -4,11 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 
-from capeval.errors import InputError, RunLocked
+import capeval
+from capeval.errors import InputError, RunLocked, UsageError
 from capeval.files.captions import load_captions
+from capeval.files.packaged import sample_folder
 from capeval.runs import sources
-from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.folder import JudgeFolder, RunFolder, Shard, safe_name, shards_in
 from capeval.runs.sources import Source
 from capeval.schema import Caption
 from tests.scoring.making import annotation
@@ -37,22 +41,6 @@ def test_same_captions_in_another_order_are_the_same_run(run: RunFolder) -> None
     source(run, CAPTIONS[::-1]).store()
     assert run.captions.read_bytes() == before
     assert list(load_captions(run.captions)) == CAPTIONS
-
-
-@pytest.mark.parametrize(
-    "others",
-    [
-        CAPTIONS[:1],
-        [*CAPTIONS, Caption(index="c", caption="A cat.")],
-        [CAPTIONS[0], Caption(index="b", caption="A cat.")],
-    ],
-)
-def test_other_captions_are_refused(run: RunFolder, others: list[Caption]) -> None:
-    before = {path: path.read_bytes() for path in run.path.iterdir()}
-    for work in (source(run, others).check, source(run, others).store):
-        with pytest.raises(InputError, match=r"has different captions from c\.jsonl; .* --run"):
-            work()
-    assert {path: path.read_bytes() for path in run.path.iterdir()} == before
 
 
 @pytest.mark.parametrize("write", ["write_manifest", "captions"])
@@ -131,3 +119,90 @@ def test_verdicts_made_elsewhere_keep_their_folder(run: RunFolder) -> None:
         made.path.mkdir(exist_ok=True)
         made.judgments.write_text(json.dumps(json.loads(UNSCORED) | line) + "\n")
         assert (run.judge("m", None, identity="mine") == made) is is_own
+
+
+NAME = st.text(st.characters(), max_size=150) | st.from_regex(r"[a-c/.-]{1,3}", fullmatch=True)
+
+
+@settings(deadline=None)
+@given(NAME)
+@example("..")
+@example("")
+@example("a" * 5000)
+@example("../../etc/passwd")
+@example("C:\\x")
+@example("\ud800")
+def test_safe_name_is_one_plain_path_component(name: str) -> None:
+    safe = safe_name(name)
+    assert safe
+    assert safe.isascii()
+    assert safe.isprintable()
+    assert not set(safe) & set('/\\:*?"<>| \x00')
+    assert safe not in (".", "..")
+    assert not safe.startswith((".", "-"))
+    assert not safe.endswith(".")
+    assert len(safe) <= 120
+
+
+@settings(deadline=None)
+@given(NAME, NAME)
+@example("a/b", "a-b")
+@example("a", "a.")
+@example("a/b", safe_name("a/b"))
+@example("a" * 200, "a" * 201)
+def test_distinct_names_stay_distinct(one: str, other: str) -> None:
+    assume(one != other)
+    assert safe_name(one) != safe_name(other)
+
+
+@pytest.mark.parametrize("name", ["gpt-4o-2024-08-06@tuna-cap-v1", "lexical-2", "a_b+c.d"])
+def test_plain_names_are_kept(name: str) -> None:
+    assert safe_name(name) == name
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2", "1.5/2"])
+def test_an_invalid_shard_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="must be I/N"):
+        Shard.read(text)
+
+
+def test_shards_are_found_by_their_files(tmp_path: Path) -> None:
+    for name in ("captions.2-of-3.jsonl", "ungenerated.1-of-3.jsonl", "captions.jsonl", "x.jsonl"):
+        (tmp_path / name).touch()
+    assert shards_in(tmp_path) == [Shard(1, 3), Shard(2, 3)]
+    assert shards_in(tmp_path / "none") == []
+
+
+def test_captions_of_copied_shards_are_judged_and_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of the whole; a shard may lack captions, or have later ones than another file."""
+    monkeypatch.chdir(tmp_path)
+    lines = (sample_folder() / "captions" / "terse.jsonl").read_text("utf-8").splitlines(True)
+    parts = {"parts": (lines[::2], lines[1::2]), "less": (lines[::2], [*lines[:2], lines[1][:20]])}
+    for name, shards in parts.items():
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        for number, part in enumerate(shards, start=1):
+            (folder / f"captions.{number}-of-2.jsonl").write_text("".join(part), "utf-8")
+    (tmp_path / "whole.jsonl").write_text("".join(lines), "utf-8")
+    names = ("whole.jsonl", "parts", "less")
+    whole, joined, less = (capeval.judge(name, "sample", judge="lexical") for name in names)
+    assert joined == whole
+    assert less.counts.captioned == len(lines[::2]) + 1
+    (measured,) = capeval.measure("parts", annotations="sample", metric="length")
+    assert measured.results[0].scored == len(lines)
+    assert not RunFolder(tmp_path / "runs" / "parts").captions.exists()
+    assert {run.name for run in RunFolder.all(tmp_path / "runs")} == {"whole", "parts", "less"}
+    assert capeval.score("parts") == whole
+
+
+def test_shards_of_other_settings_are_refused_and_empty_ones_passed_over(tmp_path: Path) -> None:
+    for number, made in ((1, "a"), (2, "b")):
+        line = {"index": str(number), "caption": "A dog.", "settings": made}
+        (tmp_path / f"captions.{number}-of-3.jsonl").write_text(json.dumps(line) + "\n")
+    (tmp_path / "captions.3-of-3.jsonl").write_text('{"index": "3", "capt')
+    with pytest.raises(InputError, match=r"2-of-3.jsonl: was generated with other settings"):
+        RunFolder(tmp_path).read_captions()
+    (tmp_path / "captions.2-of-3.jsonl").unlink()
+    assert [one.index for one in RunFolder(tmp_path).read_captions()] == ["1"]

@@ -1,9 +1,7 @@
-"""Outputs that would destroy something are refused under whatever name."""
+"""What `--out` may name; `tests/cli/test_output_ends.py` has what a command reads."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,48 +9,7 @@ import pytest
 from capeval.errors import UsageError
 from capeval.files.outputs import check_output, write_output
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("in.csv").write_text("precious")
-    Path("folder").mkdir()
-
-
-MAKE: dict[str, tuple[Callable[[], object], str, str]] = {
-    "itself": (lambda: None, "in.csv", "in.csv is one of the files to be read; choose another"),
-    "itself in other words": (
-        lambda: None,
-        "folder/../in.csv",
-        "folder/../in.csv is one of the files to be read; choose another",
-    ),
-    "symlink": (
-        lambda: Path("out").symlink_to("in.csv"),
-        "out",
-        "out is one of the files to be read",
-    ),
-    "hard link": (
-        lambda: Path("out").hardlink_to("in.csv"),
-        "out",
-        "out is one of the files to be read",
-    ),
-    "folder": (lambda: None, "folder", "folder is a folder; name a file in it"),
-    "link to a folder": (lambda: Path("out").symlink_to("folder"), "out", "out is a folder"),
-    "pipe": (lambda: os.mkfifo("out"), "out", "out is no regular file; choose another"),
-    "device": (lambda: None, "/dev/zero", "/dev/zero is no regular file"),
-    "nothing": (lambda: None, "", "is a folder; name a file in it"),
-}
-
-
-@pytest.mark.parametrize("case", MAKE)
-def test_what_must_not_be_written_is_refused(case: str) -> None:
-    make, path, message = MAKE[case]
-    make()
-    with pytest.raises(UsageError) as error:
-        check_output(Path(path), ["none.csv", "in.csv"])
-    assert str(error.value).startswith("--out")
-    assert message in str(error.value)
-    assert Path("in.csv").read_text() == "precious"
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 @pytest.mark.parametrize("path", ["new.json", "new/er/new.json", "old.json", "link.json"])

@@ -136,41 +136,25 @@ def unrelated_folder() -> None:
     Path("mine/weights.bin").write_bytes(b"\0\1")
 
 
-def unrelated_file() -> None:
-    Path("mine").write_bytes(b"\0\1weights")
-
-
-def broken_link() -> None:
-    Path("mine").symlink_to("gone")
-
-
-def run_not_judged() -> None:
-    shutil.copytree("runs/bare", "mine")
-
-
-def run_judged() -> None:
-    shutil.copytree("runs/mine", "mine")
-
-
-def link_to_the_run() -> None:
-    Path("mine").symlink_to("runs/mine")
-
-
-BESIDE: dict[Callable[[], None], set[str]] = {
-    unrelated_folder: set(),
-    unrelated_file: {"captions", "judgments", "metric"},
-    broken_link: set(),
-    link_to_the_run: set(),
-    run_not_judged: {"run", "captions"},
-    run_judged: set(FINDERS),
+BESIDE: dict[str, tuple[Callable[[], object], set[str]]] = {
+    "an unrelated folder": (unrelated_folder, set()),
+    "an unrelated file": (
+        lambda: Path("mine").write_bytes(b"\0\1weights"),
+        {"captions", "judgments", "metric"},
+    ),
+    "a broken link": (lambda: Path("mine").symlink_to("gone"), set()),
+    "a link to the run": (lambda: Path("mine").symlink_to("runs/mine"), set()),
+    "a run": (lambda: shutil.copytree("runs/bare", "mine"), {"run", "captions"}),
+    "a judged run": (lambda: shutil.copytree("runs/mine", "mine"), set(FINDERS)),
 }
 
 
 @pytest.mark.parametrize("beside", BESIDE)
-def test_only_what_could_serve_too_makes_a_name_ambiguous(beside: Callable[[], None]) -> None:
-    beside()
+def test_only_what_could_serve_too_makes_a_name_ambiguous(beside: str) -> None:
+    make, serve_too = BESIDE[beside]
+    make()
     for kind, find in FINDERS.items():
-        if kind not in BESIDE[beside]:
+        if kind not in serve_too:
             assert path_of(find("mine")) == MINE[kind]
             continue
         with pytest.raises(InputError) as refused:
