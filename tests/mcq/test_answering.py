@@ -16,7 +16,8 @@ from capeval.captioners import Captioned, CaptionRequest
 from capeval.mcq.view import SharedReader, recent_reads
 from capeval.schema import Usage
 from capeval.video import FrameSet
-from tests.cli_runs import environment, start
+from tests.cli_runs import capeval as command
+from tests.cli_runs import start
 from tests.mcq.answering import (
     asked,
     lines,
@@ -27,22 +28,12 @@ from tests.mcq.answering import (
     tomato_folder,
 )
 from tests.server import LoopbackServer, completion, failure
-from tests.typed import Said, typed
+from tests.typed import Said
 from tests.video.clips import numbers
 
 
 async def here(folder: Path, *arguments: object) -> Said:
-    """Type `capeval mcq answer ...` in this process, in a thread beside the server's loop."""
-    return await asyncio.to_thread(
-        typed, folder, "mcq", "answer", *arguments, env=environment(folder)
-    )
-
-
-async def grade(folder: Path, *arguments: object) -> Said:
-    """Type `capeval mcq grade ... --json`."""
-    return await asyncio.to_thread(
-        typed, folder, "mcq", "grade", *arguments, "--json", env=environment(folder)
-    )
+    return await command(folder, "mcq", "answer", *map(str, arguments))
 
 
 async def answered(
@@ -78,7 +69,7 @@ async def test_tomato_is_answered_and_graded(tmp_path: Path) -> None:
     manifest = json.loads((file.parent / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["questions"]["count"] == 12
     assert manifest["generation"]["prompt"]["set"].startswith("mcq-v1@")
-    graded = await grade(tmp_path, file.parent)
+    graded = await command(tmp_path, "mcq", "grade", str(file.parent), "--json")
     assert graded.code == 0, graded.err
     # Every reply says A, which is right in every second question of each file.
     assert graded.json["overall"]["accuracy"]["value"] == 0.5
@@ -324,7 +315,7 @@ async def test_the_last_shard_takes_in_the_others(asked: int, tmp_path: Path) ->
         assert said.code == 0, said.err
         assert len(requests) == asked // 2
         if shard == "1/2":  # what is there can be graded
-            graded = await grade(tmp_path, "m@2")
+            graded = await command(tmp_path, "mcq", "grade", "m@2", "--json")
             assert (graded.code, graded.json["counts"]["responses"]) == (0, asked // 2), graded.err
             (tmp_path / "runs" / "mcq" / "tomato" / "m@2" / "grades.json").unlink()
     folder = tmp_path / "runs" / "mcq" / "tomato" / "m@2"

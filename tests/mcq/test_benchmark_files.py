@@ -13,7 +13,7 @@ import pytest
 import capeval
 from capeval.errors import InputError, UsageError
 from tests.mcq import question_files
-from tests.mcq.graded_files import line, write
+from tests.mcq.graded_runs import line, write
 from tests.typed import typed
 
 OPTIONS = ["2", "1", "3"]

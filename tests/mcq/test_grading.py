@@ -17,7 +17,7 @@ from capeval.llm.types import ChatRequest
 from capeval.mcq.grades import Grades
 from capeval.mcq.strategies import STRATEGIES, tomato_patterns
 from tests.judged_runs import make_run, write_annotations
-from tests.mcq.graded_files import line, write
+from tests.mcq.graded_runs import line, write
 from tests.typed import here
 
 FAILURE = "Failed to obtain answer via API."
