@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,10 @@ from capeval.captioners.llava_video import (
     build_config,
     chat_prompt,
 )
-from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import UsageError
 from tests.captioners import tiny
-
-Load = Callable[..., LoadedModel]
-Checkpoint = Callable[[str], Path]
+from tests.captioners.tiny import Checkpoint, Load
 
 FULL_SIZE: dict[str, Any] = {
     "hidden_size": 3584,
@@ -201,8 +197,3 @@ def test_a_checkpoint_built_otherwise_is_refused(
     config.write_text(json.dumps(tiny.published_config(**changed)), encoding="utf-8")
     with pytest.raises(UsageError, match=said):
         tiny.load(tmp_path, "llava-video-72b")
-
-
-def test_an_unknown_preset_is_told(checkpoint: Checkpoint) -> None:
-    with pytest.raises(UsageError, match="preset 'paper': must be one of published, tuna"):
-        tiny.load(checkpoint("llava-video"), preset="paper")

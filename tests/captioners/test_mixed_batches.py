@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from capeval.captioners import Captioned
-from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from tests.captioners import tiny
-
-Make = Callable[..., TransformersCaptioner]
-Load = Callable[..., LoadedModel]
+from tests.captioners.tiny import Load, Make, captioned
 
 # Some processors give tensors to numpy in a way that numpy 2 means to end.
 
@@ -27,11 +22,6 @@ PROMPTS = (
     "Answer.",
     "Answer.",
 )
-
-
-def captioned(outcomes: Any) -> list[Captioned]:
-    assert all(isinstance(outcome, Captioned) for outcome in outcomes), outcomes
-    return list(outcomes)
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
