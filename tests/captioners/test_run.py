@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import capeval
 from capeval.captioners import stored_work
 from capeval.captioners.generate import (
     Generation,
@@ -21,9 +23,10 @@ from capeval.captioners.generate import (
 )
 from capeval.captioners.protocol import Uncaptioned
 from capeval.captioners.stored_work import complete
-from capeval.errors import BudgetReached, InputError, ModelDown, RunLocked
+from capeval.errors import BudgetReached, InputError, ModelDown, RequestRefused, RunLocked
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
+from capeval.llm.fake import ScriptedClient
 from capeval.runs.folder import RunFolder, Shard
 from capeval.runs.sources import default_videos
 from capeval.video import open_reader
@@ -32,7 +35,9 @@ from tests.generating import (
     FakeReader,
     annotation,
     captioned,
+    lines,
 )
+from tests.server import LoopbackServer
 from tests.video.clips import make_clip
 from tests.video.test_damage import PQ, zeros
 from tests.video.test_decoding import FRONT
@@ -53,10 +58,6 @@ async def go(
 ) -> Generation:
     captioner, reader = captioner or FakeCaptioner(), reader or FakeReader()
     return await complete(GenerationWork(run, captioner, reader, wanted=wanted))
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def order(path: Path) -> list[str]:
@@ -466,3 +467,50 @@ async def test_another_video_file_or_an_emptied_caption_is_captioned_again(
     assert (await go(run, wanted, captioner)).new == 2
     assert set(captioner.prompts) == {"v3", "v5"}
     assert lines(run.captions)[3]["video"] == {"file": "v3.mp4", "bytes": 13}
+
+
+# capeval.generate
+
+
+def test_captions_of_a_scripted_endpoint_are_a_run(tmp_path: Path) -> None:
+    client = ScriptedClient(["A dog runs.", RequestRefused("filtered"), "A cat sits."])
+    made = capeval.generate(
+        "my-vlm", client=client, runs=tmp_path, cache=tmp_path / "c.sqlite", limit=3, frames="2",
+        max_concurrency=1,
+    )  # fmt: skip
+    assert [line["caption"] for line in made.captions] == ["A dog runs.", "A cat sits."]
+    assert list(made.ungenerated.values()) == ["filtered"]
+    assert made.run.path == tmp_path / "my-vlm"
+    scores = capeval.judge(str(made.run.path), judge="lexical", runs=tmp_path)
+    assert scores.counts.captioned == 2
+
+
+async def test_cached_captions_are_for_their_own_run(tmp_path: Path) -> None:
+    async with LoopbackServer(lambda _: f"Caption {server.calls}.") as server:
+
+        async def calls(run: str) -> int:
+            before = server.calls
+            made = await capeval.generate_async(
+                "my-vlm", base_url=server.url, runs=tmp_path, run=run, limit=2, frames="2"
+            )
+            assert not made.ungenerated
+            return server.calls - before
+
+        paid = await calls("step1000")
+        file = tmp_path / "step1000" / "captions.jsonl"
+        lines = file.read_text("utf-8").splitlines(keepends=True)
+        file.write_text(lines[0], "utf-8")  # as if it was killed
+        assert await calls("step1000") == 0
+        # Another run asks, whatever its name: the server may have another checkpoint by now.
+        assert await calls("step2000") == paid
+        shutil.rmtree(tmp_path / "step1000")
+        assert await calls("step1000") == paid
+
+
+def test_a_stop_is_raised_and_what_was_done_is_kept(tmp_path: Path) -> None:
+    captioner = FakeCaptioner(
+        answer=lambda r: BudgetReached("enough") if r.index == "sample_03" else None
+    )
+    with pytest.raises(BudgetReached):
+        capeval.generate(captioner, frames=FakeReader(), runs=tmp_path)
+    assert (tmp_path / "fake-vlm" / "captions.jsonl").read_text().count("\n") == 2

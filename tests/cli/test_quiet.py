@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.captioners.test_generate_command import describe, here
+from tests.captioners.test_generate_command import describe
 from tests.cli.conftest import Endpoint, Workspace, caption
+from tests.cli_runs import capeval as here
 from tests.judge_responder import answer
 from tests.server import LoopbackServer, failure, refusing
 

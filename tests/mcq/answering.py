@@ -14,7 +14,7 @@ from PIL import Image
 from tests.server import completion
 from tests.video.clips import make_clip, numbers
 
-__all__ = ["FRAMES", "lines", "own_folder", "seen", "text_of", "tomato_folder"]
+__all__ = ["FRAMES", "own_folder", "seen", "text_of", "tomato_folder"]
 
 FRAMES = 24
 OPTIONS = ["left", "right", "up"]
@@ -90,8 +90,3 @@ def replies(request: dict[str, Any]) -> Any:
     if isinstance(request["messages"][-1]["content"], str):
         return '{"ok": true}'
     return completion(f"A. I saw {seen(request)}", prompt_tokens=100, completion_tokens=5)
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a JSONL file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import capeval
 from capeval.captioners import Captioned, CaptionRequest
 from capeval.mcq.view import SharedReader, recent_reads
 from capeval.schema import Usage
-from capeval.video import FrameSet
 from tests.cli_runs import capeval as command
 from tests.cli_runs import start
+from tests.generating import FakeReader, lines
 from tests.mcq.answering import (
     asked,
-    lines,
     own_folder,
     replies,
     seen,
@@ -461,33 +459,17 @@ def test_a_model_without_likelihoods_leaves_the_question_unanswered(tmp_path: Pa
 
 
 def test_a_video_is_decoded_once_for_its_questions(tmp_path: Path) -> None:
-    reads: list[str] = []
-
-    class Counting:
-        policy, decoder = "2", "fake"
-
-        def read(self, path: Path, *, cancel: object = None) -> FrameSet:
-            reads.append(path.stem)
-            return FrameSet(np.zeros((2, 4, 6, 3), np.uint8), (0, 1), (0.0, 0.5), 2, 2.0, 1.0)
-
+    reader = FakeReader(policy="2", count=lambda _: 2)
     rows: list[dict[str, Any]] = [{"video": f"v{n % 4}"} for n in range(12)]
     questions = own_folder(tmp_path / "q", *rows)
-    capeval.mcq_answer(Scoring(), questions, frames=Counting(), runs=tmp_path / "runs")
-    assert sorted(reads) == ["v0", "v1", "v2", "v3"]
+    capeval.mcq_answer(Scoring(), questions, frames=reader, runs=tmp_path / "runs")
+    assert sorted(reader.read_names) == ["v0", "v1", "v2", "v3"]
 
 
 def test_large_videos_are_not_all_kept(tmp_path: Path) -> None:
-    reads: list[str] = []
-
-    class Large:
-        policy, decoder = "1", "fake"
-
-        def read(self, path: Path, *, cancel: object = None) -> FrameSet:
-            reads.append(path.stem)
-            return FrameSet(np.zeros((1, 8, 8, 3), np.uint8), (0,), (0.0,), 1, 1.0, 1.0)
-
-    reader = SharedReader(Large(), recent_reads(4, most_bytes=2 * 8 * 8 * 3))
+    decoder = FakeReader(count=lambda _: 1)
+    reader = SharedReader(decoder, recent_reads(4, most_bytes=2 * 4 * 6 * 3))
     for name in ("a", "a", "b", "a", "b", "c", "c", "d", "a"):
         reader.read(tmp_path / name)
     # Two fit, and the one that is being read.
-    assert reads == ["a", "b", "c", "d", "a"]
+    assert decoder.read_names == ["a", "b", "c", "d", "a"]
