@@ -39,8 +39,7 @@ from tests.generating import (
 )
 from tests.server import LoopbackServer
 from tests.video.clips import make_clip
-from tests.video.test_damage import PQ, zeros
-from tests.video.test_decoding import FRONT
+from tests.video.test_damage import hdr_clip
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -135,15 +134,6 @@ async def test_when_nothing_came_no_captions_file_is_left(
     assert not run.exists()
 
 
-async def test_a_missing_video_is_ungenerated_and_the_rest_goes_on(
-    run: RunFolder, wanted_of: Wanting
-) -> None:
-    generation = await go(run, wanted_of(INDEXES, files=["v1.mp4", "v2.webm"]))
-    assert order(run.captions) == ["v1", "v2"]
-    assert len(generation.ungenerated) == 8
-    assert "has no video v0" in generation.ungenerated["v0"]
-
-
 async def test_no_video_at_all_is_the_users_mistake(run: RunFolder, wanted_of: Wanting) -> None:
     with pytest.raises(InputError, match=r"any of the 10 videos, such as v0: .*--videos"):
         await go(run, wanted_of(INDEXES, files=["other.mp4"]))
@@ -221,7 +211,9 @@ async def test_a_run_of_other_captions_is_left_alone(run: RunFolder, wanted_of: 
         await go(run, wanted_of(INDEXES[:5]))
 
 
-async def test_the_datas_own_questions_are_the_prompts(run: RunFolder, wanted_of: Wanting) -> None:
+async def test_the_datas_own_questions_are_the_prompts(
+    run: RunFolder, wanted_of: Wanting, tmp_path: Path
+) -> None:
     rows: list[Any] = [annotation("v0", question="What happens?"), annotation("v1")]
     captioner = FakeCaptioner()
     await go(run, wanted_of(rows), captioner)
@@ -233,15 +225,10 @@ async def test_the_datas_own_questions_are_the_prompts(run: RunFolder, wanted_of
     assert (await go(run, wanted_of(rows), captioner)).new == 1
     assert captioner.prompts == {"v0": "What happens then?"}
     assert order(run.captions) == ["v0", "v1"]
-
-
-async def test_a_prompt_file_comes_before_the_datas_questions(
-    run: RunFolder, wanted_of: Wanting, tmp_path: Path
-) -> None:
+    # A file of the user's comes first.
     (tmp_path / "p.txt").write_text("Say it.\n")
-    captioner = FakeCaptioner()
     prompts = load_caption_prompts(tmp_path / "p.txt")
-    await go(run, wanted_of([annotation("v0", question="What?")], prompts=prompts), captioner)
+    await go(RunFolder(tmp_path / "other"), wanted_of(rows[:1], prompts=prompts), captioner)
     assert captioner.prompts == {"v0": "Say it."}
 
 
@@ -287,22 +274,11 @@ async def test_one_dangling_link_costs_one_video(run: RunFolder, wanted_of: Want
     assert (await go(run, wanted)).new == 0
 
 
-async def test_damaged_and_hdr_videos_in_a_run(run: RunFolder, wanted_of: Wanting) -> None:
-    wanted = wanted_of(["good", "bad", "hdr"])
+async def test_hdr_is_recorded_and_warned_of(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(["good", "hdr"])
     make_clip(wanted.videos / "good.mp4", 24)
-    bad = make_clip(wanted.videos / "bad.mp4", 120, **FRONT)
-    data = bytearray(bad.read_bytes())
-    zeros(data, int(len(data) * 0.8))
-    bad.write_bytes(data)
-    make_clip(
-        wanted.videos / "hdr.mp4",
-        24,
-        codec="libx265",
-        pixels="yuv420p10le",
-        options={"x265-params": PQ},
-    )
-    generation = await go(run, wanted, reader=open_reader("8"))
-    assert generation.ungenerated["bad"].startswith("does not decode cleanly (")
+    hdr_clip(wanted.videos / "hdr.mp4")
+    await go(run, wanted, reader=open_reader("8"))
     good, hdr = lines(run.captions)
     assert "hdr" not in good["frames"]
     assert (hdr["frames"]["hdr"], hdr["frames"]["tone_mapping"]) == ("PQ", None)
