@@ -141,6 +141,7 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         (("--model", "gemini-3.5-flash"), "no key: set GEMINI_API_KEY"),
         (("--model", "m", "--base-url", "http://127.0.0.1:9/v1"), "is the server running?"),
         (("--model", "gpt-4.1", "--frames", "many"), "frames: 'many' is not one of"),
+        (("--model", "gpt-4.1", "--gpus", "2"), "--gpus is for --serve"),
         (("--model", "gpt-4.1", "--shard", "3/2"), "--shard: '3/2' must be I/N"),
         (("--model", "gpt-4.1", "--annotations", "no.json"), "no.json: does not exist"),
         (("--model", "gpt-4.1", "--prompts", "no.txt"), "no.txt: is neither a prompt set"),
