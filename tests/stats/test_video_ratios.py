@@ -116,6 +116,18 @@ def test_a_small_group_of_many_videos_has_the_interval_of_few() -> None:
     assert change.low < 0.875 / 0.5 - 1 < change.high
 
 
+def test_questions_that_agree_within_videos_count_as_one() -> None:
+    right = np.repeat([1.0, 0.0], [17, 3])
+    one = share_ends(right, np.ones(20))
+    assert share_ends(10 * right, np.full(20, 10.0)) == pytest.approx(one)
+
+
+def test_share_above_a_group_without_right_answers_has_no_change() -> None:
+    asked = np.ones((20, 2))
+    right = np.stack([np.zeros(20), np.ones(20)], axis=1)
+    assert VideoRatios(right, asked).share_change(0, 1) == Missing("no answer of one side is right")
+
+
 # Proportions of clusters
 
 
