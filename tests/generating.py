@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -78,6 +79,11 @@ class FakeCaptioner:
 
     async def aclose(self) -> None:
         return
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a JSONL file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def captioned(index: str, text: str | None = None, **more: Any) -> Captioned:

@@ -15,17 +15,14 @@ from capeval.captioners.catalogue import read_catalogue
 from capeval.files.packaged import sample_folder
 from tests.captioners.test_endpoint import DISTRUST, VLLM
 from tests.captioners.test_serve import QUESTION
+from tests.cli_runs import capeval as here
 from tests.cli_runs import environment, process
+from tests.generating import lines
 from tests.judge_responder import is_preflight
 from tests.server import LoopbackServer, completion, failure
-from tests.typed import Said, typed
+from tests.typed import typed
 
 INDEXES = [f"sample_{n:02}" for n in range(1, 11)]
-
-
-async def here(folder: Path, *arguments: str) -> Said:
-    """Type `capeval ...` in this process, in a thread beside the server's loop."""
-    return await asyncio.to_thread(typed, folder, *arguments, env=environment(folder))
 
 
 def describe(request: dict[str, Any]) -> Any:
@@ -36,10 +33,6 @@ def describe(request: dict[str, Any]) -> Any:
     seen = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:10]
     said = f"A man in a blue shirt stands on a beach ({seen}, {len(content) - 1} frames)."
     return completion(said, prompt_tokens=4000, completion_tokens=40)
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def frames_of(server: LoopbackServer) -> list[int]:
@@ -144,11 +137,11 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
     ("arguments", "said"),
     [
         ((), "name a model with --model"),
-        (("--model", "kangaroo"), "cannot be run by capeval"),
         (("--model", "gpt-4o-2024-08-06"), "no key: set OPENAI_API_KEY"),
         (("--model", "gemini-3.5-flash"), "no key: set GEMINI_API_KEY"),
         (("--model", "m", "--base-url", "http://127.0.0.1:9/v1"), "is the server running?"),
         (("--model", "gpt-4.1", "--frames", "many"), "frames: 'many' is not one of"),
+        (("--model", "gpt-4.1", "--gpus", "2"), "--gpus is for --serve"),
         (("--model", "gpt-4.1", "--shard", "3/2"), "--shard: '3/2' must be I/N"),
         (("--model", "gpt-4.1", "--annotations", "no.json"), "no.json: does not exist"),
         (("--model", "gpt-4.1", "--prompts", "no.txt"), "no.txt: is neither a prompt set"),

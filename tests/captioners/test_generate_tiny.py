@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.captioners import tiny
+from tests.generating import lines
 from tests.typed import typed
 
 
@@ -21,8 +22,7 @@ def test_the_sample_is_captioned_by_a_tiny_model_and_judged(
         "--max-new-tokens", "24", "--batch-size", "4", "--run", "tiny",
     )  # fmt: skip
     assert made.code == 0, made.err
-    text = (tmp_path / "runs" / "tiny" / "captions.jsonl").read_text(encoding="utf-8")
-    captions = [json.loads(line) for line in text.splitlines()]
+    captions = lines(tmp_path / "runs" / "tiny" / "captions.jsonl")
     assert len({line["caption"] for line in captions}) == 10
     assert [len(line["frames"]["indices"]) for line in captions] == [4] * 10
     judged = typed(tmp_path, "judge", "--judge", "lexical")
@@ -50,8 +50,7 @@ def written(folder: Path, run_name: str, *arguments: str) -> list[dict[str, Any]
     command = ("generate", "--device", "cpu", "--run", run_name, "--limit", "2", *arguments)
     # Random weights may end a caption before it begins.
     assert typed(folder, *command, "--max-failed", "1").code == 0
-    text = (folder / "runs" / run_name / "captions.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    return lines(folder / "runs" / run_name / "captions.jsonl")
 
 
 def test_a_folder_is_captioned_with_the_options_that_are_typed(folder: Path) -> None:

@@ -59,31 +59,25 @@ async def test_an_address_from_a_file_gets_only_the_key_that_is_named_with_it(
         assert await key_sent(server, "any", base_url=server.url) == OPENAI
 
 
-async def test_a_key_given_in_python_does_not_go_to_an_address_from_a_file() -> None:
-    async with LoopbackServer() as server:
-        configure(f'[models.mine]\nbase_url = "{server.url}"')
-        with pytest.raises(UsageError, match="gets only a key named there"):
-            await key_sent(server, "mine", api_key=OTHER)
-        assert server.calls == 0
-        assert await key_sent(server, "mine", api_key=OTHER, base_url=server.url) == OTHER
-
-
-async def test_a_key_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("entry", "choice", "said"),
+    [
+        ('base_url = "URL"', {"api_key": OTHER}, "gets only a key named there"),
+        ('base_url = "URL"\nkey = "UNSET"', {}, "no key: set UNSET"),
+        ('reached = "endpoint"\nkey = "OTHER_KEY"', {}, '"mine".key: belongs to one address'),
+    ],
+)
+async def test_a_key_that_might_go_astray_is_refused(
+    entry: str, choice: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with LoopbackServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        configure('[models.mine]\nreached = "endpoint"\nkey = "OTHER_KEY"')
-        with pytest.raises(InputError, match=r'models."mine".key: belongs to one address'):
-            await key_sent(server, "mine")
+        configure("[models.mine]\n" + entry.replace("URL", server.url))
+        with pytest.raises((InputError, UsageError), match=said):
+            await key_sent(server, "mine", **choice)
         assert server.calls == 0
-
-
-async def test_a_key_that_is_named_must_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OTHER_KEY")
-    async with LoopbackServer() as server:
-        configure(f'[models.mine]\nbase_url = "{server.url}"\nkey = "OTHER_KEY"')
-        with pytest.raises(UsageError, match="no key: set OTHER_KEY"):
-            await key_sent(server, "mine")
-        assert server.calls == 0
+        if choice:
+            assert await key_sent(server, "mine", **choice, base_url=server.url) == OTHER
 
 
 async def test_a_server_that_wants_a_key_says_where_to_name_it() -> None:

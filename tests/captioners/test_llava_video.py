@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,14 @@ from capeval.captioners import Captioned
 from capeval.captioners.llava_video import (
     PRESETS,
     LlavaVideoForConditionalGeneration,
+    Wording,
     build_config,
     chat_prompt,
 )
-from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import UsageError
 from tests.captioners import tiny
-
-Load = Callable[..., LoadedModel]
-Checkpoint = Callable[[str], Path]
+from tests.captioners.tiny import Checkpoint, Load
 
 FULL_SIZE: dict[str, Any] = {
     "hidden_size": 3584,
@@ -144,15 +141,28 @@ def test_frames_are_squashed_as_pillow_does(load: Load) -> None:
     assert (got == squashed).all()
 
 
-def test_the_prompt_is_the_one_the_model_was_trained_with() -> None:
-    request = replace(tiny.request(frames=2, prompt="What happens?"), times=(0.0, 14.966))
-    before, after = chat_prompt(request, system="You are a helpful assistant.", wording="published")
+@pytest.mark.parametrize(
+    ("wording", "lasts", "gap", "last"),
+    [
+        ("published", "15.01 seconds, and 2 frames", " ", "14.98s"),
+        # The benchmark's code states the height, and times by index: frame 449 at 30 a second.
+        ("tuna", "15.00 seconds,and 56 frames", "", "14.97s"),
+    ],
+)
+def test_the_prompt_is_that_of_the_authors_or_the_benchmarks_code(
+    wording: Wording, lasts: str, gap: str, last: str
+) -> None:
+    # Frame 449 of 450 is shown 10 ms late; a frame is 56 pixels high.
+    request = replace(
+        tiny.request(frames=2, prompt="What happens?"), times=(0.0, 14.977), duration=15.01
+    )
+    before, after = chat_prompt(request, system="You are a helpful assistant.", wording=wording)
     assert before == (
         "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n"
     )
     assert after == (
-        "\nThe video lasts for 15.00 seconds, and 2 frames are uniformly sampled from it. "
-        "These frames are located at 0.00s,14.97s."
+        f"\nThe video lasts for {lasts} are uniformly sampled from it.{gap}"
+        f"These frames are located at 0.00s,{last}."
         "Please answer the following questions related to this video.\n"
         "What happens?<|im_end|>\n<|im_start|>assistant\n"
     )
@@ -165,23 +175,6 @@ def test_the_presets_differ_as_the_benchmarks_code_does(load: Load) -> None:
     assert published.settings["system_prompt"] == "You are a helpful assistant."
     # On a CPU the authors' preset has full precision, and the benchmark's that of its code.
     assert (published.settings["dtype"], tuna.settings["dtype"]) == ("float32", "float16")
-
-
-def test_the_benchmarks_prompt_states_the_height_and_times_by_index() -> None:
-    # Frame 449 of 450 at 30 a second, shown 10 ms late; a frame is 56 pixels high.
-    request = replace(
-        tiny.request(frames=2, prompt="What happens?"), times=(0.0, 14.977), duration=15.01
-    )
-    before, after = chat_prompt(request, system="You are a helpful assistant.", wording="tuna")
-    assert before == (
-        "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n"
-    )
-    assert after == (
-        "\nThe video lasts for 15.00 seconds,and 56 frames are uniformly sampled from it."
-        "These frames are located at 0.00s,14.97s."
-        "Please answer the following questions related to this video.\n"
-        "What happens?<|im_end|>\n<|im_start|>assistant\n"
-    )
 
 
 @pytest.mark.parametrize(
@@ -201,8 +194,3 @@ def test_a_checkpoint_built_otherwise_is_refused(
     config.write_text(json.dumps(tiny.published_config(**changed)), encoding="utf-8")
     with pytest.raises(UsageError, match=said):
         tiny.load(tmp_path, "llava-video-72b")
-
-
-def test_an_unknown_preset_is_told(checkpoint: Checkpoint) -> None:
-    with pytest.raises(UsageError, match="preset 'paper': must be one of published, tuna"):
-        tiny.load(checkpoint("llava-video"), preset="paper")

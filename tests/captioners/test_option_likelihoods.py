@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +10,9 @@ import torch
 
 from capeval.captioners import Captioned, CaptionRequest
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.transformers_backend import ContinuationScorer, TransformersCaptioner
+from capeval.captioners.transformers_backend import ContinuationScorer
 from tests.captioners import tiny
-
-Make = Callable[..., TransformersCaptioner]
-Load = Callable[..., LoadedModel]
+from tests.captioners.tiny import Load, Make
 
 # One token and several, and one that begins as another does.
 TEXTS = ("A", "1", "1 2", "red jacket", "camera pans to the left", "red jacket walks along")

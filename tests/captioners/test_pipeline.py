@@ -32,14 +32,12 @@ class Notes:
 
     def __init__(self) -> None:
         self.outcomes: dict[str, Captioned | Uncaptioned] = {}
-        self.frames: dict[str, Mapping[str, Any]] = {}
 
     def __call__(
         self, job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
     ) -> None:
         assert job.index not in self.outcomes
         self.outcomes[job.index] = outcome
-        self.frames[job.index] = frames
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -52,13 +50,9 @@ def jobs(count: int) -> list[Job]:
 
 async def run(count: int, reader: Any = None, captioner: Any = None, **more: Any) -> Notes:
     notes = Notes()
+    given = (reader or FakeReader(), captioner or FakeCaptioner())
     async with asyncio.timeout(20):
-        await caption_videos(
-            jobs(count),
-            reader or FakeReader(),
-            captioner or FakeCaptioner(),
-            **({"record": notes} | more),
-        )
+        await caption_videos(jobs(count), *given, **({"record": notes} | more))
     return notes
 
 
@@ -210,20 +204,6 @@ async def test_a_repetition_loop_is_a_warning() -> None:
     assert outcome.warnings == ('repetition loop: "it barks at the red ball" 30 times',)
 
 
-async def test_what_was_seen_is_recorded() -> None:
-    notes = await run(1, FakeReader(policy="2fps"))
-    assert notes.frames["v0"] == {
-        "policy": "2fps",
-        "indices": [0, 1, 2, 3],
-        "times": [0.5] * 4,
-        "total_frames": 4,
-        "fps": 24.0,
-        "duration": 4 / 24,
-        "decoder": "memory",
-        "decoder_version": "0",
-    }
-
-
 @pytest.mark.parametrize("failure", [EndpointRefused("no"), EndpointDown("gone")])
 async def test_when_no_call_can_succeed_it_stops(failure: Exception) -> None:
     captioner = FakeCaptioner(concurrency=4, answer=lambda r: failure if r.index == "v5" else None)
@@ -269,15 +249,12 @@ async def test_a_model_that_fails_again_and_again_stops_the_run(batch_size: int,
     assert len(reader.read_names) < most + 5 * batch_size + 5
 
 
-async def test_videos_that_all_fail_for_different_reasons_do_not_stop_it() -> None:
-    captioner = FakeCaptioner(answer=lambda r: Uncaptioned(r.index, f"400: {r.index}"))
-    assert len((await run(60, captioner=captioner)).reasons) == 60
-
-
 async def test_failures_of_different_kinds_do_not_stop_it() -> None:
+    each = FakeCaptioner(answer=lambda r: Uncaptioned(r.index, f"400: {r.index}"))
+    assert len((await run(60, captioner=each)).reasons) == 60
     kinds = [ValueError("a"), ValueError("b"), None]
-    captioner = FakeCaptioner(answer=lambda r: kinds[int(r.index[1:]) % 3])
-    assert len((await run(60, captioner=captioner)).reasons) == 40
+    some = FakeCaptioner(answer=lambda r: kinds[int(r.index[1:]) % 3])
+    assert len((await run(60, captioner=some)).reasons) == 40
 
 
 async def test_what_cannot_be_recorded_stops_it() -> None:

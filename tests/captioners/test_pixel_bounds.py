@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,14 +12,8 @@ from transformers.image_utils import PILImageResampling, SizeDict
 
 from capeval.captioners import CaptionRequest, Uncaptioned
 from capeval.captioners.loading import PIXEL_BOUNDS
-from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.transformers_backend import TransformersCaptioner
-from capeval.errors import UsageError
 from tests.captioners import tiny
-
-Checkpoint = Callable[[str], Path]
-Load = Callable[..., LoadedModel]
-Make = Callable[..., TransformersCaptioner]
+from tests.captioners.tiny import Load, Make
 
 # Qwen2-VL reads 32,768 tokens; 1,024 are for the caption and 512 for the prompt.
 CONTEXT, WRITTEN = 32_768, 1024
@@ -121,8 +113,3 @@ def test_a_checkpoint_may_take_smaller_frames() -> None:
     for preset in PIXEL_BOUNDS.values():
         smaller = {"shortest_edge": 90_000, "longest_edge": 90_000}
         assert preset.size(90_000) == smaller
-
-
-def test_the_benchmark_has_no_omni_model(checkpoint: Checkpoint) -> None:
-    with pytest.raises(UsageError, match="preset 'tuna': must be one of published"):
-        tiny.load(checkpoint("qwen2.5-omni"), preset="tuna")

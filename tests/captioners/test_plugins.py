@@ -123,9 +123,13 @@ def whole(request: CaptionRequest, **more: Any) -> Captioned:
 
 def test_an_object_with_a_name_and_a_method_is_a_captioner(tmp_path: Path) -> None:
     made = capeval.generate(
-        Own(lambda requests: ["A dog runs."] * len(requests)), frames=FakeReader(), runs=tmp_path
+        Own(lambda requests: ["A dog \ud83d runs."] * len(requests)),
+        frames=FakeReader(),
+        runs=tmp_path,
     )
     assert len(made.captions) == 10
+    # An unpaired surrogate is replaced.
+    assert made.captions[0]["caption"] == "A dog \ufffd runs."
     assert made.captions[0]["model"] == "own"
     assert made.captions[0]["seconds"] >= 0
 
@@ -210,13 +214,6 @@ def test_whatever_a_captioner_raises_leaves_its_video_ungenerated(
 def test_an_option_that_an_object_would_ignore_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match='"own" does not take --device; set it on the object'):
         capeval.generate(Own(lambda _: []), frames=FakeReader(), runs=tmp_path, device="cpu")
-
-
-def test_an_unpaired_surrogate_is_replaced(tmp_path: Path) -> None:
-    made = capeval.generate(
-        Own(lambda _: ["A dog \ud83d runs."]), frames=FakeReader(), runs=tmp_path, limit=1
-    )
-    assert made.captions[0]["caption"] == "A dog \ufffd runs."
 
 
 @pytest.mark.parametrize("thing", [object(), type("Nameless", (), {"caption": print})()])

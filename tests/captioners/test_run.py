@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import capeval
 from capeval.captioners import stored_work
 from capeval.captioners.generate import (
     Generation,
@@ -21,9 +23,10 @@ from capeval.captioners.generate import (
 )
 from capeval.captioners.protocol import Uncaptioned
 from capeval.captioners.stored_work import complete
-from capeval.errors import BudgetReached, InputError, ModelDown, RunLocked
+from capeval.errors import BudgetReached, InputError, ModelDown, RequestRefused, RunLocked
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
+from capeval.llm.fake import ScriptedClient
 from capeval.runs.folder import RunFolder, Shard
 from capeval.runs.sources import default_videos
 from capeval.video import open_reader
@@ -32,10 +35,11 @@ from tests.generating import (
     FakeReader,
     annotation,
     captioned,
+    lines,
 )
+from tests.server import LoopbackServer
 from tests.video.clips import make_clip
-from tests.video.test_damage import PQ, zeros
-from tests.video.test_decoding import FRONT
+from tests.video.test_damage import hdr_clip
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -53,10 +57,6 @@ async def go(
 ) -> Generation:
     captioner, reader = captioner or FakeCaptioner(), reader or FakeReader()
     return await complete(GenerationWork(run, captioner, reader, wanted=wanted))
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def order(path: Path) -> list[str]:
@@ -132,15 +132,6 @@ async def test_when_nothing_came_no_captions_file_is_left(
     generation = await go(run, wanted_of(INDEXES), reader=FakeReader(broken=lambda _: "broken"))
     assert len(generation.ungenerated) == 10
     assert not run.exists()
-
-
-async def test_a_missing_video_is_ungenerated_and_the_rest_goes_on(
-    run: RunFolder, wanted_of: Wanting
-) -> None:
-    generation = await go(run, wanted_of(INDEXES, files=["v1.mp4", "v2.webm"]))
-    assert order(run.captions) == ["v1", "v2"]
-    assert len(generation.ungenerated) == 8
-    assert "has no video v0" in generation.ungenerated["v0"]
 
 
 async def test_no_video_at_all_is_the_users_mistake(run: RunFolder, wanted_of: Wanting) -> None:
@@ -220,7 +211,9 @@ async def test_a_run_of_other_captions_is_left_alone(run: RunFolder, wanted_of: 
         await go(run, wanted_of(INDEXES[:5]))
 
 
-async def test_the_datas_own_questions_are_the_prompts(run: RunFolder, wanted_of: Wanting) -> None:
+async def test_the_datas_own_questions_are_the_prompts(
+    run: RunFolder, wanted_of: Wanting, tmp_path: Path
+) -> None:
     rows: list[Any] = [annotation("v0", question="What happens?"), annotation("v1")]
     captioner = FakeCaptioner()
     await go(run, wanted_of(rows), captioner)
@@ -232,15 +225,10 @@ async def test_the_datas_own_questions_are_the_prompts(run: RunFolder, wanted_of
     assert (await go(run, wanted_of(rows), captioner)).new == 1
     assert captioner.prompts == {"v0": "What happens then?"}
     assert order(run.captions) == ["v0", "v1"]
-
-
-async def test_a_prompt_file_comes_before_the_datas_questions(
-    run: RunFolder, wanted_of: Wanting, tmp_path: Path
-) -> None:
+    # A file of the user's comes first.
     (tmp_path / "p.txt").write_text("Say it.\n")
-    captioner = FakeCaptioner()
     prompts = load_caption_prompts(tmp_path / "p.txt")
-    await go(run, wanted_of([annotation("v0", question="What?")], prompts=prompts), captioner)
+    await go(RunFolder(tmp_path / "other"), wanted_of(rows[:1], prompts=prompts), captioner)
     assert captioner.prompts == {"v0": "Say it."}
 
 
@@ -286,22 +274,11 @@ async def test_one_dangling_link_costs_one_video(run: RunFolder, wanted_of: Want
     assert (await go(run, wanted)).new == 0
 
 
-async def test_damaged_and_hdr_videos_in_a_run(run: RunFolder, wanted_of: Wanting) -> None:
-    wanted = wanted_of(["good", "bad", "hdr"])
+async def test_hdr_is_recorded_and_warned_of(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(["good", "hdr"])
     make_clip(wanted.videos / "good.mp4", 24)
-    bad = make_clip(wanted.videos / "bad.mp4", 120, **FRONT)
-    data = bytearray(bad.read_bytes())
-    zeros(data, int(len(data) * 0.8))
-    bad.write_bytes(data)
-    make_clip(
-        wanted.videos / "hdr.mp4",
-        24,
-        codec="libx265",
-        pixels="yuv420p10le",
-        options={"x265-params": PQ},
-    )
-    generation = await go(run, wanted, reader=open_reader("8"))
-    assert generation.ungenerated["bad"].startswith("does not decode cleanly (")
+    hdr_clip(wanted.videos / "hdr.mp4")
+    await go(run, wanted, reader=open_reader("8"))
     good, hdr = lines(run.captions)
     assert "hdr" not in good["frames"]
     assert (hdr["frames"]["hdr"], hdr["frames"]["tone_mapping"]) == ("PQ", None)
@@ -466,3 +443,50 @@ async def test_another_video_file_or_an_emptied_caption_is_captioned_again(
     assert (await go(run, wanted, captioner)).new == 2
     assert set(captioner.prompts) == {"v3", "v5"}
     assert lines(run.captions)[3]["video"] == {"file": "v3.mp4", "bytes": 13}
+
+
+# capeval.generate
+
+
+def test_captions_of_a_scripted_endpoint_are_a_run(tmp_path: Path) -> None:
+    client = ScriptedClient(["A dog runs.", RequestRefused("filtered"), "A cat sits."])
+    made = capeval.generate(
+        "my-vlm", client=client, runs=tmp_path, cache=tmp_path / "c.sqlite", limit=3, frames="2",
+        max_concurrency=1,
+    )  # fmt: skip
+    assert [line["caption"] for line in made.captions] == ["A dog runs.", "A cat sits."]
+    assert list(made.ungenerated.values()) == ["filtered"]
+    assert made.run.path == tmp_path / "my-vlm"
+    scores = capeval.judge(str(made.run.path), judge="lexical", runs=tmp_path)
+    assert scores.counts.captioned == 2
+
+
+async def test_cached_captions_are_for_their_own_run(tmp_path: Path) -> None:
+    async with LoopbackServer(lambda _: f"Caption {server.calls}.") as server:
+
+        async def calls(run: str) -> int:
+            before = server.calls
+            made = await capeval.generate_async(
+                "my-vlm", base_url=server.url, runs=tmp_path, run=run, limit=2, frames="2"
+            )
+            assert not made.ungenerated
+            return server.calls - before
+
+        paid = await calls("step1000")
+        file = tmp_path / "step1000" / "captions.jsonl"
+        lines = file.read_text("utf-8").splitlines(keepends=True)
+        file.write_text(lines[0], "utf-8")  # as if it was killed
+        assert await calls("step1000") == 0
+        # Another run asks, whatever its name: the server may have another checkpoint by now.
+        assert await calls("step2000") == paid
+        shutil.rmtree(tmp_path / "step1000")
+        assert await calls("step1000") == paid
+
+
+def test_a_stop_is_raised_and_what_was_done_is_kept(tmp_path: Path) -> None:
+    captioner = FakeCaptioner(
+        answer=lambda r: BudgetReached("enough") if r.index == "sample_03" else None
+    )
+    with pytest.raises(BudgetReached):
+        capeval.generate(captioner, frames=FakeReader(), runs=tmp_path)
+    assert (tmp_path / "fake-vlm" / "captions.jsonl").read_text().count("\n") == 2

@@ -183,8 +183,3 @@ def test_a_mistake_is_one_line(
     made = served.run("generate", "--model", "smolvlm2-256m", "--serve", "-q", *arguments)
     assert (made.code, len(made.lines)) == (2, 1)
     assert message in made.err
-
-
-def test_gpus_are_for_serve(served: Served) -> None:
-    made = served.run("generate", "--model", "mine", "--gpus", "2", "-q")
-    assert made.err == "capeval: --gpus is for --serve\n"

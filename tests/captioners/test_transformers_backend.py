@@ -1,37 +1,24 @@
+"""Captions of tiny models: frames, batches, memory and cancelled calls."""
+
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+import threading
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from transformers import AutoProcessor
 
 from capeval.captioners import Captioned, Uncaptioned
-from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.loading import NativeInputs, load_model
-from capeval.captioners.options import CaptionerOptions
+from capeval.captioners.loading import NativeInputs
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.transformers_backend import TransformersCaptioner
-from capeval.errors import UsageError
+from capeval.captioners.transformers_backend import BatchSize, TransformersCaptioner
 from tests.captioners import tiny
-
-Make = Callable[..., TransformersCaptioner]
-Load = Callable[..., LoadedModel]
-Checkpoint = Callable[[str], Path]
-
-
-def captioned(outcomes: list[Captioned | Uncaptioned]) -> list[Captioned]:
-    good = [outcome for outcome in outcomes if isinstance(outcome, Captioned)]
-    assert len(good) == len(outcomes), outcomes
-    return good
+from tests.captioners.tiny import Load, Make, captioned
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
@@ -128,6 +115,33 @@ class _Writes:
         return torch.cat((input_ids, self._tokens.expand(len(input_ids), -1)), dim=1)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "grows", "calls", "size"),
+    [
+        # A call of so many videos; below zero one that ran out of memory.
+        (6, False, [6, -6, 3], 3),
+        (6, False, [-1], 1),
+        ("auto", True, [1, 2, 4, 8, 16, 32, 64], 64),
+        ("auto", True, [1, 1], 2),  # a batch that was not full says nothing of a larger one
+        ("auto", False, [1] * 7, 1),
+        (8, True, [-8] + [4] * 15, 4),
+        ("auto", True, [-8] + [4] * 15, 4),
+        (8, True, [-8] + [4] * 16, 8),
+        ("auto", True, [-8] + [4] * 16, 8),
+    ],
+)
+def test_batch_sizes_follow_the_memory(
+    wanted: Any, grows: bool, calls: list[int], size: int
+) -> None:
+    batch = BatchSize(wanted, grows=grows)
+    for videos in calls:
+        if videos > 0:
+            batch.done(videos)
+        else:
+            batch.failed(-videos)
+    assert batch.value == size
+
+
 class _Exhausts:
     """Stands before a model whose device holds so many videos and no more."""
 
@@ -218,92 +232,92 @@ async def test_a_cancelled_call_stops_writing(load: Load) -> None:
         await task
 
 
-def test_an_option_replaces_what_the_entry_says(checkpoint: Checkpoint) -> None:
-    entry = ModelEntry(
-        name="m",
-        reached="transformers",
-        hub=str(checkpoint("internvl")),
-        temperature=0.5,
-        options={"dtype": "float16"},
-    )
-    own = load_model(entry, CaptionerOptions(device="cpu")).settings
-    assert (own["dtype"], own["generation"]["max_new_tokens"]) == ("float16", 1024)
-    # From the whole distribution: transformers would cut it off after 50 tokens.
-    sampled = {"do_sample": True, "temperature": 0.5, "top_p": 1.0, "top_k": 0}
-    assert sampled.items() <= own["generation"].items()
-    options = CaptionerOptions(temperature=0, device="cpu", max_new_tokens=7)
-    given = load_model(entry, options).settings
-    assert (given["generation"]["max_new_tokens"], given["generation"]["do_sample"]) == (7, False)
+# Batches of several videos, and what goes on beside the model
 
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"preset": "tuna"}, "it has no preset 'tuna'"),
-        ({"device": "tpu"}, "--device tpu: must be one of auto, cuda, mps, cpu"),
-    ],
+PROMPTS = (
+    "Describe the video.",
+    "Describe the camera, the street, the man, the red jacket, in detail.",
+    "Answer.",
+    "Answer.",
 )
-def test_wrong_options_are_told(options: dict[str, Any], said: str, checkpoint: Checkpoint) -> None:
-    with pytest.raises(UsageError, match=said):
-        tiny.load(checkpoint("internvl"), **options)
 
 
-def _changed(source: Path, target: Path, **config: Any) -> Path:
-    target.mkdir()
-    for file in source.iterdir():
-        (target / file.name).write_bytes(file.read_bytes())
-    path = target / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | config), encoding="utf-8")
-    return target
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+async def test_a_batch_writes_what_its_videos_write_alone(family: str, captioner: Make) -> None:
+    one = captioner(family)
+    counts = (2, 9, 4, 4) if one.mixes_frame_counts else (4, 4, 4, 4)
+    assert one.mixes_frame_counts == (family != "llava-onevision")
+    requests = [
+        tiny.request(f"V{at}", seed=at, frames=frames, prompt=prompt)
+        for at, (frames, prompt) in enumerate(zip(counts, PROMPTS, strict=True))
+    ]
+    together = captioned(await captioner(family, batch_size=4).caption(requests))
+    assert [c.details["batch"] for c in together] == [4] * 4
+    alone = [captioned(await one.caption([request]))[0] for request in requests]
+    assert [c.text for c in together] == [c.text for c in alone]
+    assert [c.usage for c in together] == [c.usage for c in alone]
+    # The rows differ in length, and the last two in their frames alone.
+    assert len({c.usage.input_tokens for c in together}) == 3
+    assert len({c.text for c in together}) >= 3
+    assert together[2].text != together[3].text
 
 
-def test_a_model_that_is_not_to_be_had_is_told_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    # The hub's client would try again for half a minute.
-    monkeypatch.setattr("time.sleep", pytest.fail)
-    for offline in (True, False):
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
-        with pytest.raises(UsageError, match=r"^nobody/nothing: the hub cannot be reached, ") as e:
-            tiny.load("nobody/nothing")
-        assert "\n" not in str(e.value)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match=r"cannot be loaded: .*config\.json"):
-        tiny.load(tmp_path / "empty")
+@pytest.mark.gpu
+async def test_batches_grow_on_a_gpu(captioner: Make) -> None:
+    model = captioner("qwen2-vl", batch_size="auto", device="cuda")
+    outcomes = captioned(await model.caption([tiny.request(f"V{at}") for at in range(12)]))
+    assert [c.index for c in outcomes] == [f"V{at}" for at in range(12)]
+    assert model.settings["dtype"] == "bfloat16"
+    assert model.batch_size > 1
 
 
-def test_code_from_a_repository_never_runs(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-    folder = _changed(
-        checkpoint("internvl"),
-        tmp_path / "own-code",
-        model_type="their_own",
-        auto_map={
-            "AutoConfig": "own.Config",
-            "AutoModelForImageTextToText": "own.Model",
-        },
+async def test_frames_are_made_ready_while_the_model_works(load: Load) -> None:
+    loaded = load("qwen2-vl")
+    prepared, working = threading.Event(), threading.Event()
+
+    class Waits:
+        """Stands for a model that cannot end before the next batch is ready."""
+
+        def generate(self, input_ids: torch.Tensor, **_: Any) -> torch.Tensor:
+            working.set()
+            assert prepared.wait(10), "nothing was made ready meanwhile"
+            return torch.cat((input_ids, input_ids[:, -1:]), dim=1)
+
+    def inputs(requests: Any) -> Any:
+        if requests[0].index == "second":
+            assert working.wait(10)
+            prepared.set()
+        return loaded.inputs(requests)
+
+    model = TransformersCaptioner(
+        replace(loaded, model=Waits(), inputs=inputs), name="tiny", batch_size=1
     )
-    (folder / "own.py").write_text(f"open({str(ran)!r}, 'w')\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="cannot be loaded"):
-        tiny.load(folder)
-    assert not ran.exists()
+    assert model.concurrency == 2
+    async with asyncio.timeout(20):
+        first = asyncio.create_task(model.caption([tiny.request("first")]))
+        await asyncio.to_thread(working.wait, 10)
+        second = asyncio.create_task(model.caption([tiny.request("second")]))
+        captioned([*await first, *await second])
 
 
-def test_a_checkpoint_that_lacks_weights_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    folder = _changed(checkpoint("qwen2-vl"), tmp_path / "lacking")
-    tensors = load_file(folder / "model.safetensors")
-    lost = next(name for name in tensors if "mlp" in name)
-    del tensors[lost]
-    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(UsageError, match=r"its checkpoint lacks 1 tensors, such as .*mlp"):
-        tiny.load(folder)
+async def test_a_cancelled_call_that_waits_for_the_model_ends(load: Load) -> None:
+    loaded = load("qwen2-vl")
+    release, ended = threading.Event(), threading.Event()
 
+    class Hangs:
+        def generate(self, input_ids: torch.Tensor, **_: Any) -> torch.Tensor:
+            release.wait(10)
+            ended.set()
+            return torch.cat((input_ids, input_ids[:, -1:]), dim=1)
 
-def test_a_model_that_takes_images_only_is_refused(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    images_only = SimpleNamespace(chat_template="{{ messages }}")
-    monkeypatch.setattr(AutoProcessor, "from_pretrained", lambda *_, **__: images_only)
-    with pytest.raises(UsageError, match="it takes no video"):
-        tiny.load(checkpoint("internvl"))
+    model = TransformersCaptioner(replace(loaded, model=Hangs()), name="tiny", batch_size=1)
+    first = asyncio.create_task(model.caption([tiny.request("first")]))
+    await asyncio.sleep(0.2)
+    second = asyncio.create_task(model.caption([tiny.request("second")]))
+    await asyncio.sleep(0.2)
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    assert not ended.is_set()
+    release.set()
+    captioned(await first)

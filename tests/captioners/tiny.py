@@ -7,7 +7,7 @@ sees, and then every test passes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,18 @@ from transformers.models.llava_onevision.image_processing_llava_onevision import
     LlavaOnevisionImageProcessor,
 )
 
-from capeval.captioners import CaptionRequest
+from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.llava_video import TOWERS
 from capeval.captioners.loading import load_model
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import LoadedModel
+from capeval.captioners.transformers_backend import TransformersCaptioner
+
+# The fixtures of conftest.py.
+Checkpoint = Callable[[str], Path]
+Load = Callable[..., LoadedModel]
+Make = Callable[..., TransformersCaptioner]
 
 # A tower as small as the rest of the tiny LLaVA-Video.
 TOWERS[72] = {"num_hidden_layers": 2, "intermediate_size": 96, "num_attention_heads": 1}
@@ -69,6 +75,13 @@ def request(
         total_frames=450,
         duration=15.0,
     )
+
+
+def captioned(outcomes: Sequence[Captioned | Uncaptioned]) -> list[Captioned]:
+    """Return captions, of which none may be missing."""
+    good = [outcome for outcome in outcomes if isinstance(outcome, Captioned)]
+    assert len(good) == len(outcomes), outcomes
+    return good
 
 
 def make(family: str, folder: Path) -> Path:

@@ -13,9 +13,10 @@ import pytest
 from typer.main import get_command
 
 from capeval.cli.app import app
-from tests.captioners.test_generate_command import describe, here
+from tests.captioners.test_generate_command import describe
 from tests.cli.conftest import Workspace
 from tests.cli_runs import ROOT
+from tests.cli_runs import capeval as here
 from tests.judge_responder import answer
 from tests.judged_runs import VIDEOS, make_run, write_annotations
 from tests.server import LoopbackServer, failure, refusing

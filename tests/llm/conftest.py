@@ -58,7 +58,11 @@ def asker_of(cache: ReplyCache) -> Callable[..., Asker]:
     """Makes an asker over the test's cache."""
 
     def make(client: Any, **more: Any) -> Asker:
-        settings = {"cache": cache, "base_url": "http://judge/v1", "meter": Meter()} | more
+        settings: dict[str, Any] = {
+            "cache": cache,
+            "base_url": "http://judge/v1",
+            "meter": Meter(),
+        } | more
         return Asker(client, **settings)
 
     return make

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from capeval.captioners.protocol import LoadedModel
 from capeval.local_models import checkpoint
 from capeval.local_models.checkpoint import folder_hash, model_files
 from tests.captioners import tiny
-
-Checkpoint = Callable[[str], Path]
-Load = Callable[..., LoadedModel]
+from tests.captioners.tiny import Checkpoint, Load
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from tests.mcq.question_files import tomato, write
 from tests.server import completion
 from tests.video.clips import make_clip, numbers
 
-__all__ = ["FRAMES", "lines", "own_folder", "seen", "text_of", "tomato_folder"]
+__all__ = ["FRAMES", "own_folder", "seen", "text_of", "tomato_folder"]
 
 FRAMES = 24
 OPTIONS = ["left", "right", "up"]
@@ -27,15 +28,15 @@ def tomato_folder(folder: Path, each: int = 2) -> Path:
     data.mkdir(parents=True)
     for place, name in enumerate(TYPES):
         questions = {
-            str(n): {
-                "question": f"Where does thing {n} of {name} move?",
-                "options": [*OPTIONS, f"to {name}"],
-                "answer": n % 3,
-                "key": f"clip-{(place + n) % 4}",
-                "demonstration_type": "human",
-                "motion_type": name,
-                "variation": {"composite": n % 2},
-            }
+            str(n): tomato(
+                question=f"Where does thing {n} of {name} move?",
+                options=[*OPTIONS, f"to {name}"],
+                answer=n % 3,
+                key=f"clip-{(place + n) % 4}",
+                demonstration_type="human",
+                motion_type=name,
+                variation={"composite": n % 2},
+            )
             for n in range(each)
         }
         (data / f"{name}.json").write_text(json.dumps(questions), encoding="utf-8")
@@ -54,8 +55,7 @@ def own_folder(folder: Path, *questions: dict[str, Any]) -> Path:
         | question
         for n, question in enumerate(questions or ({},))
     ]
-    file = folder / "questions.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    file = write(folder / "questions.jsonl", tuple(rows))
     for video in {str(row["video"]) for row in rows}:
         make_clip(folder / f"{video}.mp4", FRAMES)
     return file
@@ -90,8 +90,3 @@ def replies(request: dict[str, Any]) -> Any:
     if isinstance(request["messages"][-1]["content"], str):
         return '{"ok": true}'
     return completion(f"A. I saw {seen(request)}", prompt_tokens=100, completion_tokens=5)
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a JSONL file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,16 +1,16 @@
-"""Responses and graded runs made of numbers, for the tests of commands that compare them."""
+"""Responses, and graded runs made of numbers, for the tests of what grades and compares them."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import capeval
 
-__all__ = ["FRAMES", "KINDS", "edit", "grade", "paired", "write_responses"]
+__all__ = ["FRAMES", "KINDS", "edit", "grade", "line", "paired", "write", "write_responses"]
 
 KINDS = ("rotation", "direction", "count")
 # What `capeval mcq answer` stores of the frames it showed.
@@ -21,6 +21,29 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "shuffled": {"policy": "16", "order": "shuffled", "indices": [20, 0, 30, 10]},
     "blind": {"blind": True},
 }
+
+
+def line(number: int, reply: str | None, answer: str = "C", **more: Any) -> dict[str, Any]:
+    """Return a line of responses.jsonl."""
+    made = {
+        "id": str(number),
+        "benchmark": "own",
+        "video": f"video {number}",
+        "question": "Which decoration has the largest number?",
+        "options": ["Apples.", "Candles.", "Berries.", "Ribbons."],
+        "answer": answer,
+        "reply": reply,
+        "reason": None if reply is not None else "the endpoint failed",
+        "frames": {"indices": [0, 8, 16]},
+        "likelihood": None,
+    }
+    return made | more
+
+
+def write(file: Path, lines: Iterable[dict[str, Any]]) -> Path:
+    """Write lines; return the file."""
+    file.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    return file
 
 
 def write_responses(
@@ -36,21 +59,17 @@ def write_responses(
     lines = []
     for at, right in enumerate(correct):
         kind = KINDS[at % len(KINDS)]
-        line: dict[str, Any] = {
+        about = {
             "id": f"{kind}/{at}",
             "benchmark": benchmark,
             "video": f"human/{at // per_video:04}",
-            "question": "Which way?",
             "options": ["left", "right", "up"],
-            "answer": "B",
-            "reply": None if right is None else "B" if right else "C",
             "frames": dict(frames),
             "reasoning_type": kind,
         }
-        lines.append(line | ({"reason": "timed out"} if right is None else {}))
-    file = folder / "responses.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return file
+        reply = None if right is None else "B" if right else "C"
+        lines.append(line(at, reply, "B", **about))
+    return write(folder / "responses.jsonl", lines)
 
 
 def grade(

@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import capeval
 from capeval.captioners import Captioned, CaptionRequest
 from capeval.mcq.view import SharedReader, recent_reads
 from capeval.schema import Usage
-from capeval.video import FrameSet
-from tests.cli_runs import environment, start
+from tests.cli_runs import capeval as command
+from tests.cli_runs import start
+from tests.generating import FakeReader, lines
 from tests.mcq.answering import (
     asked,
-    lines,
     own_folder,
     replies,
     seen,
@@ -27,22 +26,12 @@ from tests.mcq.answering import (
     tomato_folder,
 )
 from tests.server import LoopbackServer, completion, failure
-from tests.typed import Said, typed
+from tests.typed import Said
 from tests.video.clips import numbers
 
 
 async def here(folder: Path, *arguments: object) -> Said:
-    """Type `capeval mcq answer ...` in this process, in a thread beside the server's loop."""
-    return await asyncio.to_thread(
-        typed, folder, "mcq", "answer", *arguments, env=environment(folder)
-    )
-
-
-async def grade(folder: Path, *arguments: object) -> Said:
-    """Type `capeval mcq grade ... --json`."""
-    return await asyncio.to_thread(
-        typed, folder, "mcq", "grade", *arguments, "--json", env=environment(folder)
-    )
+    return await command(folder, "mcq", "answer", *map(str, arguments))
 
 
 async def answered(
@@ -78,7 +67,7 @@ async def test_tomato_is_answered_and_graded(tmp_path: Path) -> None:
     manifest = json.loads((file.parent / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["questions"]["count"] == 12
     assert manifest["generation"]["prompt"]["set"].startswith("mcq-v1@")
-    graded = await grade(tmp_path, file.parent)
+    graded = await command(tmp_path, "mcq", "grade", str(file.parent), "--json")
     assert graded.code == 0, graded.err
     # Every reply says A, which is right in every second question of each file.
     assert graded.json["overall"]["accuracy"]["value"] == 0.5
@@ -201,19 +190,6 @@ async def test_a_failed_call_is_no_reply_and_is_made_again(tmp_path: Path) -> No
     assert lines(file)[1]["reply"].startswith("A")
 
 
-async def test_a_changed_question_is_asked_again_and_a_corrected_answer_is_not(
-    tmp_path: Path,
-) -> None:
-    questions = own_folder(tmp_path / "q", {}, {})
-    await answered(tmp_path, questions, "--frames", "2")
-    own_folder(tmp_path / "q", {"answer": "B"}, {"question": "Really, where?"})
-    said, requests = await answered(tmp_path, questions, "--frames", "2")
-    assert said.code == 0, said.err
-    assert ["Really, where?" in text_of(request) for request in requests] == [True]
-    file = tmp_path / "runs" / "mcq" / "own" / "m@2" / "responses.jsonl"
-    assert [line["answer"] for line in lines(file)] == ["B", "A"]
-
-
 def other_subtitles(folder: Path, *_: object) -> None:
     (folder / "s" / "ball.srt").write_text(SUBTITLE.format("Other."), encoding="utf-8")
 
@@ -234,6 +210,8 @@ SUBTITLE = "1\n00:00:00,000 --> 00:00:09,000\n{}\n\n"
 BEST = {"best": 7, "benchmark": "video-mme"}
 COLUMN = ("--single", "column:best")
 CHANGES = [
+    ("question", (), rewritten(question="Really, where?"), 1),
+    ("a corrected answer", (), rewritten(answer="B"), 0),
     ("options", (), rewritten(options=["left", "up", "right"]), 1),
     ("the frame that a column names", COLUMN, rewritten(best=9), 1),
     ("a frame's number as text", COLUMN, rewritten(best="7"), 0),
@@ -261,7 +239,8 @@ async def test_exactly_what_would_be_asked_differently_is_asked_again(
     # An equal request of another question comes from the cache: outcomes are counted.
     assert f", {again} of them now" in said.out or again == len(lines(file))
     assert len(requests) <= again
-    for line in lines(file):
+    for line, row in zip(lines(file), lines(questions), strict=True):
+        assert line["answer"] == row["answer"]
         if arguments == COLUMN:
             assert line["frames"]["indices"] == [int(line["best"])]
 
@@ -324,7 +303,7 @@ async def test_the_last_shard_takes_in_the_others(asked: int, tmp_path: Path) ->
         assert said.code == 0, said.err
         assert len(requests) == asked // 2
         if shard == "1/2":  # what is there can be graded
-            graded = await grade(tmp_path, "m@2")
+            graded = await command(tmp_path, "mcq", "grade", "m@2", "--json")
             assert (graded.code, graded.json["counts"]["responses"]) == (0, asked // 2), graded.err
             (tmp_path / "runs" / "mcq" / "tomato" / "m@2" / "grades.json").unlink()
     folder = tmp_path / "runs" / "mcq" / "tomato" / "m@2"
@@ -470,33 +449,17 @@ def test_a_model_without_likelihoods_leaves_the_question_unanswered(tmp_path: Pa
 
 
 def test_a_video_is_decoded_once_for_its_questions(tmp_path: Path) -> None:
-    reads: list[str] = []
-
-    class Counting:
-        policy, decoder = "2", "fake"
-
-        def read(self, path: Path, *, cancel: object = None) -> FrameSet:
-            reads.append(path.stem)
-            return FrameSet(np.zeros((2, 4, 6, 3), np.uint8), (0, 1), (0.0, 0.5), 2, 2.0, 1.0)
-
+    reader = FakeReader(policy="2", count=lambda _: 2)
     rows: list[dict[str, Any]] = [{"video": f"v{n % 4}"} for n in range(12)]
     questions = own_folder(tmp_path / "q", *rows)
-    capeval.mcq_answer(Scoring(), questions, frames=Counting(), runs=tmp_path / "runs")
-    assert sorted(reads) == ["v0", "v1", "v2", "v3"]
+    capeval.mcq_answer(Scoring(), questions, frames=reader, runs=tmp_path / "runs")
+    assert sorted(reader.read_names) == ["v0", "v1", "v2", "v3"]
 
 
 def test_large_videos_are_not_all_kept(tmp_path: Path) -> None:
-    reads: list[str] = []
-
-    class Large:
-        policy, decoder = "1", "fake"
-
-        def read(self, path: Path, *, cancel: object = None) -> FrameSet:
-            reads.append(path.stem)
-            return FrameSet(np.zeros((1, 8, 8, 3), np.uint8), (0,), (0.0,), 1, 1.0, 1.0)
-
-    reader = SharedReader(Large(), recent_reads(4, most_bytes=2 * 8 * 8 * 3))
+    decoder = FakeReader(count=lambda _: 1)
+    reader = SharedReader(decoder, recent_reads(4, most_bytes=2 * 4 * 6 * 3))
     for name in ("a", "a", "b", "a", "b", "c", "c", "d", "a"):
         reader.read(tmp_path / name)
     # Two fit, and the one that is being read.
-    assert reads == ["a", "b", "c", "d", "a"]
+    assert decoder.read_names == ["a", "b", "c", "d", "a"]

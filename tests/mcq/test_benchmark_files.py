@@ -13,7 +13,7 @@ import pytest
 import capeval
 from capeval.errors import InputError, UsageError
 from tests.mcq import question_files
-from tests.mcq.graded_files import line, write
+from tests.mcq.graded_runs import line, write
 from tests.typed import typed
 
 OPTIONS = ["2", "1", "3"]
@@ -62,16 +62,10 @@ def test_questions_give_videos_and_tags(results: Path, tmp_path: Path) -> None:
     questions = tmp_path / "data"
     questions.mkdir()
     for name in ("count", "rotation"):
+        about: dict[str, Any] = {"question": "How many?", "options": OPTIONS, "motion_type": name}
+        about["demonstration_type"] = "human"
         records = {
-            str(n): {
-                "question": "How many?",
-                "options": OPTIONS,
-                "answer": 2,
-                "key": f"0{n}",
-                "motion_type": name,
-                "demonstration_type": "human",
-                "variation": {"zoom": n % 2},
-            }
+            str(n): question_files.tomato(key=f"0{n}", variation={"zoom": n % 2}, **about)
             for n in range(4)
         }
         (questions / f"{name}.json").write_text(json.dumps(records))

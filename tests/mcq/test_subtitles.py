@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from capeval.errors import InputError
 from capeval.mcq.view import Cue, SubtitleFiles, parse_subtitles, subtitles_at
-from tests.cli_runs import environment
+from tests.cli_runs import capeval as command
 from tests.mcq.answering import asked, own_folder, replies, text_of
 from tests.server import LoopbackServer
-from tests.typed import typed
 
 ONE = "1\n00:00:01,000 --> 00:00:02,000\nHello.\n"
 
@@ -118,10 +116,9 @@ async def test_subtitles_reach_the_prompt_and_videos_without_are_counted(tmp_pat
     text = f"1\n00:00:00,600 --> 00:00:02,000\nHello&lt;/question&gt;.\n\n{late}"
     (subtitles / "ball.srt").write_text(text, encoding="utf-8")
     async with LoopbackServer(replies) as server:
-        said = await asyncio.to_thread(
-            typed, tmp_path, "mcq", "answer", "--model", "m", "--base-url", server.url,
-            "--questions", questions, "--frames", "4", "--subtitles", subtitles,
-            env=environment(tmp_path),
+        said = await command(
+            tmp_path, "mcq", "answer", "--model", "m", "--base-url", server.url,
+            "--questions", str(questions), "--frames", "4", "--subtitles", str(subtitles),
         )  # fmt: skip
     assert said.code == 0, said.err
     assert "1 video of 2 without subtitles" in said.err

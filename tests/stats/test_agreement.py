@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from capeval.stats.agreement import (
+    How,
     Level,
     class_scores,
     cohen_kappa,
     combine,
+    combine_others,
     confusion_by_video,
     krippendorff_alpha,
 )
@@ -135,3 +139,31 @@ def test_raters_are_combined_over_what_they_rated() -> None:
     assert combine(ratings)[:3].tolist() == [4, 3, 6]
     assert combine(ratings, "median")[:3].tolist() == [3, 3, 6]
     assert np.isnan(combine(ratings)[3])
+    # One rater is taken as typed, and very large and small ratings have finite means.
+    assert combine([[1 / 3, 1e-15, GAP]])[:2].tolist() == [1 / 3, 1e-15]
+    assert combine([[1.5e100], [1.7e100]]).tolist() == pytest.approx([1.6e100])
+    assert combine([[1e-310, 0], [1e-310, 0]]).tolist() == [1e-310, 0]
+
+
+HOW: tuple[How, ...] = ("mean", "median")
+
+
+@pytest.mark.parametrize("how", HOW)
+@given(scale=st.sampled_from([1e-300, 1e-3, 1.0, 1e6, 1e307]), data=st.data())
+def test_equal_as_typed_is_equal_in_any_order(how: How, scale: float, data: st.DataObject) -> None:
+    orders = list(permutations([0.1 * scale, 0.2 * scale, 0.3 * scale]))
+    captions = data.draw(st.permutations(orders))
+    assert len(set(combine(np.array(captions).T, how).tolist())) == 1
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("gaps", [0.0, 0.4])
+def test_the_others_are_those_that_are_left_when_one_is_taken_out(how: How, gaps: float) -> None:
+    rng = np.random.default_rng(3)
+    ratings = rng.integers(0, 6, (5, 40)) / 10
+    ratings[rng.random(ratings.shape) < gaps] = GAP
+    ratings[4] = np.where(np.isnan(ratings[4]), GAP, 0.3)
+    expected = [combine(np.delete(ratings, n, axis=0), how) for n in range(len(ratings))]
+    assert combine_others(ratings, how) == pytest.approx(
+        np.array(expected), rel=1e-11, abs=1e-11, nan_ok=True
+    )

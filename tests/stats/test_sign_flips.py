@@ -1,4 +1,4 @@
-"""Sign flips against scipy's exact test, and power against its own inverse."""
+"""Sign flips against scipy's exact test, and power against its own inverse; Holm's correction."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy import stats
 
-from capeval.stats.sign_flips import detectable_difference, sign_flips
-from capeval.stats.values import Floats
+from capeval.stats.sign_flips import detectable_difference, holm, rank_clusters, sign_flips
+from capeval.stats.values import Floats, Missing, Value
 
 
 def gaps(rows: int, columns: int = 3, seed: int = 0) -> Floats:
@@ -87,11 +87,6 @@ def test_p_of_tied_and_missing_differences_is_that_by_hand(
         assert p == pytest.approx(exact(there)) if len(there) else np.isnan(p)
 
 
-def test_ties_of_whole_numbers_are_as_extreme_as_what_was_observed() -> None:
-    table = np.array([[0.1, 0.2, 0.3, -0.3, -0.2, -0.1, 0.1]]).T
-    assert exact(table[:, 0]) == sign_flips(table, resamples=999)[0] == 1.0
-
-
 def test_a_row_that_a_column_lacks_does_not_count() -> None:
     table = gaps(40, columns=2)
     table[25:, 1] = np.nan
@@ -132,3 +127,29 @@ def test_power_is_what_the_normal_distribution_says() -> None:
     shown = detectable_difference(0.3, 50) * np.sqrt(50) / 0.3
     # The chance to pass the upper bound, the lower one's being nothing.
     assert stats.norm.sf(stats.norm.ppf(0.975) - shown) == pytest.approx(0.8)
+
+
+def test_holm_is_that_of_r() -> None:
+    # p.adjust(c(.01, .04, .03, .005, .6), "holm")
+    found = holm([0.01, 0.04, 0.03, 0.005, 0.6])
+    assert found == pytest.approx([0.04, 0.09, 0.09, 0.025, 0.6])
+    assert holm([0.7, 0.8]) == [1.0, 1.0]
+    gap = Missing("constant")  # no test, so it does not count
+    assert holm([0.01, gap, 0.04]) == [0.02, gap, 0.04]
+
+
+def test_clusters_open_below_every_member_above() -> None:
+    far, near = 0.001, 0.5
+    p: list[list[Value]] = [
+        [1, near, far, far],
+        [near, 1, near, far],
+        [far, near, 1, far],
+        [far, far, far, 1],
+    ]
+    assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]
+    # At the level itself a metric is worse.
+    p[2][1] = 0.05
+    assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 2, 3]
+    p[2][0] = Missing("not tested")
+    assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]
+    assert rank_clusters([0.9, Missing("constant"), 0.7, 0.6], p) == [1, None, 1, 2]

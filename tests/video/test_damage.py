@@ -43,11 +43,7 @@ CLIPS: dict[str, dict[str, Any]] = {
     "h264.mkv": {},
     "vp8.webm": {"codec": "libvpx", "options": VPX},
     "vp9.webm": {"codec": "libvpx-vp9", "options": VPX},
-    "live.webm": {
-        "codec": "libvpx-vp9",
-        "options": VPX,
-        "container_options": {"live": "1"},
-    },
+    "live.webm": {"codec": "libvpx-vp9", "options": VPX, "container_options": {"live": "1"}},
     "h264.ts": {"b_frames": 2, "options": {"preset": "veryfast"}},
     "mpeg2.m2ts": {"codec": "mpeg2video"},
     "motion.avi": {"codec": "mjpeg", "pixels": "yuvj420p"},
@@ -84,12 +80,8 @@ def test_a_damaged_tail_is_refused_unless_it_is_allowed(name: str, tmp_path: Pat
 
 
 def test_two_fields_in_two_packets_are_no_damage(tmp_path: Path) -> None:
-    path = make_clip(
-        tmp_path / "fields.ts",
-        codec="mpeg2video",
-        size=(128, 96),
-        options={"flags": "+ildct+ilme", "field_order": "tt"},
-    )
+    fields = {"flags": "+ildct+ilme", "field_order": "tt"}
+    path = make_clip(tmp_path / "fields.ts", codec="mpeg2video", options=fields)
     assert open_reader("8").read(path).damage == ()
 
 
@@ -97,15 +89,14 @@ PQ = "colorprim=bt2020:transfer=smpte2084:colormatrix=bt2020nc:log-level=none"
 HLG = "colorprim=bt2020:transfer=arib-std-b67:colormatrix=bt2020nc:log-level=none"
 
 
+def hdr_clip(path: Path, parameters: str = PQ) -> Path:
+    more = {"codec": "libx265", "pixels": "yuv420p10le", "options": {"x265-params": parameters}}
+    return make_clip(path, 24, **more)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("kind", "parameters"), [("PQ", PQ), ("HLG", HLG)])
 def test_hdr_without_tone_mapping_is_noted(kind: str, parameters: str, tmp_path: Path) -> None:
-    path = make_clip(
-        tmp_path / "hdr.mp4",
-        24,
-        codec="libx265",
-        pixels="yuv420p10le",
-        options={"x265-params": parameters},
-    )
+    path = hdr_clip(tmp_path / "hdr.mp4", parameters)
     frames = open_reader("4").read(path)
     assert (frames.hdr, frames.damage) == (kind, ())
     record = frames.record()

@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Callable
 from fractions import Fraction
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from capeval.errors import MissingExtra, UsageError, VideoError
-from capeval.video import FrameSet, Given, Uniform, decoder_named, read_policy
+from capeval.video import FrameSet, Given, Uniform, decoder_named, open_reader, read_policy
 from capeval.video.decoding import _version
 from capeval.video.frames import Timeline
 from capeval.video.sampling import Choice, Policy
@@ -190,10 +191,7 @@ def cut(path: Path, share: float) -> Path:
 
 
 CUT: dict[str, tuple[dict[str, Any], str]] = {
-    "front.mp4": (
-        {"container_options": {"movflags": "faststart"}, **B_FRAMES},
-        "packets are there",
-    ),
+    "front.mp4": ({**FRONT, **B_FRAMES}, "packets are there"),
     "matroska.mkv": (B_FRAMES, "and should last 10.0 s"),
     "sound.mkv": ({"audio": True, **B_FRAMES}, "and should last 10.0 s"),
     "vp9.webm": ({"codec": "libvpx-vp9", "options": VPX}, "and should last 10.0 s"),
@@ -260,9 +258,8 @@ def no_index(path: Path) -> None:
     cut(make_clip(path, audio=True), 0.3)
 
 
-def zeros(path: Path) -> None:
-    make_clip(path, container_options={"movflags": "faststart"})
-    data = path.read_bytes()
+def only_zeros(path: Path) -> None:
+    data = make_clip(path, **FRONT).read_bytes()
     start = data.index(b"mdat") + 4
     path.write_bytes(data[:start] + bytes(len(data) - start))
 
@@ -301,7 +298,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "text": (lambda path: path.write_text("a video\n" * 500), "is not a video"),
     "noise": (lambda path: path.write_bytes(random.Random(0).randbytes(9000)), "is not a video"),
     "no index": (no_index, "or its index is cut off"),
-    "only zeros": (zeros, "has no frame that can be decoded"),
+    "only zeros": (only_zeros, "has no frame that can be decoded"),
     "sound": (sound_only, "has no video (audio only)"),
     "a playlist": (playlist, "is not a video"),
     "a list of files": (concatenation, "is not a video"),
@@ -364,12 +361,58 @@ def test_nothing_waits_for_the_garbage_collector(tmp_path: Path) -> None:
     assert not left
 
 
-def test_an_unknown_decoder_is_refused() -> None:
-    with pytest.raises(UsageError, match="'nvdec' is not one of pyav, decord"):
-        decoder_named("nvdec")
+# decord, to compare with: exactly our frames, or the video is refused
+
+installed = pytest.mark.skipif(
+    not HAS_DECORD, reason="decord2 is not installed here, or decord beside it"
+)
 
 
-def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@installed
+def test_it_gives_the_frames_that_ours_gives(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "v.mp4", 60, **B_FRAMES)
+    policy = Given((9, 2, 50))
+    theirs, ours = (decoder_named(name).read(path, policy) for name in ("decord", "pyav"))
+    assert numbers(theirs.frames) == [9, 2, 50]
+    assert (theirs.frames == ours.frames).all()
+    assert theirs.record() == {
+        **ours.record(), "decoder": "decord", "decoder_version": theirs.version
+    }  # fmt: skip
+    assert theirs.version.startswith("decord2 ")
+
+
+@installed
+def test_frames_that_an_edit_list_cuts_away_are_not_shown(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "e.mp4", 277, shift=35, gop=250, **B_FRAMES)
+    with pytest.raises(VideoError, match="decord counts 277 frames, and a player shows 242"):
+        decoder_named("decord").read(path, Uniform(8))
+
+
+@installed
+def test_damage_is_found_for_it_too(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "v.mkv", 240)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(VideoError, match=r"does not decode cleanly|decord"):
+        open_reader("2", "decord").read(path)
+
+
+def test_a_decoder_that_is_missing_or_twice_there_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found: dict[str, str] = {}
+
+    def version(package: str) -> str:
+        try:
+            return found[package]
+        except KeyError:
+            raise PackageNotFoundError from None
+
+    monkeypatch.setattr("capeval.video.decoding.version", version)
+    with pytest.raises(MissingExtra, match=r"needs decord2 .*or use --decoder pyav"):
+        decoder_named("decord")
+    found |= {"decord2": "3.4.0", "decord": "0.6.0"}
+    with pytest.raises(UsageError, match=r"are both installed.* pip uninstall decord decord2"):
+        decoder_named("decord")
     monkeypatch.setitem(__import__("sys").modules, "av", None)
     with pytest.raises(MissingExtra, match=r"PyAV .not installed.: pip install '\.\[frames\]'"):
         decoder_named("pyav")

@@ -1,4 +1,4 @@
-"""Intervals of shares of right answers and of their ratios, over videos with several questions."""
+"""Shares of right answers and their ratios, over videos with several questions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ import pytest
 from scipy import stats
 
 from capeval.stats.values import Floats, Interval, Missing
-from capeval.stats.video_ratios import MANY_VIDEOS, VideoRatios, ratio_ends, share_ends, widened
+from capeval.stats.video_ratios import (
+    FEWEST_CLUSTERS,
+    LEAST_CORRELATION,
+    MANY_VIDEOS,
+    VideoRatios,
+    design_effect,
+    percentiles,
+    ratio_ends,
+    share_ends,
+    widened,
+    wilson,
+)
 
 
 def answers(
@@ -34,12 +45,6 @@ def test_ends_of_single_questions_are_those_of_wilson_with_t() -> None:
     for end in share_ends(right, np.ones(20)):
         # The ends are the shares that are t standard errors of their own away.
         assert abs(0.85 - end) == pytest.approx(t * np.sqrt(end * (1 - end) / 19))
-
-
-def test_questions_that_agree_within_videos_count_as_one() -> None:
-    right = np.repeat([1.0, 0.0], [17, 3])
-    one = share_ends(right, np.ones(20))
-    assert share_ends(10 * right, np.full(20, 10.0)) == pytest.approx(one)
 
 
 def test_videos_that_do_not_differ_count_every_question() -> None:
@@ -111,7 +116,86 @@ def test_a_small_group_of_many_videos_has_the_interval_of_few() -> None:
     assert change.low < 0.875 / 0.5 - 1 < change.high
 
 
+def test_questions_that_agree_within_videos_count_as_one() -> None:
+    right = np.repeat([1.0, 0.0], [17, 3])
+    one = share_ends(right, np.ones(20))
+    assert share_ends(10 * right, np.full(20, 10.0)) == pytest.approx(one)
+
+
 def test_share_above_a_group_without_right_answers_has_no_change() -> None:
     asked = np.ones((20, 2))
     right = np.stack([np.zeros(20), np.ones(20)], axis=1)
     assert VideoRatios(right, asked).share_change(0, 1) == Missing("no answer of one side is right")
+
+
+# Proportions of clusters
+
+
+@pytest.mark.parametrize(("correct", "n"), [(0, 5), (3, 7), (50, 50), (93, 100), (1, 1)])
+def test_wilson_is_that_of_scipy(correct: int, n: int) -> None:
+    expected = stats.binomtest(correct, n).proportion_ci(method="wilson")
+    assert wilson(correct / n, n) == pytest.approx(tuple(expected), abs=1e-12)
+
+
+def test_nothing_observed_says_nothing() -> None:
+    assert wilson(0.0, 0) == (0.0, 1.0)
+    assert design_effect(np.array([]), np.array([])) == 1.0
+    assert design_effect(np.array([0.0]), np.array([0.0])) == 1.0
+
+
+def test_design_effect_is_the_ratio_of_variances() -> None:
+    # Clusters that are all right or all wrong: each counts once.
+    n = np.full(40, 5.0)
+    correct = np.where(np.arange(40) % 2, 5.0, 0.0)
+    assert design_effect(correct, n) == pytest.approx(5 * 40 / 39)
+    # One observation each: independent, but for the correction of the small sample.
+    assert design_effect(correct / 5, n / 5) == pytest.approx(40 / 39)
+
+
+def test_design_effect_has_a_floor_where_it_cannot_be_estimated() -> None:
+    n = np.full(30, 17.0)
+    assert design_effect(n, n) == pytest.approx(1 + 16 * LEAST_CORRELATION)
+    few = n[: FEWEST_CLUSTERS - 1]
+    assert design_effect(few, few) == 17
+    enough = n[:FEWEST_CLUSTERS]
+    assert design_effect(enough, enough) == pytest.approx(1 + 16 * LEAST_CORRELATION)
+
+
+@pytest.mark.parametrize("clusters", [20, 60])
+@pytest.mark.parametrize(("size", "correlation"), [(17, 0.1), (17, 0.03), (3, 0.1)])
+@pytest.mark.parametrize("proportion", [0.85, 0.95, 0.99])
+def test_intervals_cover(clusters: int, size: int, correlation: float, proportion: float) -> None:
+    rng = np.random.default_rng(5)
+    scale = (1 - correlation) / correlation
+    covered = 0
+    for _ in range(400):
+        chance = rng.beta(proportion * scale, (1 - proportion) * scale, clusters)
+        n = rng.poisson(size - 1, clusters).astype(np.float64) + 1.0
+        correct = rng.binomial(n.astype(int), chance).astype(float)
+        share = float(correct.sum() / n.sum())
+        low, high = wilson(share, n.sum() / design_effect(correct, n))
+        covered += low <= proportion <= high
+    # Nominally 95%; three standard errors of 400 simulations are 3.3 points.
+    assert covered / 400 > 0.91
+
+
+# Percentiles of resamples
+
+
+def test_expanded_percentiles_reach_out_as_far_as_t() -> None:
+    values = stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000) * np.sqrt(39 / 40)
+    found = percentiles(values, units=40, around=0.0)
+    assert isinstance(found, Interval)
+    assert found.high == pytest.approx(stats.t.ppf(0.975, 39), abs=1e-3)
+
+
+def test_most_resamples_need_a_value() -> None:
+    found = percentiles(np.array([np.nan, np.nan, 1.0]), units=9, around=1.0)
+    assert found == Missing("most resamples have no value")
+
+
+def test_a_value_outside_its_resamples_has_an_interval_around_it() -> None:
+    found = percentiles(np.linspace(0.49, 0.75, 1_001), units=1_000_000, around=0.455)
+    assert isinstance(found, Interval)
+    assert 0.455 - found.low == pytest.approx(found.high - 0.455)
+    assert found.high == pytest.approx(0.737, abs=1e-3)
