@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from capeval.errors import BudgetReached, EndpointRefused, RequestRefused, RetriesExhausted
-from capeval.judging.judging_work import inputs_of, judge_caption, judge_captions
+from capeval.judging.judging_work import inputs_of, judge_caption
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
+from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
 from tests.judge_responder import reply_to
 from tests.judging.conftest import annotation_of
@@ -254,7 +255,12 @@ async def test_what_no_call_can_overcome_stops_all_and_keeps_what_is_done(
     judge, _ = ask_all(reply)
     recorded: list[Judgment] = []
     with pytest.raises(type(failure)):
-        await judge_captions(work_of(50), judge, repeats=1, concurrency=4, record=recorded.append)
+        await work_through(
+            work_of(50),
+            lambda item: judge_caption(judge, *item, repeats=1),
+            concurrency=4,
+            record=lambda _, judgment: recorded.append(judgment),
+        )
     assert 16 <= len(recorded) <= 20
     assert all(isinstance(judgment, Scored) for judgment in recorded)
     # Each of four workers found it out at most once.
