@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic
 
@@ -177,24 +177,15 @@ _SAMPLED_VIDEOS = 3
 _OTHER_IMAGE_TOKENS = 1000
 
 
-@dataclass(frozen=True)
-class GenerationEstimate:
-    """Frames per video, tokens and US dollars; `cost` is None without a price."""
-
-    frames: int
-    usage: Usage
-    cost: float | None
-
-
 async def estimate_generation(
     work: Sequence[Job], reader: FrameReader, opened: OpenCaptioner, written: int | None = None
-) -> GenerationEstimate:
-    """Return the expected cost of captioning `work`; reads up to three of its videos.
+) -> tuple[int, Usage]:
+    """Return the expected frames of a video, and tokens of `work`; reads up to three videos.
 
     `written` is how many tokens a reply has, by default as many as a caption.
     """
     if opened.base_url is None or not work:  # a model in this process costs nothing
-        return GenerationEstimate(0, Usage(), 0.0)
+        return 0, Usage()
     tokens, frames, seen = 0, 0, 0
     for job in work[:: max(1, len(work) // _SAMPLED_VIDEOS)][:_SAMPLED_VIDEOS]:
         try:
@@ -207,13 +198,11 @@ async def estimate_generation(
         seen += 1
     tokens, frames = (tokens // seen, round(frames / seen)) if seen else (0, 0)
     asked = sum(len(job.prompt) for job in work) // _CHARACTERS
-    usage = Usage(
+    return frames, Usage(
         calls=len(work),
         input_tokens=len(work) * tokens + asked,
         output_tokens=len(work) * (written or _CAPTION_TOKENS),
     )
-    price = opened.meter.price(opened.priced)
-    return GenerationEstimate(frames, usage, price.cost(usage) if price else None)
 
 
 def image_tokens(model: str, width: int, height: int) -> int:
@@ -252,8 +241,9 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
         """Return what there is to do; reads up to three videos and calls nothing."""
         plan, work, run = self.plan, self.work, self.work.shown_run
         todo, missing = len(plan.todo), plan.missing
-        expected = await estimate_generation(plan.todo, work.reader, self.opened, work.tokens)
-        usage = expected.usage
+        opened, tokens = self.opened, work.tokens
+        frames, usage = await estimate_generation(plan.todo, work.reader, opened, tokens)
+        cost = self.meter.cost(opened.priced, usage)
         lines = [f"{run}: {counted(todo, work.labels.item)} to {work.to_do}"]
         if missing:
             index, reason = next(iter(missing.items()))
@@ -261,7 +251,7 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
             lines.append(f"{run}: no video for {index}{more}: {reason}")
         if usage.calls:
             lines.append(
-                f"  about {expected.frames} frames each, {usage.input_tokens:,} tokens in, "
+                f"  about {frames} frames each, {usage.input_tokens:,} tokens in, "
                 f"{usage.output_tokens:,} out; what is in the cache costs nothing"
             )
         details = {
@@ -272,7 +262,7 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
             "missing": dict(missing),
             "settings": plan.settings,
         }
-        return Estimate(todo if self.model else 0, usage, expected.cost, lines, details)
+        return Estimate(todo if self.model else 0, usage, cost, lines, details)
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[ResultT]:
         yield await complete(self.work, progress)

@@ -380,13 +380,12 @@ class QuestionFilter(LongWork[Filtered]):
     async def estimate(self) -> Estimate:
         """Return the most that can be asked: most questions are decided earlier."""
         usage, calls = Usage(), 0
-        cost: float | None = 0.0
         for condition in CONDITIONS:
             work = self._work(condition, self._variants)
             todo = work.plan().todo
-            found = await estimate_generation(todo, work.reader, self.opened, 16)
-            usage, calls = usage + found.usage, calls + len(todo)
-            cost = None if cost is None or found.cost is None else cost + found.cost
+            _, expected = await estimate_generation(todo, work.reader, self.opened, 16)
+            usage, calls = usage + expected, calls + len(todo)
+        cost = self.meter.cost(self.opened.priced, usage)
         questions = counted(len(self._items), "question")
         line = f"{questions}: at most {counted(calls, 'call')}; most are decided with fewer"
         return Estimate(calls if self.model else 0, usage, cost, [line], {"calls": calls})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +23,7 @@ from capeval.files.judgments import (
 from capeval.judging.estimate import JudgingEstimate, estimate
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge
-from capeval.runs.concurrency import UnderWay, work_through
+from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, left_of, select
 from capeval.runs.sources import Source
 from capeval.schema import (
@@ -99,41 +99,6 @@ def empty_verdict(annotation: Annotation) -> Verdict:
         matches=(),
         relations=tuple(map(lacking, annotation.events)),
         notes=("the caption is empty",),
-    )
-
-
-async def judge_captions(
-    work: Sequence[tuple[Annotation, Caption]],
-    judge: PreparedJudge,
-    *,
-    repeats: int,
-    concurrency: int,
-    record: Callable[[Judgment], None],
-    has_room: Callable[[int], bool] = lambda _: True,
-    before: Mapping[str, Judgment] | None = None,
-    under_way: UnderWay | None = None,
-    none_left: Callable[[], None] = lambda: None,
-) -> None:
-    """Judge at most `concurrency` captions at a time, and pass each judgment to `record` once.
-
-    Parameters
-    ----------
-    has_room, under_way, none_left : see `work_through`
-    before : judgments of the same texts by index, whose repeats are not made again
-    """
-    before = before or {}
-
-    async def one(item: tuple[Annotation, Caption]) -> Judgment:
-        return await judge_caption(judge, *item, repeats=repeats, before=before.get(item[1].index))
-
-    await work_through(
-        work,
-        one,
-        concurrency=concurrency,
-        record=lambda _, judgment: record(judgment),
-        has_room=has_room,
-        under_way=under_way,
-        none_left=none_left,
     )
 
 
@@ -248,14 +213,19 @@ class JudgingWork:
         """
         meter = self._opened.meter
         cost = 0.0 if meter.cap is None else (await self.estimate(plan)).cost
-        await judge_captions(
+
+        async def work(item: tuple[Annotation, Caption]) -> Judgment:
+            before = plan.begun.get(item[1].index)
+            return await judge_caption(
+                self._opened.judge, *item, repeats=self._repeats, before=before
+            )
+
+        await work_through(
             plan.todo,
-            self._opened.judge,
-            repeats=self._repeats,
+            work,
             concurrency=self._opened.concurrency,
-            record=record,
+            record=lambda _, judgment: record(judgment),
             has_room=meter.room_for(len(plan.todo), cost),
-            before=plan.begun,
             under_way=self._opened.under_way,
             none_left=self._none_left,
         )

@@ -243,11 +243,11 @@ class GradingSession(LongWork[Grades]):
 
     async def estimate(self) -> Estimate:
         usage = Usage()
-        cost: float | None = 0.0
         if self.asker is not None:
             # What the estimate takes from the cache is not counted twice.
             offline = self.asker.offline()
-            usage, cost = await estimate_reading(self._todo, ModelReader(offline, self.model))
+            usage = await estimate_reading(self._todo, ModelReader(offline, self.model))
+        cost = self.meter.cost(self.model, usage)
         replies = counted(len(self._todo), "reply", "replies")
         lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
         return Estimate(usage.calls, usage, cost, lines, {"replies": len(self._todo)})

@@ -132,10 +132,8 @@ class ModelReader:
 # ---- Many replies ------------------------------------------------------------------------------
 
 
-async def estimate_reading(
-    todo: Sequence[Undecided], offline: ModelReader
-) -> tuple[Usage, float | None]:
-    """Return the expected usage and its cost, None without a price; makes no call.
+async def estimate_reading(todo: Sequence[Undecided], offline: ModelReader) -> Usage:
+    """Return the expected usage; makes no call.
 
     A reply about which the cache has an answer costs nothing. TOMATO's reader is called up to five
     times about a reply; the estimate has one call.
@@ -150,10 +148,9 @@ async def estimate_reading(
             sizes[prompt] = len(prompt) // _CHARACTERS
         except CapevalError:
             continue  # a stored failure, whose next call has no known cost
-    usage = Usage(
+    return Usage(
         calls=len(sizes), input_tokens=sum(sizes.values()), output_tokens=len(sizes) * _REPLY_TOKENS
     )
-    return usage, offline.meter.cost(offline.model, usage)
 
 
 class Reading(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):

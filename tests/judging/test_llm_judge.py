@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.errors import BudgetReached, EndpointRefused, RequestRefused, RetriesExhausted
-from capeval.judging.judging_work import inputs_of, judge_caption, judge_captions
+from capeval.judging.judging_work import inputs_of, judge_caption
 from capeval.judging.llm_judge import LLMJudge, repair_order
 from capeval.judging.prompts import load_prompts
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
+from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
 from tests.files.making import annotation_of
 from tests.judging.conftest import judge_of
@@ -228,7 +229,12 @@ async def test_what_no_call_can_overcome_stops_all_and_keeps_what_is_done(
     judge, _ = ask_all(reply)
     recorded: list[Judgment] = []
     with pytest.raises(type(failure)):
-        await judge_captions(work_of(50), judge, repeats=1, concurrency=4, record=recorded.append)
+        await work_through(
+            work_of(50),
+            lambda item: judge_caption(judge, *item, repeats=1),
+            concurrency=4,
+            record=lambda _, judgment: recorded.append(judgment),
+        )
     assert 16 <= len(recorded) <= 20
     assert all(isinstance(judgment, Scored) for judgment in recorded)
     # Each of four workers found it out at most once.
