@@ -272,10 +272,7 @@ async def test_reasoning_is_never_an_answer() -> None:
         (lambda: failure(404, "no such page"), r"OpenAI-compatible .* end in /v1\?"),
         (not_json, r"OpenAI-compatible .* end in /v1\?"),
         (lambda: failure(500), "does not answer .*it broke"),
-        (
-            lambda: failure(400, "messages are wrong"),
-            "refuses any request: 400: messages",
-        ),
+        (lambda: failure(400, "messages are wrong"), "refuses any request: 400: messages"),
         (Drop, "cannot reach .*Server disconnected; is it still starting"),
         (Hang, "cannot reach .*timed out"),
     ],
