@@ -34,10 +34,7 @@ class DefinedBeforeImport(MetaPathFinder):
     """Finds nothing; calls `define` when torchvision is about to be imported."""
 
     def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,
-        target: ModuleType | None = None,
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname == "torchvision":
             define()

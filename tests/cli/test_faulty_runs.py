@@ -134,11 +134,7 @@ def test_a_faulty_run_that_was_named_is_an_error(fault: str) -> None:
 def test_where_every_run_is_faulty_the_first_fault_is_the_error() -> None:
     for run in RUNS:
         Path("runs", run, "captions.jsonl").write_text("{\n{\n")
-    for arguments in (
-        "judge --judge lexical",
-        "correlate --human human.csv",
-        "rate sheet",
-    ):
+    for arguments in ("judge --judge lexical", "correlate --human human.csv", "rate sheet"):
         done = capeval(*arguments.split())
         assert done.code == 2, (arguments, done)
         assert "runs/bad/captions.jsonl: line 1: broken JSON" in done.err.splitlines()[-1]

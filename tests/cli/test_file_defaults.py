@@ -15,6 +15,7 @@ from tests.server import LoopbackServer, unauthorized
 from tests.typed import Said, typed
 
 KEY = "sk-test-0123456789abcdef"
+ASK = "judge out/runs/old --judge m --base-url http://localhost:9/v1"
 LABELS = "+0- 0++ | 0+- | 00 +"
 
 
@@ -89,6 +90,9 @@ def test_the_help_shows_what_the_file_sets(
         ("defaults.format = 'xml'", "compare old new", "defaults.format: 'xml' is not one of"),
         ("defaults.format = 'xml'", "compare --help", "defaults.format: 'xml' is not one of"),
         ("defaults.check", "score old", "not valid TOML"),
+        ("endpoints = 3", ASK, "endpoints: must be a table"),
+        ("endpoints.'http://a/v1' = 3", ASK, 'endpoints."http://a/v1": must be the'),
+        ("endpoints.here = 'x'", ASK, 'endpoints."here": the base URL must look'),
         *(
             (f"defaults.{name} = true", "score old", f"defaults.{name}: cannot be set in a file")
             for name in ("api_key", "force", "max_cost", "model", "out", "ray", "serve", "yes")

@@ -47,10 +47,7 @@ def complaint(*arguments: str, notices: bool = False) -> str:
             "judge none.jsonl --annotations good.json",
             "none.jsonl: is neither a captions file nor a run",
         ),
-        (
-            "judge good.jsonl bad --annotations good.json --judge lexical",
-            'bad: entry 1: index "v"',
-        ),
+        ("judge good.jsonl bad --annotations good.json --judge lexical", 'bad: entry 1: index "v"'),
         ("judge good.jsonl --annotations god.json --judge lexical", 'did you mean "good.json"?'),
         ("judge good.jsonl --judge lexical", "--annotations"),
         ("judge good.jsonl --annotations good.json", "no judge is configured"),

@@ -39,12 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     "command",
-    [
-        COMPARE,
-        ("leaderboard", "--format", "markdown"),
-        ("report", "old"),
-        ("models",),
-    ],
+    [COMPARE, ("leaderboard", "--format", "markdown"), ("report", "old"), ("models",)],
     ids=" ".join,
 )
 def test_quiet_prints_nothing_when_nothing_is_wrong(folder: Path, command: tuple[str, ...]) -> None:

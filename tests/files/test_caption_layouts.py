@@ -87,11 +87,7 @@ RECOGNISED = {
         ),
         {"c": "C jumps.", "a": "A."},
     ),
-    "lmms-eval, one line": (
-        "s.jsonl",
-        lines(nested(5, "A sits.", target="a")),
-        {"a": "A sits."},
-    ),
+    "lmms-eval, one line": ("s.jsonl", lines(nested(5, "A sits.", target="a")), {"a": "A sits."}),
     "lmms-eval, an empty reply and reasoning": (
         "s.jsonl",
         lines(nested(0, "", target="a"), nested(1, "<think>Hm.</think> B runs.", target="b")),

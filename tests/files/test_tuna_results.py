@@ -210,10 +210,7 @@ TEXTS = st.one_of(
 def test_a_table_of_elements_has_the_verdicts(suffix: str, texts: list[str]) -> None:
     run, judge, index, *contents = (storable(text) + "x" for text in texts[:5])
     events = [
-        {
-            "event": text,
-            "visual_elements": [{"content": text, "type": "action", "weight": n}] * n,
-        }
+        {"event": text, "visual_elements": [{"content": text, "type": "action", "weight": n}] * n}
         for n, text in enumerate(contents, start=1)
     ]
     annotation = Annotation.model_validate({"index": index, "events": events})

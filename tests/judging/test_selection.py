@@ -1,22 +1,27 @@
-"""Which judge is meant, what it is expected to cost, and what is left to do."""
+"""Which judge is meant, when it ends, what it is expected to cost, and what is left to do."""
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capeval.errors import InputError, UsageError
+from capeval.errors import UsageError
 from capeval.judging.estimate import estimate
+from capeval.judging.judge import judge_async, open_judging, targets_named
 from capeval.judging.judging_work import JudgingWork
 from capeval.judging.options import JudgeOptions
-from capeval.judging.selection import open_judge
+from capeval.judging.selection import DEFAULT_MODEL, default_judge, ending, entry_for, open_judge
+from capeval.llm.client import DEFAULT_URL
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.runs.engine import execute
 from capeval.runs.sources import Source
 from capeval.schema import Caption, Scored
+from capeval.text import Loss
+from tests.conftest import Today
 from tests.server import LoopbackServer
 from tests.six_videos import captions, right, videos
 
@@ -95,21 +100,123 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
     assert all("11 of the first 20 replies of gpt-4o" in notice for notice in found)
 
 
-def configure(content: str) -> None:
-    Path("capeval.toml").write_text(content, encoding="utf-8")
+END = date(2027, 1, 14)
+
+
+def test_the_papers_judge_is_the_default_until_its_day(today: Today) -> None:
+    options = JudgeOptions({}, api_key="sk-x")
+    for day in (date(2026, 6, 1), date(2027, 1, 13)):
+        today.day = day
+        name, reason = default_judge(options)
+        assert (name, "paper's" in reason) == (DEFAULT_MODEL, True)
+    today.day = END
+    with pytest.raises(UsageError) as caught:
+        default_judge(options)
+    said = str(caught.value)
+    assert f"{DEFAULT_MODEL} was retired on 2027-01-14" in said
+    assert "--judge gpt-6-luna" in said
+    assert said.endswith("stored verdicts are scored and compared as before")
+
+
+async def test_a_retired_judge_is_asked_if_it_is_named(today: Today) -> None:
+    today.day = END
+    for offline in (True, False):
+        with pytest.raises(UsageError, match="was retired on"):
+            async with open_judge(JudgeOptions({}, api_key="sk-x"), offline=offline):
+                pytest.fail("it opened")
+        notices: list[str] = []
+        named = JudgeOptions({}, api_key="sk-x", judge=DEFAULT_MODEL)
+        async with open_judge(named, offline=offline, on_notice=notices.append) as opened:
+            assert opened.judge.name == DEFAULT_MODEL
+            # The user named it: that needs no reason.
+            assert opened.reasons == ()
+        (notice,) = notices
+        assert "was retired on 2027-01-14" in notice
+
+
+def test_the_other_defaults(today: Today, monkeypatch: pytest.MonkeyPatch) -> None:
+    today.day = date(2030, 1, 1)
+    assert default_judge(JudgeOptions({}), is_sample=lambda: True)[0] == "lexical"
+    today.day = date(2026, 6, 1)
+    for written in ("https://api.openai.com/v1/", "https://API.openai.com:443/v1"):
+        assert default_judge(JudgeOptions({}, base_url=written))[0] == DEFAULT_MODEL
+    assert default_judge(JudgeOptions({}, client=ScriptedClient(right)))[0] == DEFAULT_MODEL
+    with pytest.raises(UsageError, match="no judge is configured"):
+        default_judge(JudgeOptions({}))
+    local = "http://localhost:8000/v1"
+    alone = (None, "the only model of this endpoint")
+    assert default_judge(JudgeOptions({}, base_url=local)) == alone
+    monkeypatch.setenv("OPENAI_BASE_URL", local)
+    assert default_judge(JudgeOptions({})) == alone
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("day", "says"),
     [
-        ("endpoints = 3", "endpoints: must be a table"),
-        ('[endpoints]\n"http://here/v1" = 3', 'endpoints."http://here/v1": must be the endpoint'),
-        ('[endpoints]\n"here" = "x"', 'endpoints."here": the base URL must look like'),
+        (date(2026, 10, 15), None),
+        (date(2026, 10, 16), "ends in 90 days, on 2027-01-14"),
+        (date(2027, 1, 13), "ends in 1 day, on 2027-01-14"),
+        (END, "was retired on 2027-01-14"),
+        (date(2027, 5, 1), "was retired on 2027-01-14"),
     ],
 )
-async def test_a_broken_table_of_endpoints_is_named(content: str, said: str) -> None:
-    configure(content)
-    with pytest.raises(InputError, match=r"capeval\.toml") as caught:
-        async with open_judge(JudgeOptions({}, client=ScriptedClient(right))):
-            pytest.fail("it opened")
-    assert said in str(caught.value)
+def test_a_judge_that_ends_within_ninety_days_is_announced(
+    day: date, says: str | None, today: Today
+) -> None:
+    today.day = day
+    notice = ending("gpt-4o", entry_for("gpt-4o", DEFAULT_URL))
+    if says is None:
+        assert notice is None
+        return
+    assert isinstance(notice, Loss)
+    assert says in notice
+    assert "--judge gpt-6-luna" in notice
+
+
+async def test_what_is_known_of_openais_models_is_not_assumed_of_others(today: Today) -> None:
+    """Another service may serve gpt-5 for longer, and may not know `reasoning_effort`."""
+    today.day = END
+    notices: list[str] = []
+    choice = JudgeOptions({}, base_url="http://localhost:8000/v1", judge="gpt-5")
+    async with open_judge(choice, on_notice=notices.append) as opened:
+        assert opened.judge.reasoning is None
+    assert notices == []
+
+
+async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
+    annotations = tmp_path / "annotations.json"
+    rows = ", ".join(one.model_dump_json() for one in videos())
+    annotations.write_text(f"[{rows}]", encoding="utf-8")
+    given: dict[str, Any] = {"annotations": str(annotations), "client": ScriptedClient(right)}
+    (tmp_path / "mine.jsonl").write_text(
+        "".join(caption.model_dump_json() + "\n" for caption in CAPTIONS), encoding="utf-8"
+    )
+    await judge_async("mine.jsonl", **given, judge="gpt-4.1")
+
+    async def notices(**choice: Any) -> list[str]:
+        found: list[str] = []
+        options = JudgeOptions({}, client=given["client"], **choice)
+        targets = targets_named(["mine"], options)
+        async with open_judging(options, targets, on_notice=found.append) as session:
+            await session.estimate()
+        return found
+
+    (notice,) = await notices()
+    assert isinstance(notice, Loss)
+    assert "already judged by gpt-4.1@tuna-cap-v1; gpt-4o-2024-08-06" in notice
+    assert await notices(judge="gpt-4o-mini") == []
+    assert await notices(judge="gpt-4.1") == []
+    # In Python, too; once for each run.
+    found: list[str] = []
+    await judge_async("mine", **given, on_notice=found.append)
+    (said,) = found
+    assert said == notice
+    await judge_async("mine", **given, on_notice=found.append)
+    assert len(found) == 1
+    # The effort that the rule gives makes another judge too, but not of a judge that is new.
+    assert await notices(judge="gpt-6-luna") == []
+    await judge_async("mine", **given, judge="gpt-6-luna", reasoning="default")
+    assert await notices(judge="gpt-6-luna", reasoning="low") == []
+    (notice,) = await notices(judge="gpt-6-luna")
+    assert "gpt-6-luna@tuna-cap-v1; gpt-6-luna" in notice
+    assert "the least effort that it takes (--reasoning sets another)" in notice

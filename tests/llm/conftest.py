@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
 from capeval.llm.types import ChatRequest
+from tests.server import LoopbackServer, Responder, echo
 
+CACHE = Path("replies.sqlite")
 KEY = "sk-verysecretkey-1234567890"
 
 
@@ -46,23 +49,23 @@ def client_of(url: str, **more: Any) -> OpenAIChatClient:
     return OpenAIChatClient(url, KEY, **({"sleep": Naps()} | more))
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Any:
-    store = ReplyCache(tmp_path / "store" / "replies.sqlite")
-    yield store
-    store.close()
+def asker_of(client: Any, base_url: str = "http://judge/v1") -> Asker:
+    """An asker over the cache in the working folder."""
+    return Asker(client, ReplyCache(CACHE), base_url=base_url, meter=Meter())
 
 
-@pytest.fixture
-def asker_of(cache: ReplyCache) -> Callable[..., Asker]:
-    """Makes an asker over the test's cache."""
-
-    def make(client: Any, **more: Any) -> Asker:
-        settings: dict[str, Any] = {
-            "cache": cache,
-            "base_url": "http://judge/v1",
-            "meter": Meter(),
-        } | more
-        return Asker(client, **settings)
-
-    return make
+@asynccontextmanager
+async def served(
+    responder: Responder = echo,
+    *,
+    acts: Iterable[Any] = (),
+    models: Iterable[str] = ("judge-model",),
+    latency: float = 0.0,
+    **client: Any,
+) -> AsyncIterator[tuple[LoopbackServer, OpenAIChatClient]]:
+    """A server, and a client of it."""
+    async with (
+        LoopbackServer(responder, acts=acts, models=models, latency=latency) as server,
+        client_of(server.url, **client) as made,
+    ):
+        yield server, made

@@ -1,22 +1,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from capeval.errors import CacheMiss, ReplyError, RequestRefused, RetriesExhausted
 from capeval.judging.contracts import check_starts
-from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.replies import COUNT, array_of, object_of, read_reply
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.schema.judgment import Usage
-from tests.llm.conftest import ask_for
+from tests.llm.conftest import CACHE, ask_for, asker_of
 
-Askers = Callable[..., Asker]
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 def check(reply: ChatReply) -> int:
@@ -29,13 +27,11 @@ def said(text: str, finish: str = "stop") -> ChatReply:
     return ChatReply(text, finish, "snapshot", "fp", Usage(calls=1, output_tokens=7))
 
 
-def states(cache: ReplyCache) -> dict[str, int]:
-    return cache.info().states
+def states() -> dict[str, int]:
+    return ReplyCache(CACHE).info().states
 
 
-async def test_a_reply_that_keeps_its_contract_is_served_again(
-    asker_of: Askers, cache: ReplyCache
-) -> None:
+async def test_a_reply_that_keeps_its_contract_is_served_again() -> None:
     client = ScriptedClient(["42"])
     asker = asker_of(client)
     first, second = [await asker.ask(ask_for(), check) for _ in range(2)]
@@ -43,12 +39,10 @@ async def test_a_reply_that_keeps_its_contract_is_served_again(
     assert [first.replies[0].cached, second.replies[0].cached] == [False, True]
     assert first.usage == second.usage
     assert (asker.meter.calls, asker.meter.cached_calls) == (1, 1)
-    assert states(cache) == {"validated": 1}
+    assert states() == {"validated": 1}
 
 
-async def test_a_broken_reply_is_asked_again_with_the_reason(
-    asker_of: Askers, cache: ReplyCache
-) -> None:
+async def test_a_broken_reply_is_asked_again_with_the_reason() -> None:
     client = ScriptedClient(["forty", "42"])
     answer = await asker_of(client).ask(ask_for("how many?"), check)
     assert (answer.value, answer.complaints) == (42, ("'forty' is not a number",))
@@ -57,7 +51,7 @@ async def test_a_broken_reply_is_asked_again_with_the_reason(
         {"role": "assistant", "content": "forty"},
         {"role": "user", "content": "'forty' is not a number"},
     )
-    assert states(cache) == {"refused": 1, "validated": 1}
+    assert states() == {"refused": 1, "validated": 1}
     offline = await asker_of(None).ask(ask_for("how many?"), check)
     assert (offline.value, offline.complaints, offline.usage) == (
         42,
@@ -66,15 +60,13 @@ async def test_a_broken_reply_is_asked_again_with_the_reason(
     )
 
 
-async def test_a_failed_conversation_reports_its_cost_and_is_asked_again(
-    asker_of: Askers, cache: ReplyCache
-) -> None:
+async def test_a_failed_conversation_reports_its_cost_and_is_asked_again() -> None:
     client = ScriptedClient(["a", "b", "c", "7"])
     with pytest.raises(ReplyBroken, match="'c' is not a number") as caught:
         await asker_of(client).ask(ask_for(), check)
     assert [reply.text for reply in caught.value.replies] == ["a", "b", "c"]
     assert (caught.value.usage.calls, len(caught.value.complaints)) == (3, 3)
-    assert states(cache) == {"exhausted": 3}
+    assert states() == {"exhausted": 3}
     assert (await asker_of(client).ask(ask_for(), check)).value == 7
 
 
@@ -88,7 +80,7 @@ async def test_a_failed_conversation_reports_its_cost_and_is_asked_again(
     ids=["empty", "space", "long"],
 )
 async def test_an_unusable_reply_is_requested_again_unchecked(
-    reply: ChatReply, complaint: str, asker_of: Askers
+    reply: ChatReply, complaint: str
 ) -> None:
     client = ScriptedClient([reply, said("7", "EOS")])
     answer = await asker_of(client).ask(ask_for(max_tokens=50), check)
@@ -117,7 +109,7 @@ SPLIT = ReplySchema("starts", object_of(starts=array_of(COUNT), repeats=array_of
     ],
 )
 async def test_only_the_beginning_of_a_right_reply_gets_more_room(
-    text: str, wrong: str | None, asker_of: Askers
+    text: str, wrong: str | None
 ) -> None:
     def check(reply: ChatReply) -> None:
         value, _ = read_reply(reply.text, lambda value, _: value)
@@ -129,20 +121,16 @@ async def test_only_the_beginning_of_a_right_reply_gets_more_room(
     assert client.requests[1].max_tokens == (100 + 2048 if wrong is None else 50)
 
 
-async def test_a_model_that_declines_is_not_asked_again(
-    asker_of: Askers, cache: ReplyCache
-) -> None:
+async def test_a_model_that_declines_is_not_asked_again() -> None:
     client = ScriptedClient(["x", said("I cannot", "SAFETY"), "5"])
     with pytest.raises(RequestRefused, match="declined") as caught:
         await asker_of(client).ask(ask_for(), check)
     assert isinstance(caught.value, ReplyRefused)
     assert caught.value.usage.calls == 2
-    assert states(cache) == {"exhausted": 2}
+    assert states() == {"exhausted": 2}
 
 
-async def test_a_conversation_that_was_interrupted_goes_on_where_it_stopped(
-    asker_of: Askers,
-) -> None:
+async def test_a_conversation_that_was_interrupted_goes_on_where_it_stopped() -> None:
     with pytest.raises(RetriesExhausted):
         await asker_of(ScriptedClient(["a", RetriesExhausted("down")])).ask(ask_for(), check)
     later = ScriptedClient(["8"])
@@ -150,27 +138,23 @@ async def test_a_conversation_that_was_interrupted_goes_on_where_it_stopped(
     assert (answer.value, len(later.requests), answer.usage.calls) == (8, 1, 2)
 
 
-async def test_a_refused_reply_that_passes_now_is_promoted(
-    asker_of: Askers, cache: ReplyCache
-) -> None:
+async def test_a_refused_reply_that_passes_now_is_promoted() -> None:
     with pytest.raises(RetriesExhausted):
         await asker_of(ScriptedClient(["a", RetriesExhausted("down")])).ask(ask_for(), check)
     answer = await asker_of(ScriptedClient([])).ask(ask_for(), lambda reply: reply.text)
     assert answer.value == "a"
-    assert states(cache) == {"validated": 1}
+    assert states() == {"validated": 1}
 
 
-async def test_a_validated_reply_that_fails_now_is_complained_about(
-    asker_of: Askers, cache: ReplyCache
-) -> None:
+async def test_a_validated_reply_that_fails_now_is_complained_about() -> None:
     await asker_of(ScriptedClient(["a"])).ask(ask_for(), lambda reply: reply.text)
     client = ScriptedClient(["9"])
     assert (await asker_of(client).ask(ask_for(), check)).value == 9
     assert len(client.requests) == 1
-    assert states(cache) == {"refused": 1, "validated": 1}
+    assert states() == {"refused": 1, "validated": 1}
 
 
-async def test_a_fault_in_a_check_does_not_lose_the_reply(asker_of: Askers) -> None:
+async def test_a_fault_in_a_check_does_not_lose_the_reply() -> None:
     def faulty(reply: ChatReply) -> int:
         raise KeyError(reply.text)
 
@@ -186,7 +170,7 @@ class Slow(ScriptedClient):
         return reply
 
 
-async def test_identical_questions_at_once_make_one_call(asker_of: Askers) -> None:
+async def test_identical_questions_at_once_make_one_call() -> None:
     client = Slow(["a", "3"])
     asker = asker_of(client)
     answers = await asyncio.gather(*(asker.ask(ask_for(), check) for _ in range(20)))
@@ -210,9 +194,7 @@ async def test_identical_questions_at_once_make_one_call(asker_of: Askers) -> No
     ],
     ids=str,
 )
-async def test_a_request_that_differs_in_anything_is_not_served(
-    other: dict[str, Any], asker_of: Askers
-) -> None:
+async def test_a_request_that_differs_in_anything_is_not_served(other: dict[str, Any]) -> None:
     asker = asker_of(ScriptedClient(["1"]))
     await asker.ask(ask_for(), check)
     assert (await asker.offline().ask(ask_for(), check)).value == 1
@@ -220,7 +202,7 @@ async def test_a_request_that_differs_in_anything_is_not_served(
         await asker.offline().ask(ask_for(**other), check)
 
 
-async def test_another_endpoint_is_another_question(asker_of: Askers) -> None:
+async def test_another_endpoint_is_another_question() -> None:
     url = "http://Me:pw@judge:80/v1/"
     await asker_of(ScriptedClient(["1"]), base_url=url).ask(ask_for(), check)
     await asker_of(None, base_url="http://judge/v1").ask(ask_for(), check)

@@ -25,7 +25,7 @@ from capeval.llm.client import OpenAIChatClient
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.meter import Meter
 from capeval.llm.types import ChatReply, ReplySchema
-from tests.llm.conftest import KEY, Naps, ask_for, client_of
+from tests.llm.conftest import KEY, Naps, ask_for, served
 from tests.server import (
     Drop,
     Hang,
@@ -43,7 +43,7 @@ SCHEMA = ReplySchema("answer", {"type": "object"})
 
 
 async def test_the_whole_request_is_sent() -> None:
-    async with LoopbackServer() as server, client_of(server.url) as client:
+    async with served() as (server, client):
         reply = await client.complete(ask_for("a\ud83db", repeat=3, schema=SCHEMA))
     assert server.requests == [
         {
@@ -78,17 +78,15 @@ async def test_the_pause_that_the_endpoint_asks_for_is_kept(
 ) -> None:
     naps, date = Naps(), formatdate(time.time() + 60, usegmt=True)
     headers = {name: value.replace("in a minute", date) for name, value in headers.items()}
-    async with (
-        LoopbackServer(acts=[rate_limited(**headers)]) as server,
-        client_of(server.url, sleep=naps) as client,
-    ):
+    async with served(acts=[rate_limited(**headers)], sleep=naps) as (_, client):
         await client.complete(ask_for())
     assert least - 0.5 <= naps.seconds[0] <= most
 
 
 async def test_patience_ends_a_storm_of_throttles() -> None:
-    naps, server = Naps(), LoopbackServer(lambda _: rate_limited(retry_after="15"))
-    async with server, client_of(server.url, patience=20, sleep=naps) as client:
+    naps = Naps()
+    throttles = (rate_limited(retry_after="15") for _ in range(9))
+    async with served(acts=throttles, patience=20, sleep=naps) as (server, client):
         with pytest.raises(RetriesExhausted, match="429: Rate limit"):
             await client.complete(ask_for())
     assert sum(naps.seconds) <= 20
@@ -100,10 +98,7 @@ async def test_patience_ends_a_storm_of_throttles() -> None:
     [*((failure(n), 2) for n in (429, 503, 529, 504)), (Hang(), 2), (failure(500), 4)],
 )
 async def test_an_overloaded_endpoint_gets_fewer_calls(act: Any, limit: int) -> None:
-    async with (
-        LoopbackServer(acts=["1", "2", act]) as server,
-        client_of(server.url, timeout=0.5) as client,
-    ):
+    async with served(acts=["1", "2", act], timeout=0.5) as (_, client):
         for _ in range(3):
             await client.complete(ask_for())
         assert client.limiter.limit == limit
@@ -118,18 +113,14 @@ async def test_a_call_that_waits_for_its_turn_uses_up_no_patience() -> None:
         return "fine"
 
     # Patience is shorter than the work.
-    async with (
-        LoopbackServer(respond) as server,
-        client_of(server.url, timeout=1.0, patience=2.5) as client,
-    ):
+    async with served(respond, timeout=1.0, patience=2.5) as (_, client):
         calls = (client.complete(ask_for(str(n))) for n in range(60))
         assert {reply.text for reply in await asyncio.gather(*calls)} == {"fine"}
 
 
 async def test_after_twenty_lost_calls_in_a_row_the_endpoint_is_down() -> None:
     acts: list[Any] = [failure(500) for _ in range(19)]
-    server = LoopbackServer(lambda _: failure(500), acts=[*acts, "fine"])
-    async with server, client_of(server.url, attempts=1) as client:
+    async with served(lambda _: failure(500), acts=[*acts, "fine"], attempts=1) as (server, client):
         for calls in (19, 20):
             for _ in range(calls):
                 with pytest.raises(RetriesExhausted):
@@ -142,10 +133,7 @@ async def test_after_twenty_lost_calls_in_a_row_the_endpoint_is_down() -> None:
 
 
 async def test_one_refused_request_stops_no_other_once_the_endpoint_has_answered() -> None:
-    async with (
-        LoopbackServer(acts=["fine", failure(403)]) as server,
-        client_of(server.url) as client,
-    ):
+    async with served(acts=["fine", failure(403)]) as (_, client):
         await client.complete(ask_for())
         with pytest.raises(RequestRefused, match="it broke"):
             await client.complete(ask_for())
@@ -167,8 +155,8 @@ async def test_a_refused_parameter_is_left_off_from_then_on(
     refused: tuple[str, ...], left_off: tuple[str, ...], absent: set[str]
 ) -> None:
     notices: list[str] = []
-    server = LoopbackServer(refusing(*refused), latency=0.005)
-    async with server, client_of(server.url, on_notice=notices.append) as client:
+    more: dict[str, Any] = {"latency": 0.005, "on_notice": notices.append}
+    async with served(refusing(*refused), **more) as (server, client):
         replies = await asyncio.gather(
             *(client.complete(ask_for(str(n), schema=SCHEMA)) for n in range(64))
         )
@@ -206,7 +194,7 @@ async def test_a_limit_that_is_too_high_is_made_smaller_and_never_left_off(
         said = message.format(sent=tokens)
         return failure(400, said, param="max_tokens") if tokens > 4096 else "fine"
 
-    async with LoopbackServer(respond) as server, client_of(server.url) as client:
+    async with served(respond) as (server, client):
         for _ in range(2):
             reply = await client.complete(ask_for(reasoning="high"))
             assert reply.left_off == ()
@@ -224,7 +212,7 @@ async def test_a_limit_that_is_too_high_is_made_smaller_and_never_left_off(
 )
 async def test_a_request_that_is_too_long_is_known_in_every_servers_words(message: Any) -> None:
     answer = failure(400, message)
-    async with LoopbackServer(lambda _: answer) as server, client_of(server.url) as client:
+    async with served(lambda _: answer) as (_, client):
         with pytest.raises(RequestTooLong, match="too long for the model") as caught:
             await client.complete(ask_for())
     assert "{" not in str(caught.value)
@@ -232,8 +220,7 @@ async def test_a_request_that_is_too_long_is_known_in_every_servers_words(messag
 
 async def test_a_prompt_that_leaves_no_room_is_too_long() -> None:
     said = "maximum context length is 64 tokens, but you requested 100 output tokens"
-    server = LoopbackServer(lambda _: failure(400, said))
-    async with server, client_of(server.url) as client:
+    async with served(lambda _: failure(400, said)) as (server, client):
         with pytest.raises(RequestTooLong):
             await client.complete(ask_for())
     assert [request["max_tokens"] for request in server.requests] == [100, 64, 32]
@@ -250,10 +237,7 @@ async def test_a_prompt_that_leaves_no_room_is_too_long() -> None:
 )
 async def test_the_refused_parameter_is_found_in_a_message(message: str, named: str | None) -> None:
     param = "max_tokens" if named == "max_tokens" else None
-    async with (
-        LoopbackServer(acts=[failure(400, message, param=param)]) as server,
-        client_of(server.url) as client,
-    ):
+    async with served(acts=[failure(400, message, param=param)]) as (server, client):
         if named is None:
             with pytest.raises(RequestRefused, match="logprobs"):
                 await client.complete(ask_for(schema=SCHEMA))
@@ -266,10 +250,7 @@ async def test_the_refused_parameter_is_found_in_a_message(message: str, named: 
 async def test_a_model_that_thinks_first_gets_more_room() -> None:
     cut = completion("<think>A dog", finish_reason="length", completion_tokens=100)
     notices: list[str] = []
-    async with (
-        LoopbackServer(acts=[cut]) as server,
-        client_of(server.url, on_notice=notices.append) as client,
-    ):
+    async with served(acts=[cut], on_notice=notices.append) as (server, client):
         reply = await client.complete(ask_for("hi"))
     assert (reply.text, reply.usage.calls) == ("hi", 2)
     assert [request["max_tokens"] for request in server.requests] == [100, 100 + 8192]
@@ -278,7 +259,7 @@ async def test_a_model_that_thinks_first_gets_more_room() -> None:
 
 async def test_reasoning_is_never_an_answer() -> None:
     hidden = completion(None, reasoning_content='{"events": ["A dog runs."]}')
-    async with LoopbackServer(acts=[hidden]) as server, client_of(server.url) as client:
+    async with served(acts=[hidden]) as (_, client):
         assert (await client.complete(ask_for())).text == ""
 
 
@@ -291,18 +272,14 @@ async def test_reasoning_is_never_an_answer() -> None:
         (lambda: failure(404, "no such page"), r"OpenAI-compatible .* end in /v1\?"),
         (not_json, r"OpenAI-compatible .* end in /v1\?"),
         (lambda: failure(500), "does not answer .*it broke"),
-        (
-            lambda: failure(400, "messages are wrong"),
-            "refuses any request: 400: messages",
-        ),
+        (lambda: failure(400, "messages are wrong"), "refuses any request: 400: messages"),
         (Drop, "cannot reach .*Server disconnected; is it still starting"),
         (Hang, "cannot reach .*timed out"),
     ],
 )
 async def test_preflight_says_what_is_wrong(answer: Callable[[], Any], message: str) -> None:
     models = [f"gpt-4o-{n}" for n in range(12)] + ["whisper"]
-    server = LoopbackServer(lambda _: answer(), models=models)
-    async with server, client_of(server.url, timeout=0.5) as client:
+    async with served(lambda _: answer(), models=models, timeout=0.5) as (_, client):
         with pytest.raises(EndpointRefused, match=message) as caught:
             await client.preflight("gpt-4")
     assert KEY not in str(caught.value)
@@ -315,10 +292,7 @@ async def test_preflight_goes_on_without_a_schema_that_breaks_the_server() -> No
     def respond(request: dict[str, Any]) -> Any:
         return failure(500, "grammar too complex") if "response_format" in request else "fine"
 
-    async with (
-        LoopbackServer(respond) as server,
-        client_of(server.url, on_notice=notices.append) as client,
-    ):
+    async with served(respond, on_notice=notices.append) as (server, client):
         await client.preflight("judge-model")
         calls = server.calls
         reply = await client.complete(ask_for(schema=SCHEMA))
@@ -336,8 +310,10 @@ async def test_preflight_without_a_key_says_where_it_goes() -> None:
 
 
 async def test_one_slow_call_blocks_no_other() -> None:
-    server = LoopbackServer(lambda r: Hang() if "slow" in str(r["messages"]) else "quick")
-    async with server, client_of(server.url) as client:
+    async with served(lambda r: Hang() if "slow" in str(r["messages"]) else "quick") as (
+        _server,
+        client,
+    ):
         slow = asyncio.create_task(client.complete(ask_for("slow")))
         replies = await asyncio.gather(*(client.complete(ask_for(str(n))) for n in range(200)))
         assert {reply.text for reply in replies} == {"quick"}
@@ -347,16 +323,13 @@ async def test_one_slow_call_blocks_no_other() -> None:
 
 async def test_megabytes_are_sent_and_read() -> None:
     huge = "word " * 1_000_000
-    async with LoopbackServer() as server, client_of(server.url) as client:
+    async with served() as (_, client):
         assert len((await client.complete(ask_for(huge))).text) == len(huge)
 
 
 @pytest.mark.parametrize("most", [4, 16])
 async def test_as_many_calls_run_as_are_allowed(most: int) -> None:
-    async with (
-        LoopbackServer(latency=0.2) as server,
-        client_of(server.url, max_concurrency=most) as client,
-    ):
+    async with served(latency=0.2, max_concurrency=most) as (server, client):
         await asyncio.gather(*(client.complete(ask_for(str(n))) for n in range(4 * most)))
     assert server.busiest == most
 

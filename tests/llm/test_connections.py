@@ -17,7 +17,7 @@ from capeval.errors import CapevalError, EndpointRefused, UsageError
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.redact import public_url, redact, remember_secrets
 from capeval.runs.concurrency import blocking
-from tests.llm.conftest import KEY, ask_for, client_of
+from tests.llm.conftest import KEY, ask_for, client_of, served
 from tests.server import LoopbackServer, failure
 
 # The openai library calls aiohttp in a way that is deprecated.
@@ -26,7 +26,7 @@ from tests.server import LoopbackServer, failure
 async def test_no_redirect_carries_the_key_away() -> None:
     async with LoopbackServer() as thief:
         away = failure(307, headers={"Location": f"{thief.url}/chat/completions"})
-        async with LoopbackServer(acts=[away]) as server, client_of(server.url) as client:
+        async with served(acts=[away]) as (_, client):
             with pytest.raises(EndpointRefused, match="redirects"):
                 await client.complete(ask_for())
     assert not thief.paths

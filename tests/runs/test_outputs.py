@@ -51,8 +51,7 @@ def test_names_of_files_that_capeval_keeps_are_for_these(name: str, there: bool)
         Path(name).touch()
     for option in ("--out", "--debug"):
         with pytest.raises(
-            UsageError,
-            match=f"{option}: {name} (has a name that capeval|is one of the files)",
+            UsageError, match=f"{option}: {name} (has a name that capeval|is one of the files)"
         ):
             check_output(Path(name), [], option=option)
     if name in ("scores.json", "responses.jsonl"):

@@ -99,9 +99,7 @@ def test_records_of_several_tables_name_their_table_and_skip_headings() -> None:
 
 def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
     table = Table(
-        r"a_b & \c",
-        columns("*", "x"),
-        [["[2] -0.5", "-0.5 [-1.0, 2]"], ["a|b>c", "gpt-4"]],
+        r"a_b & \c", columns("*", "x"), [["[2] -0.5", "-0.5 [-1.0, 2]"], ["a|b>c", "gpt-4"]]
     )
     text = rendered([Page([table], notes=["100%"])], "latex")
     assert "{*} & x" in text
