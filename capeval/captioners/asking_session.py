@@ -39,7 +39,7 @@ from capeval.plugins import blaming
 from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
-from capeval.runs.long_work import Estimate, Left, LongWork
+from capeval.runs.long_work import Left, LongWork, WorkEstimate
 from capeval.schema import Usage
 from capeval.show.result import Result
 from capeval.show.table import Page
@@ -237,7 +237,7 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
             if count
         ]
 
-    async def estimate(self) -> Estimate:
+    async def estimate(self) -> WorkEstimate:
         """Return what there is to do; reads up to three videos and calls nothing."""
         plan, work, run = self.plan, self.work, self.work.shown_run
         todo, missing = len(plan.todo), plan.missing
@@ -262,7 +262,7 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
             "missing": dict(missing),
             "settings": plan.settings,
         }
-        return Estimate(todo if self.model else 0, usage, cost, lines, details)
+        return WorkEstimate(todo if self.model else 0, usage, cost, lines, details)
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[ResultT]:
         yield await complete(self.work, progress)

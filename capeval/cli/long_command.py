@@ -14,7 +14,7 @@ import typer
 from capeval.cli.progress import ProgressLine
 from capeval.errors import CapevalError, UsageError
 from capeval.options import CountOrShare
-from capeval.runs.long_work import Estimate, Left, LongWork
+from capeval.runs.long_work import Left, LongWork, WorkEstimate
 from capeval.show.numbers import money, thousands
 from capeval.show.output import Output
 from capeval.show.result import emit
@@ -108,7 +108,7 @@ async def _collected(results: AsyncIterator[T]) -> tuple[list[T], CapevalError |
     return found, None
 
 
-def _show_estimate(output: Output, work: LongWork[Any], expected: Estimate) -> None:
+def _show_estimate(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
     if output.as_json:
         output.json(
             {
@@ -130,7 +130,7 @@ def _show_estimate(output: Output, work: LongWork[Any], expected: Estimate) -> N
         output.line(line)
 
 
-def _cost(work: LongWork[Any], expected: Estimate) -> str:
+def _cost(work: LongWork[Any], expected: WorkEstimate) -> str:
     """Return the expected cost in words, and whether the cap allows it."""
     cost, cap = expected.cost, work.meter.cap
     if cost is None:
@@ -150,7 +150,7 @@ def _add_price(model: str) -> str:
     )
 
 
-def _ask(output: Output, work: LongWork[Any], expected: Estimate) -> None:
+def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
     """Ask before spending more than a dollar."""
     cost, cap = expected.cost, work.meter.cap
     if cap is not None and cost is None:

@@ -132,7 +132,7 @@ class PairDifference(ResultModel):
 
 
 @dataclass(frozen=True)
-class Measured:
+class RunMeasures:
     """Measures of one run's videos.
 
     `values` (videos, 5 groups, 3 measures) are those of the final labels (with repeats, the
@@ -146,7 +146,7 @@ class Measured:
 
 def measured(
     annotations: Sequence[Annotation] | AnnotationArrays, judgments: Sequence[Scored]
-) -> Measured:
+) -> RunMeasures:
     """Return the measures of videos, in the order given; `AnnotationArrays` serve several runs.
 
     A video with fewer repeats than another cycles through its own.
@@ -160,16 +160,16 @@ def measured(
     values = of(judgments)
     most = max((len(judgment.repeats) for judgment in judgments), default=0)
     if most < 2:
-        return Measured(values, values[None])
+        return RunMeasures(values, values[None])
     each = [judgment.repeats or (judgment,) for judgment in judgments]
-    return Measured(
+    return RunMeasures(
         values, np.stack([of([mine[k % len(mine)] for mine in each]) for k in range(most)])
     )
 
 
 def differences(
-    first: Measured,
-    second: Measured,
+    first: RunMeasures,
+    second: RunMeasures,
     members: Sequence[Membership],
     *,
     resamples: int = RESAMPLES,
@@ -225,7 +225,12 @@ def _bucket(table: _Table, b: int, p_adjusted: float | None) -> BucketDifference
 
 
 def _table(
-    first: Measured, second: Measured, members: Sequence[Membership], *, resamples: int, seed: int
+    first: RunMeasures,
+    second: RunMeasures,
+    members: Sequence[Membership],
+    *,
+    resamples: int,
+    seed: int,
 ) -> _Table:
     gaps = second.values - first.values
     videos = len(gaps)
@@ -253,7 +258,7 @@ def _table(
     return {name: of.reshape(shape) for name, of in (found | {"n": n, "sd": sd}).items()}
 
 
-def _gaps_by_repeat(first: Measured, second: Measured, most: int) -> Floats:
+def _gaps_by_repeat(first: RunMeasures, second: RunMeasures, most: int) -> Floats:
     """Return the (`most` x videos, 5, 3) differences to resample, centred on the majority's."""
     gaps: Floats = second.values - first.values
     if most == 1:
@@ -276,7 +281,7 @@ def _number(value: object) -> float | None:
 
 
 def moves(
-    annotations: Sequence[Annotation], first: Measured, second: Measured
+    annotations: Sequence[Annotation], first: RunMeasures, second: RunMeasures
 ) -> dict[str, VideoMove]:
     """Return every video in both runs, all elements pooled."""
     one, other = first.values[:, 0].tolist(), second.values[:, 0].tolist()
@@ -322,7 +327,7 @@ def flips(annotations: Sequence[Annotation], pairs: Sequence[tuple[Scored, Score
 
 
 def ranked(
-    names: Sequence[str], runs: Sequence[Measured], *, resamples: int = RESAMPLES, seed: int = 0
+    names: Sequence[str], runs: Sequence[RunMeasures], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> tuple[list[dict[str, float]], list[int], list[PairDifference]]:
     """Compare the overall F1 of every pair of runs.
 

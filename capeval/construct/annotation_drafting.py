@@ -26,7 +26,7 @@ from capeval.files.label_matching import normalised
 from capeval.files.packaged import prompt_of
 from capeval.judging.contracts import Contract, check_starts
 from capeval.judging.segments import segments
-from capeval.llm.questions import Question
+from capeval.llm.questions import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, one_of
 from capeval.options import INPUTS, FilePath, Notices, command, declares, required, takes
 from capeval.runs.concurrency import blocking
@@ -103,7 +103,7 @@ def _items(videos: Sequence[Video], captions: Mapping[str, Caption], model: str)
             text = Contract().show_caption(caption.caption)
             prompt = prompt_of("annotate-v1", "draft", {"caption": text})
             most = 256 + _TOKENS_PER_SEGMENT * len(segments(caption.caption))
-            question = Question("draft", prompt, _Drafted, most, (caption.caption,))
+            question = ChatQuestion("draft", prompt, _Drafted, most, (caption.caption,))
             read = partial(_read, video=one, caption=caption, model=model)
             items.append(ItemToAsk(one.index, question, read))
     return items

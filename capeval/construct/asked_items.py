@@ -13,13 +13,13 @@ from capeval.errors import UsageError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
 from capeval.judging.selection import open_chat
-from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, Question, ask_chat
+from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
 from capeval.llm.types import ChatOptions
 from capeval.options import INPUTS, declares, option, python_only
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute, left_of
 from capeval.runs.folder import RunFolder
-from capeval.runs.long_work import Estimate, Left, LongWork
+from capeval.runs.long_work import Left, LongWork, WorkEstimate
 from capeval.schema import Usage
 from capeval.show.output import Output
 from capeval.show.result import Result
@@ -53,7 +53,7 @@ class ItemToAsk:
     """What is asked about; `read` returns the fields that are kept of a reply, or `ReplyError`."""
 
     index: str
-    question: Question[Any]
+    question: ChatQuestion[Any]
     read: Callable[[Any], Line]
 
 
@@ -130,11 +130,13 @@ class AskedItems(LongWork[T]):
             output_tokens=sum(one.question.max_tokens for one in items) // 4,
         )
 
-    async def estimate(self) -> Estimate:
+    async def estimate(self) -> WorkEstimate:
         todo = self.plan().todo
         usage, count = self._expected(todo), len(todo)
         lines = [f"{self.file}: {counted(count, self.labels.item)} to ask about"]
-        return Estimate(count, usage, self.meter.cost(self.model, usage), lines, {"todo": count})
+        return WorkEstimate(
+            count, usage, self.meter.cost(self.model, usage), lines, {"todo": count}
+        )
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[T]:
         self._finished = await execute(self, progress)

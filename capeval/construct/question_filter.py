@@ -54,7 +54,7 @@ from capeval.options import (
 from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Labels, Progress, Stored, execute
 from capeval.runs.folder import RunFolder
-from capeval.runs.long_work import Estimate, Left, LongWork, finished
+from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
 from capeval.schema import Usage
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.show.numbers import percent
@@ -377,7 +377,7 @@ class QuestionFilter(LongWork[Filtered]):
             ),
         )
 
-    async def estimate(self) -> Estimate:
+    async def estimate(self) -> WorkEstimate:
         """Return the most that can be asked: most questions are decided earlier."""
         usage, calls = Usage(), 0
         for condition in CONDITIONS:
@@ -388,7 +388,7 @@ class QuestionFilter(LongWork[Filtered]):
         cost = self.meter.cost(self.opened.priced, usage)
         questions = counted(len(self._items), "question")
         line = f"{questions}: at most {counted(calls, 'call')}; most are decided with fewer"
-        return Estimate(calls if self.model else 0, usage, cost, [line], {"calls": calls})
+        return WorkEstimate(calls if self.model else 0, usage, cost, [line], {"calls": calls})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Filtered]:
         """Ask until all is decided; write the questions that are kept, and every decision."""

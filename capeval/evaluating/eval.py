@@ -37,7 +37,7 @@ from capeval.reporting.report import report
 from capeval.runs.concurrency import blocking, in_thread, in_turn
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
-from capeval.runs.long_work import Estimate, Left, LongWork, finished
+from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
 from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run
 from capeval.runs.targets import Target
 from capeval.schema import Caption, Usage
@@ -190,7 +190,7 @@ class _Step:
     load: Callable[[], Source]
     model: GenerateOptions | None = None
     todo: Sequence[str] = ()
-    expected: Estimate = field(default_factory=Estimate)
+    expected: WorkEstimate = field(default_factory=WorkEstimate)
     priced: str = ""
 
     async def plan(
@@ -204,7 +204,7 @@ class _Step:
             wanted = wanted_videos(model, entry.prompt).chosen()
             self.todo = [one.index for one in wanted if one.index not in done]
             line = f"{self.name}: {counted(len(self.todo), 'video')} to caption"
-            self.expected = Estimate(todo=[line], details={"to_caption": len(self.todo)})
+            self.expected = WorkEstimate(todo=[line], details={"to_caption": len(self.todo)})
         else:
             notices = on_notice if dry_run else ignore
             async with open_generating(model, on_notice=notices, dry_run=True) as asking:
@@ -239,19 +239,19 @@ class EvaluatingSession(LongWork[Evaluated]):
         self.title, self.model, self.thinks = judge.title, judge.model, judge.thinks
         self.meter = Meter(cap=o.max_cost)
 
-    async def estimate(self) -> Estimate:
+    async def estimate(self) -> WorkEstimate:
         """Return all that there is to do; the lengths of captions to come are assumed."""
-        parts: list[tuple[str, str, Estimate]] = []
+        parts: list[tuple[str, str, WorkEstimate]] = []
         for step in self._steps:
             if step.model:
                 parts.append(("generate", step.priced, step.expected))
             judging = await self._session(step.name, step.assumed).estimate()
             parts.append(("judge", self.model, judging))
-            parts.append(("report", "", Estimate(todo=[f"{step.name}: to report"])))
+            parts.append(("report", "", WorkEstimate(todo=[f"{step.name}: to report"])))
         estimates = [part for _, _, part in parts]
         known = sum(part.cost or 0.0 for part in estimates)
         unpriced = dict.fromkeys(model for _, model, part in parts if part.cost is None)
-        return Estimate(
+        return WorkEstimate(
             sum(part.calls for part in estimates),
             sum((part.usage for part in estimates), Usage()),
             None if unpriced else known,
@@ -411,7 +411,7 @@ async def _steps(
     return [step]
 
 
-def _lines(part: Estimate) -> list[str]:
+def _lines(part: WorkEstimate) -> list[str]:
     first, *others = part.todo
     if part.cost is None:
         first += ", at a price that is not known"

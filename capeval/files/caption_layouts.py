@@ -22,7 +22,14 @@ from typing import Any
 from capeval.errors import InputError, ReplyError, UsageError
 from capeval.files.ratings import check_all_found
 from capeval.files.reading import json_object, json_values, read_bytes, validated_records
-from capeval.files.tables import Table, folded, is_binary_table, is_missing, is_table, read_table
+from capeval.files.tables import (
+    FileTable,
+    folded,
+    is_binary_table,
+    is_missing,
+    is_table,
+    read_table,
+)
 from capeval.files.videos import KnownVideos, path_parts
 from capeval.schema import Caption, Video
 from capeval.schema.annotation import id_text
@@ -212,7 +219,7 @@ def _of_records(
     records: Records,
     known: KnownVideos,
     columns: Mapping[str, str] | None,
-    table: Table | None = None,
+    table: FileTable | None = None,
 ) -> Layout:
     """Return the captions of records or rows, in a known layout or by `COLUMNS`."""
     header = [*dict.fromkeys(name for _, row in records for name in row)]

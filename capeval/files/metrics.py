@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from capeval.files.ratings import Key, Keys
-from capeval.files.tables import Table, read_table
+from capeval.files.tables import FileTable, read_table
 
 
 @dataclass
@@ -109,7 +109,9 @@ def load_metrics(
     return MetricFile([*found.values()], tuple(table.columns), frozenset(chosen.values()))
 
 
-def _columns(table: Table, name: str, mapped: dict[str, str], *, stored: bool) -> dict[str, str]:
+def _columns(
+    table: FileTable, name: str, mapped: dict[str, str], *, stored: bool
+) -> dict[str, str]:
     """Return the file's columns by capeval's names."""
     if not table.find("video_id", mapped):
         mapped.setdefault("video_id", "index")

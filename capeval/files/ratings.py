@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import UsageError
-from capeval.files.tables import Table, ignored_columns, is_missing, read_table
+from capeval.files.tables import FileTable, ignored_columns, is_missing, read_table
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
 from capeval.text import counted, cut, listed, nearest, shown
 
@@ -61,7 +61,7 @@ class Keys:
         return cls(videos, None if systems[0] is None else systems)
 
     @classmethod
-    def of_table(cls, table: Table, columns: Mapping[str, str]) -> Keys:
+    def of_table(cls, table: FileTable, columns: Mapping[str, str]) -> Keys:
         """Return the key of each row; `columns` are the file's for `video_id` and `system`."""
         systems = table.names(columns["system"]) if "system" in columns else None
         return cls(table.ids(columns["video_id"]), systems)
@@ -222,7 +222,7 @@ def load_human(
             )
         return _labels(table, mapped, missing)
     warnings: tuple[str, ...] = ()
-    left: Table = table
+    left: FileTable = table
     if table.columns.keys() >= {*_ASSESSED.values()} and not {*mapped} - {"score"}:
         left, warnings = _assessments(table)
         mapped = {**_ASSESSED, **mapped}
@@ -266,7 +266,7 @@ def check_all_found(mapped: Mapping[str, str], headers: Mapping[Any, Collection[
             )
 
 
-def _wide_columns(table: Table, mapped: Mapping[str, str]) -> dict[str, str]:
+def _wide_columns(table: FileTable, mapped: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that have the ratings of one rater each, by human, human_2, …"""
     names = {role: name for role, name in mapped.items() if _HUMAN.fullmatch(role)}
     if names or mapped.get("score") in table.columns:
@@ -275,8 +275,8 @@ def _wide_columns(table: Table, mapped: Mapping[str, str]) -> dict[str, str]:
 
 
 def _rated(
-    table: Table, columns: Sequence[str], missing: IfMissing
-) -> tuple[Table, tuple[str, ...]]:
+    table: FileTable, columns: Sequence[str], missing: IfMissing
+) -> tuple[FileTable, tuple[str, ...]]:
     """Return the rows that are rated in one of the columns, and a warning about the others."""
     cells = zip(*(table.columns[name] for name in columns), strict=True)
     rated = [not all(map(is_missing, row)) for row in cells]
@@ -299,7 +299,9 @@ def _rated(
     return table.take([row for row, is_rated in enumerate(rated) if is_rated]), (warning,)
 
 
-def _wide(table: Table, chosen: Mapping[str, str], metric_columns: Sequence[str]) -> RatingTable:
+def _wide(
+    table: FileTable, chosen: Mapping[str, str], metric_columns: Sequence[str]
+) -> RatingTable:
     """Return the ratings of a table with a column for each rater."""
     keys = Keys.of_table(table, chosen)
     table.check_unique(list(keys), "video_id, system")
@@ -317,7 +319,9 @@ def _wide(table: Table, chosen: Mapping[str, str], metric_columns: Sequence[str]
     return RatingTable(table.file, keys, tuple(rated), ratings, metrics, warnings=warnings)
 
 
-def _long(table: Table, chosen: Mapping[str, str], metric_columns: Sequence[str]) -> RatingTable:
+def _long(
+    table: FileTable, chosen: Mapping[str, str], metric_columns: Sequence[str]
+) -> RatingTable:
     """Return the ratings of a table with a row for each rating."""
     keys = Keys.of_table(table, chosen)
     scores = table.numbers(chosen["score"])
@@ -342,7 +346,7 @@ def _long(table: Table, chosen: Mapping[str, str], metric_columns: Sequence[str]
 
 
 def _by_caption(
-    table: Table, name: str, values: NDArray[np.float64], caption: NDArray[np.int64]
+    table: FileTable, name: str, values: NDArray[np.float64], caption: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return a metric's score of each caption, from a table with a row for each rating."""
     result = np.full(int(caption.max()) + 1, np.nan)
@@ -355,7 +359,7 @@ def _by_caption(
     return result
 
 
-def _assessments(table: Table) -> tuple[Table, tuple[str, ...]]:
+def _assessments(table: FileTable) -> tuple[FileTable, tuple[str, ...]]:
     """Return the rows of a direct assessment that rate a caption, and warnings about others."""
     given = table.names(_ASSESSED["video_id"])
     for row, number in enumerate(given):
@@ -376,7 +380,7 @@ def _assessments(table: Table) -> tuple[Table, tuple[str, ...]]:
     return replace(table, columns=columns).take(kept), warnings
 
 
-def _labels(table: Table, mapped: Mapping[str, str], missing: IfMissing) -> LabelTable:
+def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> LabelTable:
     chosen = table.choose(("video_id", "element_id", "label"), ["system", "rater"], mapped)
     table, warnings = _rated(table, [chosen["label"]], missing)
     keys = Keys.of_table(table, chosen)

@@ -64,7 +64,7 @@ def is_missing(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Table:
+class FileTable:
     """A file's columns by name, in the file's order.
 
     Attributes
@@ -93,7 +93,7 @@ class Table:
         for place, cells in zip(self.places, rows, strict=True):
             yield place, dict(zip(self.columns, cells, strict=True))
 
-    def take(self, rows: Sequence[int]) -> Table:
+    def take(self, rows: Sequence[int]) -> FileTable:
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
         return replace(self, columns=columns, places=[self.places[row] for row in rows])
 
@@ -243,7 +243,7 @@ def is_binary_table(path: Path) -> bool:
     return False
 
 
-def read_table(path: Path | str) -> Table:
+def read_table(path: Path | str) -> FileTable:
     """Read a table, whose kind its content decides; of a workbook the first visible sheet.
 
     InputError if it cannot be read, has no rows, or names a column twice; MissingExtra if it is
@@ -259,7 +259,7 @@ def read_table(path: Path | str) -> Table:
     return _of_json(path) if text.lstrip()[0] in "{[" else _of_csv(path, text)
 
 
-def _of_csv(path: Path, text: str) -> Table:
+def _of_csv(path: Path, text: str) -> FileTable:
     header = re.sub('"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     # Kept as it is: a line break inside quotes belongs to its cell.
     lines = io.StringIO(text, newline="")
@@ -279,7 +279,7 @@ def _of_csv(path: Path, text: str) -> Table:
     return _of_rows(path, rows, places)
 
 
-def _of_workbook(path: Path, data: bytes) -> Table:
+def _of_workbook(path: Path, data: bytes) -> FileTable:
     try:
         title, values, formulas = _sheet(data, computed=False)
         if formulas:
@@ -345,7 +345,7 @@ def _text(value: Any) -> str:
 
 def _of_rows(
     path: Path, rows: Sequence[Sequence[str]], places: Sequence[str], sheet: str | None = None
-) -> Table:
+) -> FileTable:
     """Return a table of rows of text, the first of which is the header; short rows are padded."""
     if len(rows) < 2:
         raise InputError("has no rows below its header", file=path)
@@ -360,7 +360,7 @@ def _of_rows(
     _check_names(path, [name for name in header if name])
     columns = dict(zip(header, map(list, zip(*filled, strict=True)), strict=True))
     columns.pop("", None)
-    return Table(path, columns, places[1:], sheet, is_escaped=True)
+    return FileTable(path, columns, places[1:], sheet, is_escaped=True)
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
@@ -369,14 +369,14 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         raise InputError(f"has two columns {shown(twice[0])}; rename one", file=path)
 
 
-def _of_json(path: Path) -> Table:
+def _of_json(path: Path) -> FileTable:
     records = {p: json_object(one, file=path, where=p) for p, one in json_records(path)}
     names = dict.fromkeys(name for record in records.values() for name in record)
     columns = {name: [record.get(name) for record in records.values()] for name in names}
-    return Table(path, columns, [*records])
+    return FileTable(path, columns, [*records])
 
 
-def _of_parquet(path: Path, data: bytes) -> Table:
+def _of_parquet(path: Path, data: bytes) -> FileTable:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -391,4 +391,4 @@ def _of_parquet(path: Path, data: bytes) -> Table:
     if not found.num_rows:
         raise InputError("has no rows", file=path)
     places = [f"row {n}" for n in range(1, found.num_rows + 1)]
-    return Table(path, dict(zip(found.column_names, columns, strict=True)), places)
+    return FileTable(path, dict(zip(found.column_names, columns, strict=True)), places)

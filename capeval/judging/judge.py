@@ -17,7 +17,7 @@ from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import FilePath, Notices, command, declares, ignore, option, python_only, takes
 from capeval.runs.concurrency import blocking, in_turn
 from capeval.runs.engine import Progress, execute
-from capeval.runs.long_work import Estimate, Left, LongWork, finished
+from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
 from capeval.runs.sources import Source, from_memory
 from capeval.runs.targets import Target, Targets, work_on
 from capeval.schema import Unscored
@@ -126,7 +126,7 @@ class JudgingSession(LongWork[Judged]):
         """Return a session of the same judge with other targets."""
         return JudgingSession(self._options, targets, self.opened, self._on_notice)
 
-    async def estimate(self) -> Estimate:
+    async def estimate(self) -> WorkEstimate:
         """Check every target and return what there is to judge, and the expected cost.
 
         A faulty run that was not named is left out, with a notice; if there is no other, its
@@ -159,7 +159,7 @@ class JudgingSession(LongWork[Judged]):
             "runs": todo,
             "stages": {stage: part.model_dump() for stage, part in total.stages.items()},
         }
-        return Estimate(usage.calls, usage, total.cost, lines, details, [*todo])
+        return WorkEstimate(usage.calls, usage, total.cost, lines, details, [*todo])
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
         """Judge the targets and yield the result of each; the last two may have been stopped.

@@ -69,7 +69,7 @@ class Chat:
 
 
 @dataclass(frozen=True)
-class Question(Generic[FormT]):
+class ChatQuestion(Generic[FormT]):
     """One question.
 
     Attributes
@@ -147,7 +147,7 @@ async def ask_for(
 
 
 async def ask_chat(
-    chat: Chat, question: Question[FormT], asked: Asked, read: Callable[[FormT], T]
+    chat: Chat, question: ChatQuestion[FormT], asked: Asked, read: Callable[[FormT], T]
 ) -> T:
     """Return what `read` makes of the reply in its form; it is asked for up to three times.
 

@@ -20,7 +20,7 @@ from capeval.mcq.grades import Grades
 from capeval.mcq.grading import Graded, count_grades
 from capeval.mcq.model_reader import (
     ModelReader,
-    Reading,
+    ReadingReplies,
     Undecided,
     estimate_reading,
     label_of,
@@ -61,7 +61,7 @@ from capeval.options import (
 )
 from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Labels, Progress, execute
-from capeval.runs.long_work import Estimate, Left, LongWork, finished
+from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
 from capeval.runs.sources import tested_model_warnings
 from capeval.schema.judgment import Usage
 from capeval.schema.question import Question, Response
@@ -241,7 +241,7 @@ class GradingSession(LongWork[Grades]):
                 found[at] = chosen.end(self._asked[at], seed)
         return chosen, found
 
-    async def estimate(self) -> Estimate:
+    async def estimate(self) -> WorkEstimate:
         usage = Usage()
         if self.asker is not None:
             # What the estimate takes from the cache is not counted twice.
@@ -250,13 +250,13 @@ class GradingSession(LongWork[Grades]):
         cost = self.meter.cost(self.model, usage)
         replies = counted(len(self._todo), "reply", "replies")
         lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
-        return Estimate(usage.calls, usage, cost, lines, {"replies": len(self._todo)})
+        return WorkEstimate(usage.calls, usage, cost, lines, {"replies": len(self._todo)})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Grades]:
         """Have a model read what the rules do not, count, and write `out`."""
         o, llm = self._o, self._o.llm
         if llm and self.asker and self._todo:
-            reading = Reading(self._todo, ModelReader(self.asker, llm), o.max_concurrency)
+            reading = ReadingReplies(self._todo, ModelReader(self.asker, llm), o.max_concurrency)
             # Replies so far are in the cache.
             if stopped := (await execute(reading, progress)).stopped:
                 raise stopped

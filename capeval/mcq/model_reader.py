@@ -153,7 +153,7 @@ async def estimate_reading(todo: Sequence[Undecided], offline: ModelReader) -> U
     )
 
 
-class Reading(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
+class ReadingReplies(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
     """Has a model read replies; each decision is kept in memory as soon as it is known."""
 
     labels = Labels("reading", "answer", "read", "unread")

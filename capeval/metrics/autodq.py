@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
-from capeval.llm.questions import Asked, Question
+from capeval.llm.questions import Asked, ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, each_once
 from capeval.metrics.protocol import (
     ChatMetric,
@@ -124,7 +124,7 @@ class AutoDQ(ChatMetric):
     async def _events(self, stage: str, text: str, asked: Asked) -> tuple[str, ...]:
         """Return the events of a text, each once."""
         prompt = prompt_of(PROMPTS, "extract", {"description": tag_free_json(text)})
-        question = Question(stage, prompt, Events, _MOST_EXTRACTED_TOKENS, (text,))
+        question = ChatQuestion(stage, prompt, Events, _MOST_EXTRACTED_TOKENS, (text,))
         items = await self.ask(question, asked, lambda reply: reply.events)
         found: dict[str, str] = {}
         for item in items:
@@ -147,7 +147,7 @@ class AutoDQ(ChatMetric):
         values = {"description": tag_free_json(text), "events": "\n".join(lines)}
         most = 256 + 3 * _ANSWER_TOKENS * len(events)
         prompt = prompt_of(PROMPTS, "entail", values)
-        question = Question(stage, prompt, Relations, most, (text, *events))
+        question = ChatQuestion(stage, prompt, Relations, most, (text, *events))
 
         def in_order(reply: Relations) -> Sequence[Label]:
             answers = [(one.id, one.relation) for one in reply.events]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, Strict
 
 from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
-from capeval.llm.questions import Asked, Question
+from capeval.llm.questions import Asked, ChatQuestion
 from capeval.llm.replies import ReplyForm, Words
 from capeval.metrics.protocol import ChatMetric, Context, Item, MetricOutput, Settings, Values
 from capeval.schema import Usage
@@ -80,7 +80,7 @@ class Clair(ChatMetric):
         if item.is_empty:
             return Values({self.name: 0.0}, details={"reason": "the caption is empty"})
         captions = {"candidate": [item.caption], "reference": list(item.references)}
-        question = Question(
+        question = ChatQuestion(
             "rate",
             prompt_of(PROMPTS, self.chosen.wording, {"captions": tag_free_json(captions)}),
             Rating,

@@ -34,7 +34,7 @@ from capeval.options import (
 )
 from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Progress, execute
-from capeval.runs.long_work import Estimate, Left, LongWork, finished
+from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
 from capeval.runs.targets import Targets, work_on
 from capeval.schema import Usage
 from capeval.show.numbers import NOTHING, share, tenths
@@ -232,7 +232,7 @@ class Measuring(LongWork[Measured]):
             self.title, self.model = f"Chat model: {chat.title}", chat.model
             self.thinks, self.caches_replies = chat.thinks, True
 
-    async def estimate(self) -> Estimate:
+    async def estimate(self) -> WorkEstimate:
         todo: dict[str, dict[str, int]] = {}
         lines: list[str] = []
         total = Usage()
@@ -251,7 +251,7 @@ class Measuring(LongWork[Measured]):
                 if metric.uses_chat and plan.todo:
                     total += metric.expected(plan.todo)
         cost = self.meter.cost(self.model, total)
-        return Estimate(total.calls, total, cost, lines, {"runs": todo})
+        return WorkEstimate(total.calls, total, cost, lines, {"runs": todo})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
         """Measure the captions and yield the result of each system; it may have been stopped."""

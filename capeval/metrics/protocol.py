@@ -319,7 +319,7 @@ class ChatMetric(CaptionMetric):
         return found
 
     async def ask(
-        self, question: questions.Question[FormT], asked: Asked, read: Callable[[FormT], T]
+        self, question: questions.ChatQuestion[FormT], asked: Asked, read: Callable[[FormT], T]
     ) -> T:
         """Return what `read` makes of the reply in its form; it is asked for up to three times.
 

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Estimate:
+class WorkEstimate:
     """What there is to do, and what it is expected to cost.
 
     Attributes
@@ -86,7 +86,7 @@ class LongWork(ABC, Generic[R]):
     notices: Sequence[str] = ()
 
     @abstractmethod
-    async def estimate(self) -> Estimate:
+    async def estimate(self) -> WorkEstimate:
         """Check everything and return what there is to do; nothing is called or written."""
 
     @abstractmethod

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import InputError
-from capeval.files.tables import Table, read_table
+from capeval.files.tables import FileTable, read_table
 from tests.files.workbooks import save_workbook
 
 HEADER = ["video_id", "system", "score"]
@@ -69,7 +69,7 @@ def test_the_content_decides_how_a_table_is_read(tmp_path: Path, kind: str) -> N
     assert table.numbers("score").tolist() == [1, 2.5]
 
 
-def table_of(folder: Path, text: str) -> Table:
+def table_of(folder: Path, text: str) -> FileTable:
     path = folder / "t.csv"
     path.write_text(text, encoding="utf-8", newline="")
     return read_table(path)
