@@ -10,10 +10,8 @@ import functools
 import inspect
 import operator
 import re
-import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields, replace
 from decimal import Decimal
 from pathlib import Path
@@ -28,6 +26,7 @@ from typing import (
     dataclass_transform,
     get_args,
     get_origin,
+    get_type_hints,
 )
 
 from capeval.errors import UsageError
@@ -311,33 +310,29 @@ def _check_of(options: type, name: str) -> tuple[Option, list[Any], Any]:
 
     (one,) = (each for each in fields(options) if each.name == name)
     found: Option = one.metadata.get("option", Option())
-    kinds = [_constrained(kind, found) for kind in _alternatives(_type_of(options, one))]
+    kinds = [_constrained(kind, found) for kind in _alternatives(_types_of(options)[name])]
     return found, kinds, TypeAdapter[Any](functools.reduce(operator.or_, kinds))
 
 
 _PLAIN = {str, int, float, bool, Path, NoneType, Any}
-_NAMES: dict[str, Any] = {"None": NoneType, "str": str, "int": int, "Path": Path}
-_GENERIC: dict[str, Any] = {"Sequence": Sequence[Any], "Mapping": Mapping[Any, Any]}
 
 
-def _type_of(options: type, one: Field[Any]) -> Any:
-    """Return the type of a field; text if it names a type that is not imported at run time."""
-    if not isinstance(one.type, str):
-        return one.type
-    (home, *_) = (of for of in options.__mro__ if one.name in inspect.get_annotations(of))
-    with suppress(NameError):
-        return eval(one.type.strip("'\""), vars(sys.modules[home.__module__]))  # noqa: S307
-    return one.type.strip("'\"")
+@functools.cache
+def _types_of(options: type) -> dict[str, Any]:
+    """Return the types of the fields; what is imported for type checkers alone is Any.
+
+    Importing such types would slow down `--help`.
+    """
+    unknown: dict[str, Any] = {}
+    while True:
+        try:
+            return get_type_hints(options, localns=unknown)
+        except NameError as error:
+            unknown[str(error.name)] = Any
 
 
 def _alternatives(declared: Any) -> list[Any]:
-    """Return the types that a field admits; those that a string names in another module as Any.
-
-    Importing the types of such annotations would slow down `--help`.
-    """
-    if isinstance(declared, str):
-        names = declared.split(" | ")
-        return [_NAMES.get(one, _GENERIC.get(one.partition("[")[0], Any)) for one in names]
+    """Return the types that a field admits."""
     return [*get_args(declared)] if get_origin(declared) in (Union, UnionType) else [declared]
 
 
@@ -373,7 +368,7 @@ def options_of(options: type) -> dict[str, tuple[Option, Any]]:
     found = {}
     for one, declared in _declared(options):
         if declared.typed:
-            kind = declared.kind or _kind(_type_of(options, one), optional=one.default == ())
+            kind = declared.kind or _kind(_types_of(options)[one.name], optional=one.default == ())
             found[one.name] = (replace(declared, kind=kind), one.default)
     return found
 

@@ -35,6 +35,7 @@ from capeval.config import config_file
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.meter import Meter
 from capeval.llm.redact import redact
+from capeval.options import ignore
 from capeval.plugins import blaming
 from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Progress
@@ -91,17 +92,14 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
 
 @asynccontextmanager
 async def open_captioner(
-    options: CaptionerOptions,
-    *,
-    on_notice: Callable[[str], None] = lambda _: None,
-    dry_run: RunFolder | None = None,
+    options: CaptionerOptions, *, dry_run: RunFolder | None = None
 ) -> AsyncIterator[OpenCaptioner]:
     """Open a captioner; its model or connections close with the block.
 
     For a dry run of a run that is named, an endpoint needs neither a key nor a server, and none is
     started.
     """
-    entry = choose_model(options)
+    entry, on_notice = choose_model(options), options.on_notice
     if entry is not None and not isinstance(options.model, str | None):
         if given := _given(options, *_OF_MODELS, "serve"):
             raise UsageError(
@@ -338,7 +336,6 @@ async def open_session(
     run: RunFolder | None,
     session: Callable[[OpenCaptioner], AskingSession[ValueT, ResultT]],
     *,
-    on_notice: Callable[[str], None],
     dry_run: bool,
 ) -> AsyncIterator[AskingSession[ValueT, ResultT]]:
     """Open the captioner for a session with it; `run` is None where only the server names it.
@@ -347,14 +344,12 @@ async def open_session(
     before.
     """
     if options.serve and not dry_run:
-        async with open_captioner(options, dry_run=run) as opened:
+        async with open_captioner(replace(options, on_notice=ignore), dry_run=run) as opened:
             found = session(opened)
             with found.work.locked():
                 is_done = not found.plan.todo
             if is_done:
                 yield found
                 return
-    async with open_captioner(
-        options, on_notice=on_notice, dry_run=run if dry_run else None
-    ) as opened:
+    async with open_captioner(options, dry_run=run if dry_run else None) as opened:
         yield session(opened)

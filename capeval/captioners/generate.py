@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -312,29 +312,19 @@ generate = blocking(generate_async)
 
 
 @command("generate", "max_failed", "yes", "dry_run", "as_json", options=GenerateOptions)
-def generate_command(
-    o: GenerateOptions, output: Output
-) -> AbstractAsyncContextManager[AskingSession[CaptionLine, Generation]]:
+@asynccontextmanager
+async def open_generating(
+    options: GenerateOptions, output: Output | None = None
+) -> AsyncIterator[AskingSession[CaptionLine, Generation]]:
     """Caption videos with a video-language model.
 
     Captions go to runs/NAME/captions.jsonl, ready for `capeval judge`; each line records which
     frames the model saw. Run the same command again to resume.
     """
-    return open_generating(o, on_notice=output.notice, dry_run=output.dry_run)
-
-
-@asynccontextmanager
-async def open_generating(
-    options: GenerateOptions,
-    *,
-    on_notice: Callable[[str], None] = lambda _: None,
-    dry_run: bool = False,
-) -> AsyncIterator[AskingSession[CaptionLine, Generation]]:
-    """Check the inputs, then open the captioner; its model or connections go with the block."""
     entry = choose_model(options)
     # Everything that can be wrong is found before a model is loaded or called.
     if options.annotations is None:
-        on_notice("No --annotations are given: captioning the bundled sample.")
+        options.on_notice("No --annotations are given: captioning the bundled sample.")
     wanted = wanted_videos(options, entry.prompt if entry else None)
     if entry:
         _reader(options, entry.frames)
@@ -363,7 +353,8 @@ async def open_generating(
         return
     # Where only the server knows the model, a dry run needs the server.
     run = run_folder(options, entry.name) if entry else None
-    async with open_session(options, run, session, on_notice=on_notice, dry_run=dry_run) as opened:
+    is_dry = output is not None and output.dry_run
+    async with open_session(options, run, session, dry_run=is_dry) as opened:
         yield opened
 
 

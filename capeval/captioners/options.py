@@ -4,7 +4,17 @@ from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Literal
 
 from capeval.llm.types import EndpointOptions
-from capeval.options import FRAMES, LIMITS, MODEL, ModelOptions, declares, option, python_only
+from capeval.options import (
+    FRAMES,
+    LIMITS,
+    MODEL,
+    ModelOptions,
+    Notices,
+    declares,
+    on_notice_option,
+    option,
+    python_only,
+)
 
 if TYPE_CHECKING:
     from capeval.captioners.protocol import Captioner, SimpleCaptioner
@@ -46,6 +56,7 @@ class CaptionerOptions(EndpointOptions, ModelOptions):
     max_concurrency: int = option(32, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(300.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
+    on_notice: Notices = on_notice_option()
 
 
 @declares

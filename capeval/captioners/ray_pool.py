@@ -26,6 +26,7 @@ from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Ou
 from capeval.errors import CapevalError, MissingExtra, ModelDown, UsageError
 from capeval.files.jsonl import as_stored
 from capeval.llm.meter import Meter
+from capeval.options import ignore
 from capeval.runs.concurrency import in_thread
 from capeval.text import describe
 from capeval.video import FrameReader
@@ -136,7 +137,7 @@ class RayPool:
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> Outcomes:
         """Raise an error: frames never leave the machine that reads them."""
-        raise NotImplementedError
+        raise TypeError("workers of Ray read their videos themselves: see caption_videos")
 
     async def aclose(self) -> None:
         """Do nothing: the captioners end with the workers."""
@@ -227,7 +228,7 @@ async def open_ray(options: CaptionerOptions, address: str) -> AsyncIterator[Ope
         raise MissingExtra(f"--ray needs {error.name}", "ray") from error
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    sent = replace(options, progress=None)
+    sent = replace(options, progress=None, on_notice=ignore)
     _pickled(ray, sent)
     try:
         # Not in a thread of its own: Ray's processes end with the thread that started them.

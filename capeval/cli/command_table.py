@@ -51,7 +51,7 @@ GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
 
 PLACES = {
     "eval": "capeval.evaluating.eval:eval_command",
-    "generate": "capeval.captioners.generate:generate_command",
+    "generate": "capeval.captioners.generate:open_generating",
     "judge": "capeval.judging.judge:judge_command",
     "report": "capeval.reporting.report:report_command",
     "compare": "capeval.comparing.compare:compare",
@@ -62,8 +62,8 @@ PLACES = {
     "correlate": "capeval.correlation.correlate:correlate",
     "rate sheet": "capeval.rating.rate_sheet:rate_sheet",
     "rate merge": "capeval.rating.rate_merge:rate_merge",
-    "mcq answer": "capeval.mcq.answer:answer_command",
-    "mcq grade": "capeval.mcq.grade:grade_command",
+    "mcq answer": "capeval.mcq.answer:open_answering",
+    "mcq grade": "capeval.mcq.grade:open_grading",
     "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
     "mcq construct draft": "capeval.construct.question_drafting:open_question_draft",
     "mcq construct check": "capeval.construct.question_checks:open_check",

@@ -42,10 +42,8 @@ from capeval.options import (
     MODEL,
     OUTPUT,
     FilePath,
-    Notices,
     command,
     declares,
-    on_notice_option,
     option,
     python_only,
     required,
@@ -108,7 +106,6 @@ class QuestionFilterOptions(CaptionerOptions):
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     seed: int = python_only(0, min=0)
-    on_notice: Notices = on_notice_option()
     max_concurrency: int = python_only(32, min=1, max=4096)
     only: Collection[str] = field(default=(), init=False)
     limit: int | None = field(default=None, init=False)
@@ -470,7 +467,7 @@ async def open_filtering(
     folder = file.with_name("filter")
     is_dry = output is not None and output.dry_run
     run = RunFolder(folder / default_run(entry.name)) if entry and is_dry else None
-    async with open_captioner(o, on_notice=o.on_notice, dry_run=run) as opened:
+    async with open_captioner(o, dry_run=run) as opened:
         yield QuestionFilter(o, opened, questions, folder, videos, out)
 
 

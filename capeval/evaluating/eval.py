@@ -206,15 +206,16 @@ class _Step:
             line = f"{self.name}: {counted(len(self.todo), 'video')} to caption"
             self.expected = WorkEstimate(todo=[line], details={"to_caption": len(self.todo)})
         else:
-            notices = on_notice if dry_run else ignore
-            async with open_generating(model, on_notice=notices, dry_run=True) as asking:
+            quiet = replace(model, on_notice=ignore)
+            planned = replace(model, on_notice=on_notice) if dry_run else quiet
+            async with open_generating(planned, Output(dry_run=True)) as asking:
                 for line in (asking.title, *asking.notices):
                     on_notice(line)
                 missing, self.todo = asking.plan.missing, [job.index for job in asking.plan.todo]
                 self.expected, self.priced = await asking.estimate(), asking.model
             if self.todo and not (dry_run or model.serve):
                 # A missing key or server is found before another model has worked for hours.
-                async with open_generating(model):
+                async with open_generating(quiet):
                     pass
         if self.todo or missing:
             self.model = model
@@ -283,8 +284,8 @@ class EvaluatingSession(LongWork[Evaluated]):
             room = self._room()
             if room is not None:  # what the judge has spent is counted at the end
                 room = max(0.0, room - self._judge.meter.spent)
-            model = replace(step.model, max_cost=room)
-            async with open_generating(model, on_notice=self._notify) as asking:
+            model = replace(step.model, max_cost=room, on_notice=self._notify)
+            async with open_generating(model) as asking:
                 (made,) = [one async for one in asking.results(progress)]
                 missing += asking.left(made)
             self.meter.include(asking.meter)

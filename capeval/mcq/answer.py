@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,8 @@ from capeval.options import (
     INPUTS,
     MODEL,
     FilePath,
-    Notices,
     command,
     declares,
-    ignore,
     option,
     takes,
 )
@@ -102,25 +100,18 @@ mcq_answer = blocking(mcq_answer_async)
 
 
 @command("mcq answer", "max_failed", "yes", "dry_run", "as_json", options=AnswerOptions)
-def answer_command(
-    o: AnswerOptions, output: Output
-) -> AbstractAsyncContextManager[AskingSession[Response, Answers]]:
+@asynccontextmanager
+async def open_answering(
+    options: AnswerOptions, output: Output | None = None
+) -> AsyncIterator[AskingSession[Response, Answers]]:
     """Let a video-language model answer multiple-choice questions.
 
     Responses go to runs/mcq/BENCHMARK/MODEL@SETTINGS, ready for `capeval mcq grade`. Audio is never
     used. Run the same command again to resume; failed calls are then made again.
     """
-    return open_answering(o, on_notice=output.notice, dry_run=output.dry_run)
-
-
-@asynccontextmanager
-async def open_answering(
-    options: AnswerOptions, *, on_notice: Notices = ignore, dry_run: bool = False
-) -> AsyncIterator[AskingSession[Response, Answers]]:
-    """Check the inputs, then open the model; it or its connections go with the block."""
     entry = choose_model(options)
     # Everything that can be wrong is found before a model is loaded or called.
-    asking = _asking(options, entry.frames if entry else "32", on_notice)
+    asking = _asking(options, entry.frames if entry else "32")
 
     def run_of(model: str) -> RunFolder:
         name = run_name(options.run or asking.folder_name(model))
@@ -134,13 +125,14 @@ async def open_answering(
             )
         run, tags = run_of(captioner.name), (one.tags for one in asking.chosen)
         for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
-            on_notice(line)
+            options.on_notice(line)
         work = AnswerWork(run, captioner, NoReader(), lambda: opened.meter.spent, asking=asking)
         return AskingSession(work, opened, _seen(options, work.settings))
 
     # Where only the server knows the model, a dry run needs the server.
     run = run_of(entry.name) if entry else None
-    async with open_session(options, run, session, on_notice=on_notice, dry_run=dry_run) as opened:
+    is_dry = output is not None and output.dry_run
+    async with open_session(options, run, session, dry_run=is_dry) as opened:
         yield opened
 
 
@@ -151,11 +143,11 @@ def _seen(options: AnswerOptions, settings: Mapping[str, Any]) -> str:
     return f"{view}{' shuffled' if options.shuffle else ''}, prompts {settings['prompt']['set']}"
 
 
-def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
+def _asking(options: AnswerOptions, default: str) -> Asking:
     if options.questions is None:
         raise UsageError("name the questions with --questions")
     path = str(options.questions)
-    questions = load_questions(path, on_notice)
+    questions = load_questions(path, options.on_notice)
     among = with_tags(questions, tuple(options.where)) if options.where else questions
     shard = Shard.read(options.shard) if options.shard else None
     chosen = select(
@@ -191,7 +183,7 @@ def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
         reader_for=None if options.blind else _readers(options, view, chosen, given),
         decoder="none" if options.blind else given.decoder if given else options.decoder,
         likelihood=options.likelihood,
-        subtitles=_subtitles(options, chosen, on_notice),
+        subtitles=_subtitles(options, chosen),
         shard=shard,
     )
 
@@ -223,9 +215,7 @@ def _readers(
     return lambda question: readers[taken[question.id]]
 
 
-def _subtitles(
-    options: AnswerOptions, chosen: tuple[Question, ...], on_notice: Notices
-) -> SubtitleFiles | None:
+def _subtitles(options: AnswerOptions, chosen: tuple[Question, ...]) -> SubtitleFiles | None:
     if options.subtitles is None:
         return None
     if options.blind:
@@ -246,7 +236,7 @@ def _subtitles(
             f"such as {videos[0]}"
         )
     if lacking:
-        on_notice(
+        options.on_notice(
             f"{counted(len(lacking), 'video')} of {len(videos):,} without subtitles: their prompt "
             "does not mention subtitles"
         )

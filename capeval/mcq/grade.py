@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,6 @@ from capeval.options import (
     Notices,
     command,
     declares,
-    ignore,
     on_notice_option,
     option,
     out_option,
@@ -128,21 +127,11 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
     EndpointError, BudgetReached
         The model that reads replies cannot be called any more. Its replies so far are kept.
     """
-    (grades,) = await finished(open_grading(o, on_notice=o.on_notice), o.progress)
+    (grades,) = await finished(open_grading(o), o.progress)
     return grades
 
 
 mcq_grade = blocking(mcq_grade_async)
-
-
-@command("mcq grade", "yes", "dry_run", "as_json", "form", "full", options=GradeOptions)
-def grade_command(o: GradeOptions, output: Output) -> AbstractAsyncContextManager[GradingSession]:
-    """Turn replies into answers by a named strategy, and count them: grades.json.
-
-    A reply that yields no answer is wrong; a failed call is not counted. Tables show how many
-    replies each rule decided, and how many were decided by chance.
-    """
-    return open_grading(o, offline=output.dry_run, on_notice=o.on_notice)
 
 
 _LABELS = Labels("reading", "reply", "read", "unread")
@@ -154,8 +143,8 @@ _Decided = tuple[Strategy, list[Decision | None]]
 class GradingSession(LongWork[Grades]):
     """Responses that were read from their files, and the replies that are left to a model."""
 
-    def __init__(self, o: GradeOptions, asker: Asker | None, on_notice: Notices) -> None:
-        self._o, self.asker = o, asker
+    def __init__(self, o: GradeOptions, asker: Asker | None) -> None:
+        self._o, self.asker, on_notice = o, asker, o.on_notice
         self.meter = asker.meter if asker else Meter()
         if asker:
             self.title, self.model = f"Reader of replies: {o.llm}", o.llm or ""
@@ -220,9 +209,9 @@ class GradingSession(LongWork[Grades]):
         self._asked = [ReplyToGrade(one) for one in self._responses]
         self._todo: list[Undecided] = []
         with collection_paused():
-            self._decided = [self._decisions(one, on_notice) for one in (chosen, *several)]
+            self._decided = [self._decisions(one) for one in (chosen, *several)]
 
-    def _decisions(self, chosen: Strategy, on_notice: Notices) -> _Decided:
+    def _decisions(self, chosen: Strategy) -> _Decided:
         """Decide by the rules of a strategy; what they leave to a model is added to the work."""
         seed = self._o.seed
         found = [chosen.decide(one, seed) for one in self._asked]
@@ -233,7 +222,7 @@ class GradingSession(LongWork[Grades]):
                 for at in open_
             ]
         elif open_:
-            on_notice(
+            self._o.on_notice(
                 f"{counted(len(open_), 'reply', 'replies')} that no pattern of {chosen.name} "
                 "reads would go to a model; without --llm, they are decided by chance"
             )
@@ -326,19 +315,25 @@ class GradingSession(LongWork[Grades]):
         return [str(file) for file in files if file is not None]
 
 
+@command("mcq grade", "yes", "dry_run", "as_json", "form", "full", options=GradeOptions)
 @asynccontextmanager
 async def open_grading(
-    o: GradeOptions, *, offline: bool = False, on_notice: Notices = ignore
+    o: GradeOptions, output: Output | None = None
 ) -> AsyncIterator[GradingSession]:
-    """Read the files, and open the endpoint of `llm`; an `offline` one needs no key."""
+    """Turn replies into answers by a named strategy, and count them: grades.json.
+
+    A reply that yields no answer is wrong; a failed call is not counted. Tables show how many
+    replies each rule decided, and how many were decided by chance.
+    """
     if o.llm is None:
         if _chosen(o)[0].asks == "choice":
             raise UsageError("--select exact+llm: name a chat model with --llm")
-        yield GradingSession(o, None, on_notice)
+        yield GradingSession(o, None)
         return
+    offline = output is not None and output.dry_run
     key = key_for(o, "there is no key for --llm", offline=offline)
-    async with open_asker(o, key, offline=offline, on_notice=on_notice) as asker:
-        yield GradingSession(o, asker, on_notice)
+    async with open_asker(o, key, offline=offline, on_notice=o.on_notice) as asker:
+        yield GradingSession(o, asker)
 
 
 def _form_of(out: Path) -> Format:
