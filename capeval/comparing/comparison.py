@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -121,8 +122,8 @@ class _Compared(Result, ResultModel):
     settings: dict[str, Any] = Field(default_factory=dict)
 
     @property
-    def sides(self) -> Sequence[Side]:
-        raise NotImplementedError
+    @abstractmethod
+    def sides(self) -> Sequence[Side]: ...
 
     def rendered(self, form: Format) -> str:
         if form != "latex":

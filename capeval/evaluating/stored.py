@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from capeval.errors import CapevalError
 from capeval.llm.cache import STATE_NAMES, CacheInfo, ReplyCache
 from capeval.options import FilePath, command, declares, runs_option, takes
@@ -22,8 +20,7 @@ from capeval.show.numbers import file_size
 from capeval.show.output import Output
 from capeval.show.result import Result
 from capeval.show.table import INTERVAL, SHARE, Kind, Page, Table, columns
-from capeval.show.terminal import print_pages
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 _DATE = Kind(lambda value: f"{value:%Y-%m-%d %H:%M}")
 _SIZE = Kind(file_size)
@@ -96,25 +93,28 @@ class StoredRuns(Result):
     def __init__(self, found: Sequence[StoredRun], folder: FilePath) -> None:
         self._found, self._folder = found, folder
 
-    def show(self, console: Console, *, full: bool = False) -> None:
-        print_pages(self.pages(full=full), console)
+    def headline(self) -> str:
+        names = {one.run for one in self._found}
+        judged = {one.run for one in self._found if one.judge}
+        return (
+            f"{counted(len(names), 'run')} under {self._folder}/, {len(judged):,} of them judged."
+        )
 
     def pages(self, *, full: bool = False) -> list[Page]:
         shown = (("Scored", SHARE), ("F1 [95%]", INTERVAL), ("Date", _DATE), ("Size", _SIZE))
-        table = Table("Runs, the newest first; F1 in %", columns("Run", "Judge", *shown, words=2))
+        table = Table("The newest first; F1 in %", columns("Run", "Judge", *shown, words=2))
         for row in self._found:
             counts, f1 = row.counts, row.f1
             scored = (counts.scored, counts.captioned) if counts else None
             cells = (scored, f1 if counts and counts.scored else None, row.date, row.size)
             table.rows.append([one_line(row.run), row.judge and one_line(row.judge), *cells])
-        return [Page([table])]
+        return [Page([table])] if table.rows else []
 
     def as_json(self) -> list[dict[str, Any]]:
         return [one.model_dump(mode="json") for one in self._found]
 
     def notices(self) -> Sequence[str]:
-        none = [] if self._found else [f"there are no runs under {self._folder}/"]
-        return [*none, *(f"no score: {one.problem}" for one in self._found if one.problem)]
+        return [f"no score: {one.problem}" for one in self._found if one.problem]
 
 
 @command("runs", "as_json", options=RunsOptions)

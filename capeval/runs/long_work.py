@@ -93,9 +93,9 @@ class LongWork(ABC, Generic[R]):
     def results(self, progress: Progress | None = None) -> AsyncIterator[R]:
         """Do what is left and yield each result; the last may have been stopped."""
 
+    @abstractmethod
     def result(self, results: list[R]) -> Result | None:
         """Return what the command shows of the results; None for nothing."""
-        raise NotImplementedError
 
     @abstractmethod
     def left(self, result: R) -> Sequence[Left]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from capeval.show.output import Output
 
 
-class Result:
+class Result(ABC):
     """What a public function returns and its command shows.
 
     Attributes
@@ -31,9 +32,9 @@ class Result:
 
     screen: ClassVar[int | None] = None
 
+    @abstractmethod
     def headline(self) -> str:
         """Return the answer in a sentence that can be pasted into a message."""
-        raise NotImplementedError
 
     def pages(self, *, full: bool = False) -> list[Page]:
         """Return the tables, with what is said about them; everything if `full`."""

@@ -36,7 +36,7 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_runs_are_listed_with_their_judges_the_newest_first() -> None:
     done = here("runs")
     assert done.code == 0
-    rows = [line.split() for line in done.out.splitlines()[3:]]
+    rows = [line.split() for line in done.out.splitlines()[5:]]
     assert [row[:2] for row in rows] == [
         ["new", "judge"],
         ["new", "second"],
