@@ -172,7 +172,7 @@ class CountOrShare:
         True
         """
         if isinstance(value, float):
-            # The digits of a float are those that were typed.
+            # A float has the digits that were typed.
             share = True
             number: Decimal | None = 100 * Decimal(repr(value))
         else:

@@ -94,7 +94,7 @@ def leaderboard_command(o: LeaderboardOptions, output: Output) -> Leaderboard:
 
     It shows the scores of every judge of every run under runs/, or of the runs that are named. Runs
     that differ in judge, prompts, repeats or data are in separate sections. With --questions it
-    shows graded runs; those that differ in questions or in how replies were read are in separate
+    shows graded runs; runs that differ in questions or in how replies were read are in separate
     sections.
 
     Runs that cannot be read are left out with a line on stderr, and the exit code is 3.

@@ -230,7 +230,7 @@ def with_ranks(
 
 
 def downwards(value: float | None) -> float:
-    """Return a number that sorts values from the highest, and those that are missing last."""
+    """Return a number that sorts values from the highest, and missing values last."""
     return math.inf if value is None else -value
 
 

@@ -39,7 +39,7 @@ so have 99% of the pairs of elements of different videos.
 class Alignment:
     """Pairs of a first and a second annotation; None where one of them has no counterpart.
 
-    `events` are in order in both. `elements` are in the order of the first; those that only the
+    `events` are in order in both. `elements` are in the order of the first; elements that only the
     second has follow.
     """
 

@@ -406,7 +406,7 @@ class QuestionFilter(LongWork[Filtered]):
     async def _ask(
         self, condition: str, progress: Progress | None
     ) -> BudgetReached | EndpointDown | None:
-        """Ask about questions in one condition; those that fail it are dropped."""
+        """Ask about questions in one condition; questions that fail it are dropped."""
         for start, end in pairwise([0, *accumulate(_BLOCKS[condition])]):
             asked = [one for one in self._items if one.is_asked(condition)]
             if not asked:

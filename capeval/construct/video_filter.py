@@ -233,7 +233,7 @@ _LIMITS = {"low-resolution": " (--min-side)", "too-long": " (--max-seconds)"}
 
 
 class FilteredVideos(list[VideoRow], Result):
-    """The rows of all videos; shown are those that are not kept, each with its reasons."""
+    """The rows of all videos. The table shows the videos that are left out, with the reasons."""
 
     screen: ClassVar = 40
 

@@ -259,7 +259,7 @@ def read_inputs(
 def _annotations(
     o: CorrelateOptions, runs: Sequence[MeasuredRun], named: Sequence[NamedMetric]
 ) -> Sequence[Annotation] | None:
-    """Return the annotations that were chosen, else those that the runs name."""
+    """Return the annotations that were chosen, else the annotations that the runs name."""
     if isinstance(o.annotations, str | Path):
         return annotations_of(o.annotations)
     if o.annotations is not None:

@@ -24,7 +24,7 @@ class Notice(ResultModel):
 
     Attributes
     ----------
-    kind : one of those that `PHRASES` has
+    kind : a key of `PHRASES`
     metric, human, rater : what it is about: a metric or judge, a human score, one rater's
     values : its numbers and names
     """
@@ -53,7 +53,7 @@ class Notice(ResultModel):
 
 
 def notice_lines(notices: Iterable[Notice]) -> list[str]:
-    """Return a line for each notice; those that differ only in what they are about share one.
+    """Return a line for each notice; notices that differ only in their subject share one.
 
     >>> few = {"count": 9, "unit": "video"}
     >>> notice_lines(Notice(kind="few", human=name, values=few) for name in ("f1", "recall"))

@@ -91,7 +91,7 @@ def without_incomplete(
     on_notice: Callable[[str], None],
     missing: IfMissing,
 ) -> list[MetricScores]:
-    """Return metrics without those that nobody named and that lack what others have.
+    """Return metrics without the ones that nobody named and that lack what others have.
 
     That is captions; or if captions without a score are dropped (`missing`), systems: a judge that
     has not judged one of two runs would cost every metric this run's captions.

@@ -32,8 +32,8 @@ JUDGMENTS = "judgments.jsonl"
 class Sources:
     """Metrics by name, and the verdicts of the judges among them on each element.
 
-    `headers` are the columns of each file of scores, and `read` those that are read of it, by its
-    resolved path.
+    By the resolved path of a file of scores, `headers` are its columns, and `read` the columns that
+    are used.
     """
 
     metrics: dict[str, MetricScores] = field(default_factory=dict)

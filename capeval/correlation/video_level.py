@@ -132,7 +132,7 @@ class _Way:
     Attributes
     ----------
     by_metric : what is correlated
-    use : (groups,), the groups in which every metric has a value, but those that have none at all
+    use : (groups,), the groups in which each metric that has any value has one
     drawn : by system, the values of drawn means, or why there are none
     """
 

@@ -128,7 +128,7 @@ def captions_in_memory(
 
 
 def _usable(file: Path, records: Records) -> CaptionsFile:
-    """Return the captions of records: the reasoning removed, and those that are none left out."""
+    """Return the captions of records, without reasoning; records without a caption are left out."""
     left: list[tuple[str, Any]] = []
     unclear: list[str] = []
     cleaned = 0

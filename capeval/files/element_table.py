@@ -30,8 +30,8 @@ def element_rows(
     """Yield the verdict on each element.
 
     `candidate` are the caption's events that are matched to the element's event, one a line, and
-    `unmatched` those that are matched to none. With repeats, the relation is the majority's and the
-    matches are the first repeat's.
+    `unmatched` the caption's events without a match. With repeats, the relation is the majority's
+    and the matches are the first repeat's.
     """
     for annotation, verdict in judged:
         made = verdict.provenance

@@ -59,7 +59,7 @@ class MetricScores:
 
 @dataclass(frozen=True)
 class MetricFile:
-    """The metrics of a file, the names of all its columns, and of those that are read."""
+    """The metrics of a file, the names of all its columns, and the columns that are used."""
 
     metrics: list[MetricScores]
     header: tuple[str, ...]

@@ -214,7 +214,7 @@ def unescape(text: str) -> str:
 
 
 def ignored_columns(file: Path, header: Sequence[str], read: Iterable[str]) -> tuple[str, ...]:
-    """Return a notice of the columns of a file that are not among those that are read, if any."""
+    """Return a notice of the columns of a file that are not used, if any."""
     rest = [shown(name) for name in header if name not in {*read}]
     noun = "column" if len(rest) == 1 else "columns"
     return (f"{file}: ignores the {noun} {listed(rest, _MOST_NAMED)}",) if rest else ()

@@ -216,7 +216,7 @@ def align(pieces: Sequence[Words], events: Sequence[Words]) -> list[int | None]:
 
 
 def _share(piece: Words, event: Words, having: Counter[str]) -> float:
-    # Words that no event has count as those that one has. The sums do not depend on the order.
+    # A word that no event has counts as a word of one event. fsum does not depend on the order.
     total = fsum(1 / max(having[word], 1) for word in piece)
     return fsum(1 / having[word] for word in piece & event) / total if total else 0.0
 

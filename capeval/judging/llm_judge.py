@@ -203,7 +203,7 @@ class _Stages:
 
 
 def repair_order(matches: Sequence[int | None], sizes: Sequence[int]) -> list[int | None]:
-    """Return the matches, with None for those that break the chronological order.
+    """Return the matches, with None for each that breaks the chronological order.
 
     The longest non-decreasing subsequence is kept; among several, the one with the most words,
     then the one whose events come earliest.

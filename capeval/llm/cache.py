@@ -111,7 +111,7 @@ def _shortened(value: object) -> object:
 class CacheInfo:
     """The contents of a cache: `bytes` on disk, replies by state and by requested model.
 
-    The states are those that are stored; `STATE_NAMES` has the words that commands print for them.
+    The states are as stored; `STATE_NAMES` has the words that commands print for them.
     """
 
     path: Path

@@ -251,7 +251,7 @@ class Asking:
     Attributes
     ----------
     questions : all of the file
-    chosen : those that the filters leave, for all shards
+    chosen : the questions that the filters leave, for all shards
     reader_for : gives the reader of a question's frames; None without frames
     """
 

@@ -74,7 +74,7 @@ class ReplyCounts(Part):
     failed : responses that cannot be graded, such as failed calls; they are not counted
     scored : the others
     empty : completed calls without a text; wrong
-    answered, no_answer : replies that yield an answer, and those that do not
+    answered, no_answer : replies with an answer, and replies without one
     by_chance : answers that were chosen at random
     counted : replies that the accuracy is over; a convention may leave out some that are scored
     unlike_exact : replies that the strategy and `exact` read differently

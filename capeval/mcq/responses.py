@@ -63,10 +63,10 @@ def load_responses(
 ) -> tuple[Response, ...]:
     """Return responses in the order of their file; none may be there twice.
 
-    `path` is a responses.jsonl, or a folder with one or with those of shards; a filled template of
-    Video-MME; a result file of TOMATO's code or a folder of such files; predictions of
-    VLMEvalKit's, or a log of lmms-eval's. `questions` are what was asked, which TOMATO's code and
-    lmms-eval do not record completely.
+    `path` is a responses.jsonl, or a folder with one or with the files of shards; a filled template
+    of Video-MME; a result file of TOMATO's code or a folder of such files; predictions of
+    VLMEvalKit's, or a log of lmms-eval's. TOMATO's code and lmms-eval do not record the `questions`
+    completely.
     """
     file = path / RESPONSES if path.is_dir() and (path / RESPONSES).exists() else path
     found: Sequence[Response]

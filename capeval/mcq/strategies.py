@@ -291,7 +291,7 @@ CONVENTIONS: Mapping[str, Convention] = {
 
 
 def usable(responses: Sequence[Response], *, has_model: bool) -> list[Strategy]:
-    """Return the strategies of `--select all`: those that these responses allow.
+    """Return the strategies of `--select all`: all that these responses allow.
 
     Versions of one published reader are not listed beside the one that fits the benchmark.
     """

@@ -104,7 +104,7 @@ class VideoView:
     def showed_another(self, question: Question, frames: Mapping[str, Any]) -> bool:
         """Return whether a response shows another frame than the question's column now names.
 
-        `frames` are those that the response records. A field that names no frame proves nothing.
+        `frames` is the response's record of its frames. A field that names no frame proves nothing.
         """
         name = (self.single or "").partition("column:")[2]
         with suppress(UsageError):

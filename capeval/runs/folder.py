@@ -262,8 +262,7 @@ class RunFolder:
                 lock.acquire(timeout=wait)
         except Timeout:
             raise RunLocked(
-                f"{self.path}: another capeval process is working on this run; wait for it, or use "
-                "another --run"
+                f"{self.path}: another capeval process is working in this folder; wait for it"
             ) from None
         try:
             yield

@@ -54,7 +54,7 @@ class Source:
     notices: tuple[str, ...] = ()
     """How the captions file was read, if another program wrote it."""
     is_assumed: bool = False
-    """Whether captions are not the run's: some stand in for those that a model is to write."""
+    """Whether some captions stand in for captions that a model is yet to write."""
 
     @property
     def is_sample(self) -> bool:
@@ -263,7 +263,7 @@ def files_read(
     Parameters
     ----------
     named : runs, judges' folders, or files
-    annotations : as given, besides those that the runs name
+    annotations : as given, besides the annotations that the runs name
     runs : the folder of runs, if all of them are read
     """
     paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]

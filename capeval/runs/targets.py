@@ -45,7 +45,7 @@ class Target:
 def work_on(
     targets: Sequence[Target], work: Callable[[Target], R], on_notice: Notices
 ) -> Iterator[R]:
-    """Yield what some work makes of each target; see `attempt` for those that nobody named."""
+    """Yield what some work makes of each target; see `attempt` for targets that nobody named."""
     for one in targets:
         if one.named:
             with reading():
@@ -87,7 +87,7 @@ class Targets:
         name, count = Counter(distinct).most_common(1)[0]
         if count > 1:
             what = f"{count} of the arguments are the run {name!r}"
-            raise UsageError(f"{what}; name a captions file alone, with --run NAME")
+            raise UsageError(f"{what}; name each once, and files of one name apart")
         return targets
 
     def of(self, name_or_path: FilePath) -> list[Target]:

@@ -1,4 +1,4 @@
-"""How numbers are printed. No other module rounds a number that people read."""
+"""How the numbers of results are printed. No other module rounds one."""
 
 from __future__ import annotations
 

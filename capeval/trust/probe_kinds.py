@@ -99,7 +99,7 @@ def _of_video(annotations: Sequence[Annotation], at: int, seed: int) -> list[Pro
 def dropped(
     name: str, video: ProbedVideo, parts: Iterable[Sequence[ProbeSentence]], rng: random.Random
 ) -> Probe | None:
-    """Leave out one part, drawn among those that say something which the rest does not."""
+    """Leave out one part, drawn among the parts that say something which the rest does not."""
     choices = []
     for part in parts:
         rest = [one for one in video.sentences if one not in part]
@@ -214,7 +214,7 @@ class Edit(NamedTuple):
 class _Rule(NamedTuple):
     """Two phrases that exclude each other.
 
-    `keys` are the stems that no other sentence may have: those that both phrases have, such as the
+    `keys` are the stems that no other sentence may have: the stems of both phrases, such as the
     verb of a camera move, else all of them.
     """
 

@@ -43,7 +43,9 @@ def frames_of(server: LoopbackServer) -> list[int]:
 async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
     async with LoopbackServer(describe, models=["my-vlm"]) as server:
         made = await here(tmp_path, "generate", "--base-url", server.url)
-    assert (made.code, made.err.splitlines()) == (
+    # After ten seconds, as on a busy machine, there is a line of progress too.
+    notices = [line for line in made.err.splitlines() if " tokens" not in line]
+    assert (made.code, notices) == (
         0,
         [
             "No --annotations are given: captioning the bundled sample.",

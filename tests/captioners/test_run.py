@@ -450,10 +450,12 @@ async def test_another_video_file_or_an_emptied_caption_is_captioned_again(
 
 def test_captions_of_a_scripted_endpoint_are_a_run(tmp_path: Path) -> None:
     client = ScriptedClient(["A dog runs.", RequestRefused("filtered"), "A cat sits."])
+    notices: list[str] = []
     made = capeval.generate(
         "my-vlm", client=client, runs=tmp_path, cache=tmp_path / "c.sqlite", limit=3, frames="2",
-        max_concurrency=1,
+        max_concurrency=1, on_notice=notices.append,
     )  # fmt: skip
+    assert notices == ["No --annotations are given: captioning the bundled sample."]
     assert [line["caption"] for line in made.captions] == ["A dog runs.", "A cat sits."]
     assert list(made.ungenerated.values()) == ["filtered"]
     assert made.run.path == tmp_path / "my-vlm"

@@ -286,7 +286,7 @@ def test_a_busy_run_is_refused_and_an_interrupted_one_goes_on(tmp_path: Path) ->
         process = work.start(*work.judging("--max-concurrency", "2", "--json"))
         wait_until(lambda: slow.calls() > 0)
         refused = work.judge("--json")
-        assert "another capeval process is working on this run" in complaint(refused)
+        assert "another capeval process is working in this folder" in complaint(refused)
         assert refused.out == ""
         wait_until(lambda: len(work.judgments()) > 2)
         process.send_signal(signal.SIGINT)

@@ -223,7 +223,9 @@ def test_no_reply_takes_long_to_read(unit: str) -> None:
     ):
         with suppress(ReplyError):
             read(text)
-    assert time.process_time() - began < 3
+    # Alone it takes 0.1 s, and a pattern that backtracks takes hours. In a run of the whole suite,
+    # seconds go into Python's garbage collection.
+    assert time.process_time() - began < 60
 
 
 def is_taken(schema: Any, text: str) -> bool:

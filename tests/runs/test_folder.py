@@ -74,7 +74,7 @@ UNSCORED = '{"index": "a", "status": "unscored", "reason": "timed out"}\n'
 
 
 def test_a_locked_run_is_refused_until_it_is_free(run: RunFolder) -> None:
-    refused = pytest.raises(RunLocked, match="another capeval process is working on this run")
+    refused = pytest.raises(RunLocked, match="another capeval process is working in this folder")
     with run.locked(), refused, RunFolder(run.path).locked():
         pytest.fail("it was locked twice")
     with pytest.raises(RuntimeError), run.locked():
