@@ -10,12 +10,12 @@ from capeval.judging.contracts import EventToClassify, Labels, Reasons, contract
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.segments import segments
-from capeval.llm.questions import Chat, ask_for
+from capeval.llm.asker import Chat
 from capeval.llm.replies import FormError, read_reply
+from capeval.llm.tracing import about
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema import Annotation, Verdict, endpoint_name, lacking
 from capeval.text import Loss, storable, words
-from capeval.tracing import about
 
 T = TypeVar("T")
 
@@ -197,7 +197,7 @@ class _Stages:
             finally:
                 self.judge.readability.record(reply, is_readable)
 
-        value, notes = await ask_for(self.judge.asker, request, check, self.tally, stage)
+        value, notes = await self.tally.ask(self.judge.asker, request, check, stage)
         self.tally.notes += notes
         return value
 

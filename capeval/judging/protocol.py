@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from capeval.llm.questions import Asked
+from capeval.llm.asker import Asked
 from capeval.schema import Annotation, Provenance, Usage, Verdict
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, JudgeError, UsageError
 from capeval.judging.protocol import Judge, PreparedJudge, Tally
-from capeval.llm.redact import public_url
+from capeval.llm.tracing import public_url
 from capeval.plugins import Registry, blaming
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Annotation, Scored, Verdict, flaw_of

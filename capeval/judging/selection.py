@@ -17,12 +17,10 @@ from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgingOptions
 from capeval.judging.prompts import PromptSet, load_prompts
 from capeval.judging.protocol import PreparedJudge
 from capeval.judging.registry import JUDGES, LEXICAL, is_registered, load_judge, prepare_judge
-from capeval.llm.asker import key_for, open_asker
+from capeval.llm.asker import Chat, key_for, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
-from capeval.llm.judge_models import JudgeModel, find_judge
-from capeval.llm.meter import Meter
-from capeval.llm.questions import Chat
-from capeval.llm.redact import public_url
+from capeval.llm.money import JudgeModel, Meter, find_judge
+from capeval.llm.tracing import public_url
 from capeval.llm.types import ChatOptions, EndpointOptions
 from capeval.runs.concurrency import UnderWay, in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from capeval.llm.tracing import trace
 from capeval.llm.types import ChatReply, ChatRequest, State
 from capeval.schema.judgment import Usage
 from capeval.text import Loss, one_line
-from capeval.tracing import trace
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS replies (

@@ -14,12 +14,12 @@ from capeval.errors import BudgetReached, EndpointRefused, RequestRefused, Retri
 from capeval.judging.judging_work import inputs_of, judge_caption
 from capeval.judging.llm_judge import LLMJudge, repair_order
 from capeval.judging.prompts import load_prompts
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
 from tests.files.making import annotation_of
 from tests.judging.conftest import judge_of
+from tests.scripted_client import ScriptedClient
 from tests.six_videos import right
 
 ANNOTATION = annotation_of(

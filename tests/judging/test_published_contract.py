@@ -12,12 +12,12 @@ from capeval.errors import InputError, ReplyError
 from capeval.judging.contracts import EventToClassify, PublishedContract
 from capeval.judging.judging_work import judge_caption
 from capeval.judging.prompts import load_prompts
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.replies import read_reply
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Scored, Unscored
 from tests.files.making import annotation_of
 from tests.judging.conftest import judge_of
+from tests.scripted_client import ScriptedClient
 
 CHECKOUT = '''"""Prompts in the manner of the benchmark's."""
 import os

@@ -12,12 +12,12 @@ from capeval.errors import EndpointRefused, UsageError
 from capeval.judging.options import JudgeOptions
 from capeval.judging.selection import open_judge
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.runs.folder import RunFolder
 from capeval.scoring.judged_run import load_judged
 from capeval.scoring.signature import unlikeness
 from tests.judge_responder import answer
+from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer, failure, refused_parameter
 from tests.six_videos import captions, right, videos
 

@@ -12,12 +12,12 @@ import pytest
 
 from capeval.judging.judging_work import judge_caption
 from capeval.llm.cache import ReplyCache
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.llm.wire import reply_from
 from capeval.schema import Caption, Judgment, Scored, Unscored, Usage
 from tests.files.making import annotation_of
 from tests.judging.conftest import judge_of
+from tests.scripted_client import ScriptedClient
 
 DATA = tomllib.loads((Path(__file__).parent / "data" / "replies.toml").read_text(encoding="utf-8"))
 ROWS: list[dict[str, Any]] = [

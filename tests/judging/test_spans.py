@@ -11,11 +11,11 @@ import pytest
 from capeval.judging.contracts import Contract, EventToClassify
 from capeval.judging.judging_work import judge_caption
 from capeval.judging.prompts import load_prompts
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Judgment, Scored, Unscored
 from tests.files.making import annotation_of
 from tests.judging.conftest import judge_of
+from tests.scripted_client import ScriptedClient
 from tests.six_videos import right
 
 SPANS, EXPLAINED = Contract(), Contract(explain=True)

@@ -8,11 +8,11 @@ import pytest
 from capeval.errors import CacheMiss, ReplyError, RequestRefused, RetriesExhausted
 from capeval.judging.contracts import check_starts
 from capeval.llm.cache import ReplyCache
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.replies import COUNT, array_of, object_of, read_reply
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.schema.judgment import Usage
 from tests.llm.conftest import CACHE, ask_for, asker_of
+from tests.scripted_client import ScriptedClient
 
 pytestmark = pytest.mark.usefixtures("alone")
 

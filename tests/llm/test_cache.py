@@ -15,10 +15,10 @@ import pytest
 
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
-from capeval.llm.fake import ScriptedClient
-from capeval.llm.meter import Meter
+from capeval.llm.money import Meter
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.judgment import Usage
+from tests.scripted_client import ScriptedClient
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLY = ChatReply(*("text \ud83d", "stop", "snapshot", None, Usage(calls=1)), left_off=("seed",))
@@ -90,8 +90,8 @@ WRITER = """
 import asyncio, sys
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
-from capeval.llm.fake import ScriptedClient
-from capeval.llm.meter import Meter
+from tests.scripted_client import ScriptedClient
+from capeval.llm.money import Meter
 from capeval.llm.types import ChatRequest
 async def main(path, name, count):
     cache = ReplyCache(path, on_notice=sys.exit)

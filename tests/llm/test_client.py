@@ -22,9 +22,9 @@ from capeval.errors import (
 )
 from capeval.llm.asker import Asker
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.limiter import AdaptiveLimiter
-from capeval.llm.meter import Meter
-from capeval.llm.types import ChatReply, ReplySchema
+from capeval.llm.money import Meter
+from capeval.llm.retry import AdaptiveLimiter
+from capeval.llm.types import ReplySchema
 from tests.llm.conftest import KEY, Naps, ask_for, served
 from tests.server import (
     Drop,
@@ -380,18 +380,13 @@ async def test_ctrl_c_ends_calls_that_are_under_way() -> None:
 
 
 async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait() -> None:
-    async with OpenAIChatClient("http://127.0.0.1:9/v1", attempts=1) as client:
-        made: list[str] = []
-
-        async def counted(model: str, *more: Any) -> ChatReply:
-            made.append(model)
-            return await client.preflight(model, *more)
-
-        asker = Asker(client, None, base_url="http://judge/v1", meter=Meter(), preflight=counted)
+    url = "https://api.openai.com/v1"
+    async with served(lambda _: unauthorized()) as (server, client):
+        asker = Asker(client, None, base_url=url, meter=Meter(), endpoint=client)
         asks = (asker.ask(ask_for(str(n)), lambda reply: reply.text) for n in range(64))
         ended = await asyncio.gather(*asks, return_exceptions=True)
     assert {type(one) for one in ended} == {EndpointRefused}
-    assert len(made) == 1
+    assert server.calls == 1
 
 
 async def run(limiter: AdaptiveLimiter, throttled: bool) -> None:

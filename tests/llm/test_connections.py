@@ -15,7 +15,7 @@ import pytest
 
 from capeval.errors import CapevalError, EndpointRefused, UsageError
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.redact import public_url, redact, remember_secrets
+from capeval.llm.tracing import public_url, redact, remember_secrets
 from capeval.runs.concurrency import blocking
 from tests.llm.conftest import KEY, ask_for, client_of, served
 from tests.server import LoopbackServer, failure

@@ -8,9 +8,16 @@ import pytest
 
 from capeval.errors import BudgetReached, InputError
 from capeval.llm.asker import Asker
-from capeval.llm.judge_models import Effort, JudgeModel, find_judge, judge_models
-from capeval.llm.meter import Meter
-from capeval.llm.prices import Price, price_of, read_prices
+from capeval.llm.money import (
+    Effort,
+    JudgeModel,
+    Meter,
+    Price,
+    find_judge,
+    judge_models,
+    price_of,
+    read_prices,
+)
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.judgment import Usage
 from tests.conftest import Today
@@ -150,5 +157,5 @@ def test_what_is_recommended_has_not_ended_itself(
         name: JudgeModel(name=name, replacement=to, shutdown=end)
         for name, to, end in (("a", "b", today.day), ("b", "c", today.day), ("c", None, None))
     }
-    monkeypatch.setattr("capeval.llm.judge_models.judge_models", lambda: own)
+    monkeypatch.setattr("capeval.llm.money.judge_models", lambda: own)
     assert [entry.successor for entry in own.values()] == ["c", "c", None]
