@@ -59,27 +59,21 @@ class RequestIdentity:
 
 
 def identify(request: ChatRequest, base_url: str, weights: str = "") -> RequestIdentity:
-    """Return the identity of a whole request to one endpoint, given by its public URL.
-
-    Parameters
-    ----------
-    weights : what the endpoint says of the model's weights
-    """
+    """Return the identity of a request to an endpoint's public URL, for a model's `weights`."""
     messages = [_shortened(message) for message in request.messages]
-    schema = request.schema
+    schema, temperature = request.schema, request.temperature
+    optional = {"media": request.media, "scope": request.scope, "weights": weights}
     text = _canonical(
         {
             "base_url": base_url,
             "max_tokens": request.max_tokens,
             "messages": messages,
             "model": request.model,
-            **({"media": request.media} if request.media else {}),
             "reasoning": request.reasoning,
             "repeat": request.repeat,
             "schema": schema and {"name": schema.name, "schema": dict(schema.schema)},
-            **({"scope": request.scope} if request.scope else {}),
-            "temperature": None if request.temperature is None else float(request.temperature),
-            **({"weights": weights} if weights else {}),
+            "temperature": None if temperature is None else float(temperature),
+            **{name: value for name, value in optional.items() if value},
         }
     )
     key = _sha256(_canonical(messages))[:32] + _sha256(text)[:32]
@@ -109,10 +103,7 @@ def _shortened(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """The contents of a cache: `bytes` on disk, replies by state and by requested model.
-
-    The states are as stored; `STATE_NAMES` has the words that commands print for them.
-    """
+    """The contents of a cache: `bytes` on disk, replies by stored state and by requested model."""
 
     path: Path
     bytes: int
@@ -192,13 +183,16 @@ class ReplyCache:
         """Count what is stored."""
         count = "SELECT {0}, count(*) FROM replies GROUP BY {0} ORDER BY {0}"
         states, models = (dict(self._run(count.format(each)) or ()) for each in ("state", "model"))
-        files = [path for path in self._files() if path.exists()]
-        return CacheInfo(self.path, sum(path.stat().st_size for path in files), states, models)
+        size = sum(path.stat().st_size for path in self._files() if path.exists())
+        return CacheInfo(self.path, size, states, models)
 
     def close(self) -> None:
         """Write what is left and close the file; the next use opens it again."""
         self._next_write = 0.0
         self._write()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._db is not None:
             self._db.close()
             self._db = None
@@ -215,21 +209,17 @@ class ReplyCache:
             how = "written" if writes else "read"
             self._report(f"cannot be {how}: {error}; what it lacks later is paid for again")
         except sqlite3.DatabaseError as error:
-            self._move_aside(error)
+            # The next reply begins a new file.
+            self._disconnect()
+            now = time.strftime("%Y%m%d-%H%M%S")
+            aside = self.path.with_name(f"{self.path.name}-damaged-{now}")
+            with suppress(OSError):  # then the next call reports that it cannot be used
+                self.path.replace(aside)
+                for path in self._files():
+                    path.unlink(missing_ok=True)
+            begun = f"it is now {aside.name}, and a new one is begun"
+            self._report(f"cannot be used ({error}): {begun}; its replies are paid for again")
         return None
-
-    def _move_aside(self, error: sqlite3.DatabaseError) -> None:
-        """Let the next reply begin a new file."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
-        aside = self.path.with_name(f"{self.path.name}-damaged-{time.strftime('%Y%m%d-%H%M%S')}")
-        with suppress(OSError):  # then the next call reports that it cannot be used
-            self.path.replace(aside)
-            for path in self._files():
-                path.unlink(missing_ok=True)
-        begun = f"it is now {aside.name}, and a new one is begun"
-        self._report(f"cannot be used ({error}): {begun}; its replies are paid for again")
 
     def _files(self) -> list[Path]:
         return [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm")]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.errors import BudgetReached, EndpointRefused, RequestRefused, RetriesExhausted
+from capeval.judging.contracts import load_prompts
 from capeval.judging.judging_work import inputs_of, judge_caption
 from capeval.judging.llm_judge import LLMJudge, repair_order
-from capeval.judging.prompts import load_prompts
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage

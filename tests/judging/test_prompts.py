@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError, ReplyError
-from capeval.judging.contracts import Contract, EventToClassify
-from capeval.judging.prompts import PromptSet, Stage, load_prompts
+from capeval.judging.contracts import Contract, EventToClassify, PromptSet, Stage, load_prompts
 from capeval.llm.replies import read_reply
 from capeval.text import storable
 
@@ -143,7 +142,7 @@ def test_the_hash_changes_with_any_byte(name: str, ours: Path) -> None:
 
 def test_segments_are_part_of_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     before = load_prompts().hash
-    monkeypatch.setattr("capeval.judging.prompts.VERSION", 99)
+    monkeypatch.setattr("capeval.judging.contracts.VERSION", 99)
     assert load_prompts().hash != before
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from capeval.errors import InputError, ReplyError
-from capeval.judging.contracts import EventToClassify, PublishedContract
+from capeval.judging.contracts import EventToClassify, PublishedContract, load_prompts
 from capeval.judging.judging_work import judge_caption
-from capeval.judging.prompts import load_prompts
 from capeval.llm.replies import read_reply
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Scored, Unscored

@@ -22,8 +22,7 @@ import capeval
 from capeval.errors import BudgetReached, JudgeError, UsageError
 from capeval.judging.judge import open_judging
 from capeval.judging.options import JudgeOptions
-from capeval.judging.protocol import Tally
-from capeval.judging.registry import prepare_judge
+from capeval.judging.protocol import Tally, prepare_judge
 from capeval.runs.long_work import finished
 from capeval.runs.sources import from_memory
 from capeval.runs.targets import Target

@@ -13,8 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from capeval.errors import ReplyError
-from capeval.judging.contracts import Contract, EventToClassify
-from capeval.judging.prompts import Stage, load_prompts
+from capeval.judging.contracts import Contract, EventToClassify, Stage, load_prompts
 from capeval.llm.replies import MOST_ITEMS, read_reply
 from tests.reply_schemas import NONSENSE, SCHEMAS
 

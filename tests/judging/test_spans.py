@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from capeval.judging.contracts import Contract, EventToClassify
+from capeval.judging.contracts import Contract, EventToClassify, load_prompts
 from capeval.judging.judging_work import judge_caption
-from capeval.judging.prompts import load_prompts
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Judgment, Scored, Unscored
 from tests.files.making import annotation_of
