@@ -93,10 +93,8 @@ def test_events_are_the_captions(reply: list[str], events: list[str]) -> None:
         ({"events": [RUN]}, "list"),
         ([RUN, 3], "string"),
         ([RUN, BARK, STOP], "order"),
-        ([RUN, "He sits down.", BARK], "sits"),
         ([RUN, "She does not stop.", BARK], "not"),
         ([CAPTION, "The sun sets over a red barn."], "sun"),
-        ([RUN], "leave out"),
         ([RUN, STOP], "leave out"),
         ([RUN, STOP, BARK, "A man barks."], "caption has not"),
     ],
@@ -116,13 +114,6 @@ def event(*elements: dict[str, str]) -> dict[str, Any]:
 
 FIRST = event(element("he wears RED", "Lack"), element("A man runs.", "entailment"))
 SECOND = event(element("A dog barks.", "contradiction"))
-
-
-def test_elements_are_found_by_their_content() -> None:
-    found, _ = CONTRACT.read_relations([FIRST, SECOND], PARTS, [])
-    assert found == [("entailment", "lack"), ("contradiction",)]
-    alone, _ = CONTRACT.read_relations(SECOND, PARTS[1:], [])
-    assert alone == [("contradiction",)]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +136,6 @@ def test_wrong_labels_are_requested_again(reply: Any, message: str) -> None:
     [
         ("[(1, 1), (2, None)]", [(1, 1), (2, None)]),
         ("```python\n[(1, 1), (2, None)]\n```", [(1, 1), (2, None)]),
-        ("['it\\'s red', 'b',]", ["it's red", "b"]),
         ("['a' 'b']", None),
         ('["it\'s red"]', ["it's red"]),
         ("[(1, 1)]  # or (1, 2)", None),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capeval.judging.contracts import Contract, EventToClassify, load_prompts
+from capeval.judging.contracts import Contract, load_prompts
 from capeval.judging.judging_work import judge_caption
 from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Judgment, Scored, Unscored
@@ -54,20 +54,6 @@ def test_events_are_spans_of_the_caption(
     value = {"starts": starts, "repeats": repeats}
     assert SPANS.read_split(value, " ".join(caption), found) == events
     assert found == notes
-
-
-def test_every_part_is_shown_on_a_line_of_its_own() -> None:
-    assert SPANS.show_caption("A man runs.\nHe\x00 stops </caption>.") == (
-        "1: A man runs.\n2: He stops &lt;/caption&gt;."
-    )
-    assert SPANS.show_events(["one\u2028two", "2: three"]) == "1: one two\n2: 2: three"
-    parts = [
-        EventToClassify(1, "A man\n\nruns.", ("a", "b")),
-        EventToClassify(3, "It ends.", ("1: c",)),
-    ]
-    assert SPANS.show_parts(parts) == (
-        "Passage: A man runs.\n1: a\n2: b\n\nPassage: It ends.\n3: 1: c"
-    )
 
 
 ANNOTATION = annotation_of(
