@@ -95,7 +95,6 @@ class PromptSet:
 
     @property
     def label(self) -> str:
-        """Name and hash, as in the signature."""
         return f"{self.name}{'+explain' if self.explain else ''}@{self.hash[:6]}"
 
     def render(self, stage: Stage, data: Mapping[str, str]) -> str:
@@ -261,15 +260,12 @@ class Contract:
         return 8 + {"split": 2, "match": 4, "classify": 7}[stage] * items + reasons
 
     def show_caption(self, caption: str) -> str:
-        """Return the caption for the split prompt."""
         return _numbered(segments(caption))
 
     def show_events(self, events: Sequence[str]) -> str:
-        """Return numbered events for the match prompt."""
         return _numbered(events)
 
     def show_parts(self, parts: Sequence[EventToClassify]) -> str:
-        """Return each event's part of the caption and its elements for the classify prompt."""
         blocks = []
         number = 1
         for part in parts:
@@ -468,5 +464,4 @@ class PublishedContract(Contract):
 
 
 def contract_of(prompts: PromptSet) -> Contract:
-    """Return the contract of a prompt set."""
     return PublishedContract() if prompts.published else Contract(explain=prompts.explain)

@@ -50,7 +50,6 @@ class LLMJudge(PreparedJudge):
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
-        """Return the verdict on a caption that is not empty; see `PreparedJudge.judge`."""
         return await _Stages(self, repeat, tally).verdict(annotation, caption)
 
     def count(self, reply: ChatReply, *, is_readable: bool) -> None:
@@ -78,7 +77,6 @@ class _Stages:
         tally.notes = []
 
     async def verdict(self, annotation: Annotation, caption: str) -> Verdict:
-        """Run the three stages, one after the other."""
         about(index=annotation.index, repeat=self.repeat)
         events = await self.split(storable(caption))
         matches = await self.match(events, [storable(event.event) for event in annotation.events])
@@ -108,7 +106,6 @@ class _Stages:
         )
 
     async def split(self, caption: str) -> list[str]:
-        """Return the caption's events."""
         found = segments(caption)
         if len(found) == 1:
             return [caption.strip()]  # one segment is one event, so that nothing need be asked
@@ -121,7 +118,6 @@ class _Stages:
         )
 
     async def match(self, events: Sequence[str], references: Sequence[str]) -> list[int | None]:
-        """Return each event's reference event, in order."""
         matches = await self._ask(
             "match",
             {
@@ -142,7 +138,6 @@ class _Stages:
         return repaired
 
     async def classify(self, parts: Sequence[EventToClassify]) -> tuple[Labels, Reasons]:
-        """Return the relation of each matched event's elements, and the reason for it."""
         return await self._ask(
             "classify",
             {"match_data": self.contract.show_parts(parts)},

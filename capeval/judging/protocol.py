@@ -34,13 +34,11 @@ class Tally(Asked):
     stage: str = ""
 
     def resume(self, usage: Mapping[str, Usage], made: Provenance) -> None:
-        """Begin with what earlier repeats of the caption used."""
         self.usage = dict(usage)
         self.models, self.fingerprints = set(made.models), set(made.fingerprints)
         self.left_off = set(made.left_off)
 
     def provenance(self, judge: PreparedJudge) -> Provenance:
-        """Return who judged, in a fixed order."""
         return Provenance(
             judge=judge.name,
             prompts=judge.prompts,
@@ -208,7 +206,6 @@ class _LocalJudge(PreparedJudge):
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
-        """Return the verdict; a failure affects only this caption."""
         if self._trusted:
             verdict: Verdict = self._judge(annotation, caption)
             return verdict
@@ -236,7 +233,6 @@ class _LocalJudge(PreparedJudge):
 
 
 def _checked(found: object, annotation: Annotation) -> Verdict:
-    """Return what a judge returned as a verdict, if it fits the annotation."""
     if not isinstance(found, Verdict | Mapping):
         raise TypeError(f"it is of type {type(found).__name__}, not Verdict")
     verdict = Verdict.model_validate(dict(found))

@@ -212,7 +212,6 @@ class Asker:
     async def _reply(
         self, request: ChatRequest, asked: RequestIdentity
     ) -> tuple[ChatReply, State | None]:
-        """Return a stored reply and its state, or else one that is paid for."""
         stored = None if self.cache is None else self.cache.get(asked.key)
         if stored is not None:
             self.meter.served(stored[0].usage)
@@ -376,7 +375,6 @@ class Chat:
 
     @property
     def title(self) -> str:
-        """The model in words, and why it is this one."""
         effort = f"reasoning {self.reasoning}" if self.reasoning else ""
         where = f"{self.model} at {self.asker.base_url}"
         return "; ".join(filter(None, (where, effort, self.why)))
@@ -414,7 +412,6 @@ class Asked:
 
     @property
     def total(self) -> Usage:
-        """The tokens of all stages."""
         return sum(self.usage.values(), Usage())
 
     @property
@@ -428,7 +425,6 @@ class Asked:
         return {name: value for name, value in found.items() if value}
 
     async def ask(self, asker: Asker, request: ChatRequest, check: Check[T], stage: str) -> T:
-        """Return the result of `check` on the reply to a request; see `Asker.ask`."""
         try:
             answer = await asker.ask(request, check)
         except (ReplyBroken, ReplyRefused) as failure:
@@ -439,7 +435,6 @@ class Asked:
         return answer.value
 
     def add(self, stage: str, usage: Usage) -> None:
-        """Count the tokens of one stage."""
         self.usage[stage] = self.usage.get(stage, Usage()) + usage
 
     def _count(self, stage: str, replies: Sequence[ChatReply]) -> None:

@@ -112,12 +112,10 @@ class CacheInfo:
 
     @property
     def entries(self) -> int:
-        """Replies in all states."""
         return sum(self.states.values())
 
 
 def default_cache_path() -> Path:
-    """Return the path of this user's cache."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("capeval")) / "replies.sqlite"
@@ -165,7 +163,6 @@ class ReplyCache:
         self._write()
 
     def mark(self, keys: Iterable[str], state: State) -> None:
-        """Change the state of stored replies."""
         for key in keys:
             self._run("UPDATE replies SET state = ? WHERE key = ?", state, key, writes=True)
 
@@ -180,7 +177,6 @@ class ReplyCache:
             del self._unwritten[key]
 
     def info(self) -> CacheInfo:
-        """Count what is stored."""
         count = "SELECT {0}, count(*) FROM replies GROUP BY {0} ORDER BY {0}"
         states, models = (dict(self._run(count.format(each)) or ()) for each in ("state", "model"))
         size = sum(path.stat().st_size for path in self._files() if path.exists())

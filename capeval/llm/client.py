@@ -339,7 +339,6 @@ class OpenAIChatClient:
         return f"; it has {listed(near, NEAREST_MODELS)}" if near else "; it lists none"
 
     def _explained(self, failure: CallFailed, model: str = "") -> str:
-        """Return the message about a failure after which no call is made."""
         url, status = self.base_url, failure.status
         if status is None:
             usual = "check the address, the network and the proxy settings"

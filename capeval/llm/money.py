@@ -35,7 +35,6 @@ TOKENS_PER_IMAGE = 1000
 
 
 def today() -> date:
-    """Return the current day in UTC."""
     return datetime.now(UTC).date()
 
 
@@ -67,7 +66,6 @@ class JudgeModel(BaseModel):
 
     @property
     def is_retired(self) -> bool:
-        """Whether the model is no longer offered."""
         return self.days_left is not None and self.days_left <= 0
 
     @property
@@ -142,7 +140,6 @@ class Price(BaseModel):
     output: float = Field(ge=0, allow_inf_nan=False)
 
     def cost(self, usage: Usage) -> float:
-        """Return what `usage` costs, in US dollars."""
         cached = min(usage.cached_tokens, usage.input_tokens)
         cached_input = self.input if self.cached_input is None else self.cached_input
         fresh = (usage.input_tokens - cached) * self.input
@@ -226,11 +223,9 @@ class Meter:
 
     @property
     def calls(self) -> int:
-        """Real calls that were answered."""
         return self.usage.calls
 
     def include(self, other: Meter) -> None:
-        """Add what another meter has counted."""
         self.spent += other.spent
         self.usage = self.usage + other.usage
         self.cached_calls += other.cached_calls
@@ -238,7 +233,6 @@ class Meter:
         self.too_long += other.too_long
 
     def price(self, model: str) -> Price | None:
-        """Return the expected price of a model, or None where it is not known."""
         return price_of(model, self.prices)
 
     def cost(self, model: str, usage: Usage) -> float | None:
@@ -307,7 +301,6 @@ class Meter:
         return lambda begun: self.cap is None or self.spent + (begun + 1) * each <= self.cap
 
     def served(self, usage: Usage) -> None:
-        """Count a call that the cache answered."""
         self.cached_calls += usage.calls or 1
 
     def paid(self, model: str, reply: ChatReply, *, billed: Usage | None = None) -> None:

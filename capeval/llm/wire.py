@@ -91,7 +91,6 @@ class Connection:
         return await _object(sent, self._timeout)
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._client.close()
 
 
@@ -423,6 +422,5 @@ def _without_folder(text: str) -> str:
 
 
 def model_ids(payload: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the ids in an endpoint's list of models."""
     names = dict.fromkeys(record.get("id") for record in _records(payload))
     return tuple(name for name in names if isinstance(name, str) and name and name.isprintable())
