@@ -464,4 +464,5 @@ class PublishedContract(Contract):
 
 
 def contract_of(prompts: PromptSet) -> Contract:
+    """Return the contract of a prompt set."""
     return PublishedContract() if prompts.published else Contract(explain=prompts.explain)

@@ -115,14 +115,8 @@ class CacheInfo:
         return sum(self.states.values())
 
 
-def default_cache_path() -> Path:
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("capeval")) / "replies.sqlite"
-
-
 class ReplyCache:
-    """The cache in the file at `path`, opened at first use and made with the first reply.
+    """The cache in the file at `path`, by default this user's, which the first reply makes.
 
     A damaged file is moved aside. Each problem is reported once to `on_notice`.
     """
@@ -130,7 +124,11 @@ class ReplyCache:
     def __init__(
         self, path: str | Path | None = None, *, on_notice: Callable[[str], None] | None = None
     ) -> None:
-        self.path = default_cache_path() if path is None else Path(path)
+        if path is None:
+            import platformdirs
+
+            path = Path(platformdirs.user_cache_dir("capeval"), "replies.sqlite")
+        self.path = Path(path)
         self._on_notice = on_notice
         self._notices: set[str] = set()
         self._db: sqlite3.Connection | None = None

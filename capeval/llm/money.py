@@ -35,6 +35,7 @@ TOKENS_PER_IMAGE = 1000
 
 
 def today() -> date:
+    """Return the current day in UTC."""
     return datetime.now(UTC).date()
 
 

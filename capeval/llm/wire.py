@@ -422,5 +422,6 @@ def _without_folder(text: str) -> str:
 
 
 def model_ids(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids in an endpoint's list of models."""
     names = dict.fromkeys(record.get("id") for record in _records(payload))
     return tuple(name for name in names if isinstance(name, str) and name and name.isprintable())
