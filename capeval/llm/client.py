@@ -143,7 +143,7 @@ class OpenAIChatClient:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one call, however many attempts it takes; raises `EndpointError`."""
-        attempts = retrying(self._attempts, self._patience, LONGEST_WAIT, self._sleep)
+        attempts = self._retrying(self._attempts, self._patience, LONGEST_WAIT)
         try:
             reply = await self._persist(request, attempts)
         except CallFailed as failure:
@@ -169,7 +169,7 @@ class OpenAIChatClient:
             *(model, PREFLIGHT, 16), schema=PREFLIGHT_SCHEMA, reasoning=reasoning, media=media
         )
         patience = min(self._timeout, self._patience)
-        attempts = retrying(PREFLIGHT_ATTEMPTS, patience, PREFLIGHT_WAIT, self._sleep)
+        attempts = self._retrying(PREFLIGHT_ATTEMPTS, patience, PREFLIGHT_WAIT)
         try:
             return await self._persist(request, attempts, is_first=True)
         except CallFailed as failure:
@@ -197,12 +197,16 @@ class OpenAIChatClient:
     async def listing(self, timeout: float | None = None) -> Mapping[str, Any]:
         """Return the endpoint's list of models as it is; raises `EndpointRefused`."""
         patience = timeout or self._timeout
-        attempts = retrying(PREFLIGHT_ATTEMPTS, patience, PREFLIGHT_WAIT, self._sleep)
+        attempts = self._retrying(PREFLIGHT_ATTEMPTS, patience, PREFLIGHT_WAIT)
         try:
             found: Mapping[str, Any] = await attempts(self._connected().get, "/models", timeout)
         except CallFailed as failure:
             raise EndpointRefused(self._explained(failure)) from None
         return found
+
+    def _retrying(self, attempts: int, patience: float, longest: float) -> AsyncRetrying:
+        self._connected()  # before the clock starts, as that takes time
+        return retrying(attempts, patience, longest, self._sleep)
 
     async def _persist(
         self, request: ChatRequest, attempts: AsyncRetrying, *, is_first: bool = False
@@ -233,7 +237,9 @@ class OpenAIChatClient:
         return reply
 
     async def _attempt(self, request: ChatRequest) -> ChatReply:
+        queued = time.monotonic()
         async with self.limiter.slot() as slot:
+            started = time.monotonic()
             if refused := self._refused.get(None) or self._refused.get(request.model):
                 raise EndpointRefused(refused)
             if self._failed_in_a_row >= FAILED_CALLS_UNTIL_DOWN:
@@ -241,11 +247,11 @@ class OpenAIChatClient:
                     f"{self.base_url} stopped answering: {self._failed_in_a_row} calls in a row "
                     f"failed, the last with: {self._last_failure}"
                 )
-            started = time.monotonic()
             trace("request", url=self.base_url, calls=self.limiter.in_flight, **described(request))
             try:
                 reply = await self._negotiate(request)
             except CallFailed as failure:
+                failure.queued = started - queued
                 if failure.throttled or failure.timed_out:
                     self.limiter.throttled(slot)
                 if failure.timed_out and not self._is_slow:

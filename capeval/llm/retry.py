@@ -53,8 +53,8 @@ class CallFailed(Exception):
 
     `status` is the HTTP status, None where no response came; `body` is the error in the response,
     JSON values or text; `after` is how many seconds the endpoint asks to wait, if it says so;
-    `seconds` is how long the call took. The endpoint has `throttled` the user, or the call has
-    `timed_out`.
+    `queued` is for how many seconds the call waited for its turn. The endpoint has `throttled` the
+    user, or the call has `timed_out`.
 
     Of the actions, "stop_run" means that no call can succeed; "refuse_access" that none can unless
     one has succeeded already: then a firewall or a proxy refuses this request; "refuse_request"
@@ -62,7 +62,7 @@ class CallFailed(Exception):
     the prompt.
     """
 
-    seconds = 0.0
+    queued = 0.0
 
     def __init__(
         self,
@@ -163,33 +163,36 @@ def retrying(
 ) -> AsyncRetrying:
     """Return what repeats one call as long as it raises `CallFailed` with the action "wait".
 
-    It ends after so many failures, of which throttles are none, or seconds of `patience`: those of
-    its calls and pauses, without the time for which a call waits for its turn. A pause has at most
-    `longest` seconds, unless the endpoint asks for more.
+    It ends after so many failures, of which throttles are none, or seconds of `patience`, which do
+    not include the wait for a turn: patience is with the endpoint. A pause has at most `longest`
+    seconds, unless the endpoint asks for more.
     """
     from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
     growing = wait_random_exponential(0.5, longest)
-    failures, in_calls = 0, 0.0
+    failures, queued = 0, 0.0
+
+    def spent(state: RetryCallState) -> float:
+        return max((state.seconds_since_start or 0.0) - queued, state.idle_for)
 
     def pause(state: RetryCallState) -> float:
-        nonlocal in_calls
+        nonlocal queued
         failure = _failure_of(state)
-        in_calls += failure.seconds
+        queued += failure.queued
         seconds, after = growing(state), failure.after
         if after is not None:
             # Calls are spread over the time after the second that the endpoint named. If it
             # throttles again at that time, they are spread further.
             seconds = min(seconds, 0.1 * after) if state.attempt_number < 3 else seconds
             seconds += after
-        seconds = min(seconds, max(patience - in_calls - state.idle_for, 0.0))
+        seconds = min(seconds, max(patience - spent(state), 0.0))
         trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
         return seconds
 
     def is_over(state: RetryCallState) -> bool:
         nonlocal failures
         failures += not _failure_of(state).throttled
-        return failures >= attempts or in_calls + state.idle_for >= patience
+        return failures >= attempts or spent(state) >= patience
 
     temporary = retry_if_exception(lambda e: isinstance(e, CallFailed) and e.action == "wait")
     return AsyncRetrying(sleep=sleep, retry=temporary, wait=pause, stop=is_over, reraise=True)

@@ -13,7 +13,6 @@ import logging
 import re
 import ssl
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -147,23 +146,18 @@ async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
 
 async def _object(call: Awaitable[httpx2.Response], timeout: float) -> Mapping[str, Any]:
     """Return the JSON object of a response; raises `CallFailed`."""
-    started = time.monotonic()
+    response = await _answer(call, timeout)
+    status, content = response.status_code, response.content
     try:
-        response = await _answer(call, timeout)
-        status, content = response.status_code, response.content
-        try:
-            payload = json.loads(content)
-        except (ValueError, RecursionError):
-            kind = response.headers.get("Content-Type", "")
-            is_page = "html" in kind.lower() or content.lstrip().startswith(b"<")
-            kind = "HTML" if is_page else one_line(kind, 60) or "no type"
-            raise CallFailed(status, f"the response is not JSON ({kind})") from None
-        if not isinstance(payload, dict):
-            raise CallFailed(status, "the response is not a JSON object")
-        return payload
-    except CallFailed as failure:
-        failure.seconds = time.monotonic() - started
-        raise
+        payload = json.loads(content)
+    except (ValueError, RecursionError):
+        kind = response.headers.get("Content-Type", "")
+        is_page = "html" in kind.lower() or content.lstrip().startswith(b"<")
+        kind = "HTML" if is_page else one_line(kind, 60) or "no type"
+        raise CallFailed(status, f"the response is not JSON ({kind})") from None
+    if not isinstance(payload, dict):
+        raise CallFailed(status, "the response is not a JSON object")
+    return payload
 
 
 async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> httpx2.Response:
