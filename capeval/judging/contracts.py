@@ -36,6 +36,7 @@ from capeval.llm.replies import (
     array_of,
     each_once,
     in_form,
+    must_exist,
     object_of,
     pair_of,
 )
@@ -328,8 +329,7 @@ def check_starts(starts: Sequence[int], count: int, others: Sequence[int] = ()) 
     others : further numbers that must be those of segments
     """
     for number in (*starts, *others):
-        if not 1 <= number <= count:
-            raise ReplyError(f"there is no segment {shown(number)}; ids go from 1 to {count}")
+        must_exist(number, count, "segment")
     if starts[:1] != [1]:
         raise ReplyError("starts must begin with 1: the first event starts at segment 1")
     for before, after in pairwise(starts):
@@ -340,10 +340,8 @@ def check_starts(starts: Sequence[int], count: int, others: Sequence[int] = ()) 
 def matched(pairs: Sequence[Match], candidates: int, references: int) -> list[int | None]:
     """Return the reference of each candidate event; all numbers must exist, each candidate once."""
     for _, reference in pairs:
-        if reference is not None and not 1 <= reference <= references:
-            raise ReplyError(
-                f"there is no reference event {shown(reference)}; ids go from 1 to {references}"
-            )
+        if reference is not None:
+            must_exist(reference, references, "reference event")
     return each_once(pairs, candidates, "candidate event")
 
 

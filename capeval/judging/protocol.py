@@ -223,13 +223,11 @@ class _LocalJudge(PreparedJudge):
                 found = await in_thread(call)
                 # A decorator may hide that the method is a coroutine function.
                 found = await found if inspect.isawaitable(found) else found
-        unusable = f"{what} returned an unusable verdict"
         try:
             return _checked(found, annotation)
-        except ValidationError as faults:
-            raise JudgeError(f"{unusable}: {': '.join(complaint(faults))}") from None
         except Exception as error:
-            raise JudgeError(f"{unusable}: {error}") from error
+            why = ": ".join(complaint(error)) if isinstance(error, ValidationError) else error
+            raise JudgeError(f"{what} returned an unusable verdict: {why}") from error
 
 
 def _checked(found: object, annotation: Annotation) -> Verdict:

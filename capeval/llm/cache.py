@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -236,11 +235,8 @@ def _open(path: Path) -> sqlite3.Connection:
         # Written through to the system at each commit: a killed process loses nothing.
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(TABLE)
-    except BaseException as error:
+    except BaseException:
         db.close()
-        if isinstance(error, sqlite3.OperationalError) and not os.access(path.parent, os.W_OK):
-            # A shared cache on a read-only disk, where SQLite cannot make the files that it needs.
-            return sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
         raise
     return db
 

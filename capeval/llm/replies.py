@@ -235,6 +235,12 @@ def one_of(answer: T, known: Collection[T], what: str) -> T:
     return answer
 
 
+def must_exist(number: int, count: int, what: str) -> None:
+    """Raise `ReplyError` for a number that is not one from 1 to `count`."""
+    if not 1 <= number <= count:
+        raise ReplyError(f"there is no {what} {shown(number)}; ids go from 1 to {count}")
+
+
 def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T]:
     """Return the answers in the order of their numbers; raises `ReplyError`.
 
@@ -245,8 +251,7 @@ def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T
     """
     found: dict[int, T] = {}
     for number, answer in answers:
-        if not 1 <= number <= count:
-            raise ReplyError(f"there is no {what} {shown(number)}; ids go from 1 to {count}")
+        must_exist(number, count, what)
         if number in found:
             raise ReplyError(f"{what} {number} is answered twice")
         found[number] = answer

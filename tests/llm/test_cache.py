@@ -160,35 +160,17 @@ async def test_a_folder_that_cannot_be_made_is_reported_once(
     assert "cannot be written" in notice
 
 
-@pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
 async def test_replies_wait_in_memory_while_the_file_is_locked(
-    how: str, cache: ReplyCache, notices: list[str], monkeypatch: pytest.MonkeyPatch
+    cache: ReplyCache, notices: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`EXCLUSIVE` without a write-ahead log keeps readers out too."""
     monkeypatch.setattr("capeval.llm.cache.BUSY_SECONDS", 0.05)
     fill(cache.path)
     other = sqlite3.connect(cache.path, isolation_level=None)
-    if how == "EXCLUSIVE":
-        other.execute("PRAGMA journal_mode = DELETE")
-    other.execute(f"BEGIN {how}")
-    assert await answers(cache) == (3 if how == "IMMEDIATE" else 4)
-    assert notices
-    assert len(notices) <= 2
-    assert all("locked" in notice for notice in notices)
+    other.execute("BEGIN IMMEDIATE")
+    assert await answers(cache) == 3
+    (notice,) = notices
+    assert "locked" in notice
     other.close()
     assert await answers(cache) == 0
     cache.close()
     assert ReplyCache(cache.path).info().states == {"validated": 4}
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_read_only_folder_is_read(cache: ReplyCache, notices: list[str]) -> None:
-    assert await answers(cache) == 4
-    cache.close()
-    cache.path.chmod(0o444)
-    cache.path.parent.chmod(0o555)
-    try:
-        assert await answers(cache) == 0
-    finally:
-        cache.path.parent.chmod(0o755)
-    assert notices == []
