@@ -110,7 +110,10 @@ async def test_a_call_that_waits_for_its_turn_uses_up_no_patience() -> None:
 
     def fail_once(request: dict[str, Any]) -> Any:
         text = echo(request)
-        return text if text in failed else failed.add(text) or failure(500)
+        if text in failed:
+            return text
+        failed.add(text)
+        return failure(500)
 
     # Patience is shorter than the work.
     more: dict[str, Any] = {"latency": 0.1, "max_concurrency": 2, "patience": 1.0}
