@@ -213,29 +213,27 @@ class RequestPlan:
 
 def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     """Return the JSON body for `request`, without what `plan` leaves off."""
-    body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
-    much = request.reasoning in MUCH_REASONING
+    much, schema = request.reasoning in MUCH_REASONING, request.schema
     room = MUCH_REASONING_TOKENS if much else HIDDEN_REASONING_TOKENS
+    formats: list[Any] = [None]
+    if schema is not None:
+        strict = {"name": schema.name, "schema": schema.schema, "strict": True}
+        formats = [{"type": "json_schema", "json_schema": strict}, {"type": "json_object"}, None]
+    body = {
+        "model": request.model,
+        "messages": list(request.messages),
+        "max_tokens": min(request.max_tokens + room * (plan.thinks or much), plan.most),
+        "max_completion_tokens": min(request.max_tokens + room, plan.most),
+        "reasoning_effort": request.reasoning,
+        "temperature": request.temperature,
+        "seed": request.repeat,
+        "response_format": formats[min(plan.refused.count("response_format"), len(formats) - 1)],
+        "media_io_kwargs": request.media,
+    }
+    omitted = {*plan.refused} - {"response_format"}
     if "max_tokens" not in plan.refused:
-        limit = request.max_tokens + room * (plan.thinks or much)
-        body["max_tokens"] = min(limit, plan.most)
-    elif "max_completion_tokens" not in plan.refused:
-        body["max_completion_tokens"] = min(request.max_tokens + room, plan.most)
-    if request.reasoning is not None:
-        body["reasoning_effort"] = request.reasoning
-    if "temperature" not in plan.refused and request.temperature is not None:
-        body["temperature"] = request.temperature
-    if "seed" not in plan.refused:
-        body["seed"] = request.repeat
-    formats = plan.refused.count("response_format")
-    if request.schema is not None and formats == 0:
-        schema = {"name": request.schema.name, "schema": request.schema.schema, "strict": True}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    elif request.schema is not None and formats == 1:
-        body["response_format"] = {"type": "json_object"}
-    if request.media is not None:
-        body["media_io_kwargs"] = request.media
-    return body
+        omitted.add("max_completion_tokens")
+    return {name: one for name, one in body.items() if one is not None and name not in omitted}
 
 
 Ending = Literal["complete", "cut", "declined", "failed"]

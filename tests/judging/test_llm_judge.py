@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -184,17 +184,15 @@ SEQUENCES = st.lists(st.tuples(st.none() | st.integers(1, 5), st.integers(0, 4))
 
 def by_brute_force(matches: Sequence[int | None], sizes: Sequence[int]) -> Matches:
     matched = [place for place, match in enumerate(matches) if match is not None]
-    best: tuple[int, int, list[int]] | None = None
-    kept: tuple[int, ...] = ()
-    for count in range(len(matched) + 1):
-        for places in combinations(matched, count):
-            numbers = [matches[place] or 0 for place in places]
-            if numbers != sorted(numbers):
-                continue
-            words = sum(sizes[place] for place in places)
-            rank = (count, words, [-place for place in places])
-            if best is None or rank > best:
-                best, kept = rank, places
+    kept = max(
+        (
+            places
+            for count in range(len(matched) + 1)
+            for places in combinations(matched, count)
+            if all((matches[a] or 0) <= (matches[b] or 0) for a, b in pairwise(places))
+        ),
+        key=lambda places: (len(places), sum(sizes[at] for at in places), [-at for at in places]),
+    )
     return [match if place in kept else None for place, match in enumerate(matches)]
 
 
