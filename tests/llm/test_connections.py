@@ -159,7 +159,7 @@ async def test_what_cannot_be_reached_says_why(monkeypatch: pytest.MonkeyPatch) 
                 await asyncio.to_thread(blocking(reach_async), url)
 
 
-BAD_ADDRESSES = ["ftp://host/v1", "localhost:8000", "http://", "http://h:port/", "http://a b", ""]
+BAD_ADDRESSES = [
     "ftp://host/v1",
     "localhost:8000",
     "http://",
