@@ -61,7 +61,7 @@ class Today:
 def today(monkeypatch: pytest.MonkeyPatch) -> Today:
     """A day on which no current judge is about to end."""
     found = Today()
-    monkeypatch.setattr("capeval.llm.judge_models.today", lambda: found.day)
+    monkeypatch.setattr("capeval.llm.money.today", lambda: found.day)
     return found
 
 

@@ -20,8 +20,6 @@ from aiohttp import web
 
 from tests.server import completion, failure, quota, unauthorized, unknown_model
 
-__all__ = ["MOOD_FILE", "answer", "flaky", "is_preflight", "moody", "reply_to"]
-
 MOOD_FILE = "CAPEVAL_TEST_MOOD"
 """Names the variable that names the JSON file of `moody`."""
 
@@ -67,8 +65,8 @@ def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
     """Answer as `answer`, but fail as the file named by `MOOD_FILE` says.
 
     The file holds `{failure: [texts]}`: a prompt that holds one of the texts meets that failure;
-    "key", "quota" and "model" fail every call when their list is not empty. A failure that is a
-    number is answered with that status, as by a firewall.
+    "key" and "model" fail every call when their list is not empty. A failure that is a number is
+    answered with that status, as by a firewall.
     """
     with open(os.environ[MOOD_FILE], encoding="utf-8") as file:  # noqa: PTH123 - the fastest
         mood: dict[str, list[str]] = json.load(file)
@@ -92,16 +90,13 @@ def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
 
 def reply_to(prompt: str, seed: int = 0) -> str:
     """Return the right reply to a prompt of the packaged set."""
-    if found := _BETWEEN["match_data"].search(prompt):
-        return _relations(prompt, found[1], seed)
-    if found := _BETWEEN["candidate_events"].search(prompt):
-        other = _BETWEEN["reference_events"].search(prompt)
-        assert other is not None
-        events, references = (_texts(lines) for lines in (found[1], other[1]))
-        return _compact({"matches": list(enumerate(_match(events, references), start=1))})
-    found = _BETWEEN["caption"].search(prompt)
-    assert found is not None
-    return _starts(_texts(found[1]))
+    given = {tag: found[1] for tag, one in _BETWEEN.items() if (found := one.search(prompt))}
+    if "match_data" in given:
+        return _relations(prompt, given["match_data"], seed)
+    if "caption" in given:
+        return _starts(_texts(given["caption"]))
+    events, references = (_texts(given[f"{kind}_events"]) for kind in ("candidate", "reference"))
+    return _compact({"matches": list(enumerate(_match(events, references), start=1))})
 
 
 def _compact(value: object) -> str:

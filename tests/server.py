@@ -17,27 +17,9 @@ import sys
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TextIO
 
 from aiohttp import web
-
-__all__ = [
-    "Drop",
-    "Hang",
-    "LoopbackServer",
-    "Responder",
-    "completion",
-    "echo",
-    "failure",
-    "not_json",
-    "quota",
-    "rate_limited",
-    "refused_parameter",
-    "refusing",
-    "unauthorized",
-    "unknown_model",
-]
 
 
 class Hang:
@@ -207,15 +189,9 @@ class LoopbackServer:
         self.port = self._runner.addresses[0][1]
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
-            self._runner = None
 
     async def _list(self, request: web.Request) -> web.Response:
         self.paths[request.path] += 1
@@ -241,36 +217,21 @@ class LoopbackServer:
             act: Any = self.acts.popleft() if self.acts else self.responder(body)
             if inspect.isawaitable(act):
                 act = await act
-            return await self._play(request, act)
+            if isinstance(act, Hang):
+                await asyncio.sleep(3600)
+            if isinstance(act, Drop) and request.transport is not None:
+                request.transport.close()
+            if isinstance(act, str | dict):
+                return web.json_response(completion(act) if isinstance(act, str) else act)
+            return act if isinstance(act, web.Response) else web.Response()
         finally:
             self.running -= 1
-
-    async def _play(self, request: web.Request, act: Act) -> web.Response:
-        match act:
-            case str():
-                return web.json_response(completion(act))
-            case dict():
-                return web.json_response(act)
-            case Hang():
-                await asyncio.sleep(3600)
-                return web.Response()
-            case Drop():
-                if request.transport is not None:
-                    request.transport.close()
-                return web.Response()
-            case web.Response():
-                return act
-
-
-def _responder_at(path: str) -> Responder:
-    module, _, name = path.partition(":")
-    found: Responder = getattr(importlib.import_module(module), name)
-    return found
 
 
 async def _serve(options: argparse.Namespace) -> None:
     log = options.log.open("a", encoding="utf-8") if options.log else None
-    responder = _responder_at(options.responder) if options.responder else echo
+    module, _, name = options.responder.partition(":")
+    responder = getattr(importlib.import_module(module), name) if module else echo
     server = LoopbackServer(
         responder, latency=options.latency_ms / 1000, log=log, port=options.port, keep=False
     )
@@ -285,7 +246,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency-ms", type=float, default=0.0)
     parser.add_argument("--log", type=Path)
-    parser.add_argument("--responder", help="MODULE:FUNCTION of a request that returns an answer")
+    parser.add_argument("--responder", default="", help="MODULE:FUNCTION that answers a request")
     options = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     try:

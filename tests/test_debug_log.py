@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from capeval.llm.debug_log import start_log
-from capeval.tracing import LOG, trace
+from capeval.llm.tracing import LOG, start_log, trace
 from tests.cli_runs import capeval
 from tests.files.making import record
 from tests.server import LoopbackServer, failure, rate_limited

@@ -33,8 +33,8 @@ from capeval.captioners.stored_work import (
 )
 from capeval.config import config_file
 from capeval.errors import CapevalError, UsageError
-from capeval.llm.meter import Meter
-from capeval.llm.redact import redact
+from capeval.llm.money import Meter
+from capeval.llm.tracing import redact
 from capeval.options import ignore
 from capeval.plugins import blaming
 from capeval.runs.concurrency import in_thread

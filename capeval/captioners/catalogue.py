@@ -19,7 +19,7 @@ from capeval.captioners.protocol import BACKENDS
 from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.reading import validated
-from capeval.llm.redact import parse_endpoint, public_url
+from capeval.llm.tracing import parse_endpoint, public_url
 from capeval.local_models.devices import MEMORY_PER_WEIGHT
 from capeval.options import command, declares, option, takes
 from capeval.show.numbers import billions, plain_number, thousands
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from capeval.captioners.protocol import Captioner
-    from capeval.llm.meter import Meter
+    from capeval.llm.money import Meter
 
 TABLE = Path(__file__).with_name("catalogue.toml")
 HUB_PREFIX = "hf:"

@@ -20,10 +20,10 @@ from capeval.config import config_file
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
 from capeval.llm.asker import Asker, listed, no_key, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.tracing import about
 from capeval.llm.types import ChatRequest
 from capeval.runs.folder import RunFolder
 from capeval.thinking import caption_in
-from capeval.tracing import about
 
 
 @dataclass(frozen=True)

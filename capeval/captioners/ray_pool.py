@@ -25,7 +25,7 @@ from capeval.captioners.pipeline import FailFast, Job, KeepOutcome, caption_vide
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Outcomes, Uncaptioned
 from capeval.errors import CapevalError, MissingExtra, ModelDown, UsageError
 from capeval.files.jsonl import as_stored
-from capeval.llm.meter import Meter
+from capeval.llm.money import Meter
 from capeval.options import ignore
 from capeval.runs.concurrency import in_thread
 from capeval.text import describe

@@ -20,8 +20,8 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import CaptionerOptions
 from capeval.config import config_file
 from capeval.errors import EndpointRefused, UsageError
-from capeval.llm.redact import parse_endpoint, redact, remember_secrets
 from capeval.llm.retry import CallFailed
+from capeval.llm.tracing import parse_endpoint, redact, remember_secrets
 from capeval.llm.wire import model_ids
 from capeval.text import Loss, one_line
 
@@ -143,7 +143,7 @@ def _free_port() -> int:
 
 async def _is_ready(url: str, key: str | None, guard: Process) -> bool:
     """Wait until a server lists a model; return False if it has ended instead."""
-    from capeval.llm.transport import Connection
+    from capeval.llm.wire import Connection
 
     connection = Connection(parse_endpoint(url), key or "", timeout=_LOOK, connections=1)
     try:

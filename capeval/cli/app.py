@@ -16,8 +16,8 @@ import typer
 
 from capeval.cli.commands import COMPLETING, Commands
 from capeval.errors import CapevalError
+from capeval.llm.tracing import trace
 from capeval.text import describe, one_line, raised_at
-from capeval.tracing import trace
 from capeval.version import __version__
 
 app = typer.Typer(
@@ -69,7 +69,7 @@ def _root(
     """Measure how well video-language models describe dense, dynamic video (TUNA-CAP)."""
     del version, quiet  # the callback and the commands deal with them
     if debug is not None:
-        from capeval.llm.debug_log import start_log
+        from capeval.llm.tracing import start_log
 
         start_log(debug, f"capeval {__version__}, Python {platform.python_version()}")
 
@@ -194,7 +194,7 @@ def _usage(message: str, context: object) -> str:
 
 def _complain(text: str) -> None:
     if "://" in text:
-        from capeval.llm.redact import redact
+        from capeval.llm.tracing import redact
 
         # Such lines are pasted into bug reports.
         text = redact(text)

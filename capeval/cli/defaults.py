@@ -78,7 +78,7 @@ def _set(command: Any, file: Path, tables: Mapping[str, Mapping[str, Any]]) -> N
     """Set a command's defaults; the object of its context says where in the file each is."""
     from rich.markup import escape
 
-    from capeval.llm.redact import redact
+    from capeval.llm.tracing import redact
 
     options, context = _options(command), command.context_class(command)
     values: dict[str, Any] = {}

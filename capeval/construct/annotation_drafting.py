@@ -26,7 +26,7 @@ from capeval.files.label_matching import normalised
 from capeval.files.packaged import prompt_of
 from capeval.judging.contracts import Contract, check_starts
 from capeval.judging.segments import segments
-from capeval.llm.questions import ChatQuestion
+from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, one_of
 from capeval.options import INPUTS, FilePath, Notices, command, declares, required, takes
 from capeval.runs.concurrency import blocking

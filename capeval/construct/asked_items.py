@@ -13,7 +13,7 @@ from capeval.errors import UsageError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash
 from capeval.judging.selection import open_chat
-from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
+from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
 from capeval.llm.types import ChatOptions
 from capeval.options import INPUTS, declares, option, python_only
 from capeval.runs.concurrency import work_through

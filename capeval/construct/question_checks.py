@@ -29,7 +29,7 @@ from capeval.files.jsonl import write_jsonl
 from capeval.files.label_matching import read_relation
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.files.videos import KnownVideos
-from capeval.llm.questions import ChatQuestion
+from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
 from capeval.mcq.question_files import load_questions, question_file, question_line
 from capeval.options import INPUTS, FilePath, command, declares, python_only, required, takes

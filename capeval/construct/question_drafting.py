@@ -25,7 +25,7 @@ from capeval.errors import ReplyError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.outputs import check_output
 from capeval.files.packaged import prompt_of, tag_free_json
-from capeval.llm.questions import ChatQuestion
+from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, in_form, one_of, read_reply
 from capeval.mcq.question_files import question_line
 from capeval.options import (

@@ -16,7 +16,7 @@ from capeval.captioners.generate import GenerateOptions, open_generating, run_fo
 from capeval.errors import InputError, UsageError
 from capeval.judging.judge import JudgingSession, open_judging, targets_of
 from capeval.judging.options import JudgeOptions
-from capeval.llm.meter import Meter
+from capeval.llm.money import Meter
 from capeval.options import (
     INPUTS,
     JUDGE,

@@ -1,7 +1,7 @@
 """What is packaged with capeval: the prompts and the sample.
 
 They are inside the package in a wheel, and next to it in a checkout. The judge's prompt sets can be
-the user's own, with a `set.toml`: see `capeval.judging.prompts`.
+the user's own, with a `set.toml`: see `capeval.judging.contracts`.
 """
 
 from __future__ import annotations

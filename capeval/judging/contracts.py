@@ -1,4 +1,4 @@
-"""The reply contract: what is shown to a chat model, and how its replies are read.
+"""Prompt sets, and the reply contract: what is shown to a chat model, and how replies are read.
 
 What is shown is numbered and answered in these numbers: the segments of the caption at which events
 start, pairs of events, pairs of an element and a label. So events are spans of the caption. Every
@@ -8,17 +8,25 @@ id is present once and in range, and every label is from the closed set; anythin
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
-from capeval.errors import ReplyError
+from pydantic import BaseModel, ConfigDict
+
+from capeval.errors import InputError, ReplyError
 from capeval.files.label_matching import match_labels, normalised, read_relation
-from capeval.judging.prompts import PromptSet, Stage
-from capeval.judging.segments import repeats_note, segments
+from capeval.files.packaged import filled, packaged
+from capeval.files.reading import read_text, validated
+from capeval.judging.options import DEFAULT_PROMPTS
+from capeval.judging.segments import VERSION, segments
 from capeval.llm.replies import (
     COUNT,
     TEXT,
@@ -28,18 +36,154 @@ from capeval.llm.replies import (
     array_of,
     each_once,
     in_form,
+    must_exist,
     object_of,
     pair_of,
 )
 from capeval.llm.types import ReplySchema
 from capeval.schema import RELATIONS, Relation
-from capeval.text import listed, one_line, shown, storable, words
+from capeval.text import counted, describe, listed, nearest, one_line, shown, storable, words
 
 T = TypeVar("T")
-
+Stage = Literal["split", "match", "classify"]
 Labels = list[tuple[Relation, ...]]
 Reasons = list[tuple[str, ...]]
 Match = tuple[Number, Number | None]
+
+_PLACEHOLDERS: dict[Stage, tuple[str, ...]] = {
+    "split": ("caption",),
+    "match": ("candidate_events", "reference_events"),
+    "classify": ("match_data",),
+}
+_BENCHMARK = "tuna"
+_PROMPT_FILE = Path("evaluation", "tool", "prompt.py")
+_IN_CHECKOUT: dict[Stage, str] = {
+    "split": "PROMPT_SPLIT_EVENT",
+    "match": "PROMPT_MATCH_EVENT",
+    "classify": "PROMPT_CLASSIFY_RELATION",
+}
+
+
+class _Templates(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    split: str
+    match: str
+    classify: str
+    explain: str | None = None
+
+
+class _SetFile(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    contract: Literal["spans"]
+    templates: _Templates
+
+
+@dataclass(frozen=True)
+class PromptSet:
+    """Three templates; `hash` is the SHA-256 of the files in use.
+
+    With `explain`, `classify` is the template that also asks for reasons. The benchmark's own
+    prompts are `published`, which are answered in another form.
+    """
+
+    name: str
+    hash: str
+    templates: Mapping[Stage, str]
+    explain: bool = False
+    published: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}{'+explain' if self.explain else ''}@{self.hash[:6]}"
+
+    def render(self, stage: Stage, data: Mapping[str, str]) -> str:
+        """Fill a template in one pass, so that inserted text is never searched for placeholders."""
+        return filled(self.templates[stage], data)
+
+
+def load_prompts(
+    name_or_folder: str | Path = DEFAULT_PROMPTS, *, explain: bool = False
+) -> PromptSet:
+    """Load a packaged set by its name, or any folder with a `set.toml`; raises `InputError`.
+
+    `tuna:CHECKOUT` is the benchmark's own set, in a checkout of its repository. `explain` takes the
+    set's template that also asks for reasons.
+    """
+    folder, name = Path(name_or_folder), str(name_or_folder)
+    kind, colon, checkout = name.partition(":")
+    if kind == _BENCHMARK and colon and not folder.exists():
+        return _of_checkout(Path(checkout), explain=explain)
+    if folder.name == name and (packaged("prompts") / name).is_dir():
+        # A plain name means a packaged set; a folder of that name is given as ./NAME.
+        folder = packaged("prompts") / name
+    if not folder.is_dir():
+        sets = sorted(file.parent.name for file in packaged("prompts").glob("*/set.toml"))
+        message = f"is neither a folder nor a packaged set ({', '.join(sets)}){nearest(name, sets)}"
+        raise InputError(message, file=name_or_folder)
+    folder = folder.resolve()
+    path = folder / "set.toml"
+    text = read_text(path)
+    try:
+        used = validated(_SetFile, tomllib.loads(text), file=path, where="").templates
+    except (ValueError, RecursionError) as fault:
+        raise InputError(f"broken TOML: {fault}", file=path) from None
+    if explain and used.explain is None:
+        raise _no_reasons(path)
+    files = {**used.model_dump(), **({"classify": used.explain} if explain else {})}
+    # Other segments are other questions.
+    digest = hashlib.sha256(f"{text}\0segments {VERSION}".encode())
+    templates: dict[Stage, str] = {}
+    for stage in _PLACEHOLDERS:
+        file = folder / files[stage]
+        template = read_text(file)
+        digest.update(b"\0" + template.encode("utf-8"))
+        templates[stage] = _checked(template, stage, file)
+    return PromptSet(folder.name, digest.hexdigest(), templates, explain)
+
+
+def _no_reasons(file: Path) -> InputError:
+    return InputError(
+        "has no template for --explain; choose other --prompts, such as "
+        f"{DEFAULT_PROMPTS}, or omit --explain",
+        file=file,
+    )
+
+
+def _checked(template: str, stage: Stage, file: Path, where: str = "") -> str:
+    for name in _PLACEHOLDERS[stage]:
+        if template.count(f"{{{name}}}") != 1:
+            message = f"must contain the placeholder {{{name}}} exactly once"
+            raise InputError(message, file=file, where=where)
+    return template.strip()
+
+
+def _of_checkout(checkout: Path, *, explain: bool) -> PromptSet:
+    """Return the prompts of a checkout of the benchmark's repository; its code is not executed."""
+    file = checkout / _PROMPT_FILE
+    if explain:
+        raise _no_reasons(file)
+    try:
+        statements = ast.parse(read_text(file)).body
+    except (SyntaxError, ValueError, RecursionError) as fault:
+        raise InputError(f"is not Python ({describe(fault)})", file=file) from None
+    found = {
+        target.id: one.value.value
+        for one in statements
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant)
+        for target in one.targets
+        if isinstance(target, ast.Name) and isinstance(one.value.value, str)
+    }
+    templates: dict[Stage, str] = {}
+    for stage, name in _IN_CHECKOUT.items():
+        if name not in found:
+            raise InputError(f"has no text {name}; is it a checkout of TUNA?", file=file)
+        # The templates are for str.format, which doubles braces that are text.
+        single = re.sub(r"\{\{|\}\}", lambda pair: pair[0][0], found[name])
+        templates[stage] = _checked(single, stage, file, name)
+    digest = hashlib.sha256("\0".join(templates.values()).encode("utf-8"))
+    return PromptSet(_BENCHMARK, digest.hexdigest(), templates, published=True)
 
 
 @dataclass(frozen=True)
@@ -102,37 +246,27 @@ class Contract:
             "classify": ReplySchema("relations", object_of(relations=array_of(item))),
         }
 
-    def undivided(self, caption: str) -> list[str] | None:
-        """Return the event of a caption that cannot be divided, so that nothing need be asked."""
-        return [caption.strip()] if len(segments(caption)) == 1 else None
-
     def max_tokens(self, stage: Stage, items: int) -> int:
-        """Return the longest reply, in tokens, that is worth paying for.
-
-        `items` counts the segments, events or elements.
-        """
+        """Return the longest reply, in tokens, to so many segments, events or elements."""
         reasons = 80 * items if self._explain and stage == "classify" else 0
         # Four times what is expected: some models write JSON on many lines.
         return 128 + {"split": 8, "match": 16, "classify": 28}[stage] * items + reasons
 
     def reply_tokens(self, stage: Stage, items: int) -> int:
-        """Return the tokens that a reply is expected to have; see docs/prompts.md.
+        """Return the expected tokens of a reply that lists so many events or elements.
 
-        `items` counts the events or elements that it lists.
+        See docs/prompts.md.
         """
         reasons = 22 * items if self._explain and stage == "classify" else 0
         return 8 + {"split": 2, "match": 4, "classify": 7}[stage] * items + reasons
 
     def show_caption(self, caption: str) -> str:
-        """Return the caption for the split prompt."""
         return _numbered(segments(caption))
 
     def show_events(self, events: Sequence[str]) -> str:
-        """Return numbered events for the match prompt."""
         return _numbered(events)
 
     def show_parts(self, parts: Sequence[EventToClassify]) -> str:
-        """Return each event's part of the caption and its elements for the classify prompt."""
         blocks = []
         number = 1
         for part in parts:
@@ -158,7 +292,7 @@ class Contract:
             if new or not numbers <= marked:
                 events.append("".join(found[start - 1 : end - 1]).strip())
         if dropped := len(given.starts) - len(events):
-            notes.append(repeats_note(dropped))
+            notes.append(_repeats_note(dropped))
         return events
 
     def read_matches(self, value: Any, candidates: int, references: int) -> list[int | None]:
@@ -195,8 +329,7 @@ def check_starts(starts: Sequence[int], count: int, others: Sequence[int] = ()) 
     others : further numbers that must be those of segments
     """
     for number in (*starts, *others):
-        if not 1 <= number <= count:
-            raise ReplyError(f"there is no segment {shown(number)}; ids go from 1 to {count}")
+        must_exist(number, count, "segment")
     if starts[:1] != [1]:
         raise ReplyError("starts must begin with 1: the first event starts at segment 1")
     for before, after in pairwise(starts):
@@ -207,11 +340,14 @@ def check_starts(starts: Sequence[int], count: int, others: Sequence[int] = ()) 
 def matched(pairs: Sequence[Match], candidates: int, references: int) -> list[int | None]:
     """Return the reference of each candidate event; all numbers must exist, each candidate once."""
     for _, reference in pairs:
-        if reference is not None and not 1 <= reference <= references:
-            raise ReplyError(
-                f"there is no reference event {shown(reference)}; ids go from 1 to {references}"
-            )
+        if reference is not None:
+            must_exist(reference, references, "reference event")
     return each_once(pairs, candidates, "candidate event")
+
+
+def _repeats_note(repeated: int) -> str:
+    were = "was a duplicate and was" if repeated == 1 else "were duplicates and were"
+    return f"split: {counted(repeated, 'caption event')} {were} dropped"
 
 
 # A line of reasoning is shown beside its element; a longer one is cut.
@@ -249,7 +385,7 @@ class _Event(ReplyForm):
 
 
 class PublishedContract(Contract):
-    """Events by their position, elements by their repeated content."""
+    """Events and parts as Python prints them; elements are named by their repeated content."""
 
     prints_python = True
 
@@ -258,23 +394,20 @@ class PublishedContract(Contract):
         self.schemas: Mapping[Stage, ReplySchema] = {}  # an endpoint's schema is of an object
 
     def max_tokens(self, stage: Stage, items: int) -> int:
-        """Return the longest reply that is worth paying for; events and elements are copied."""
+        # Events and elements are copied.
         return 512 + {"split": 80, "match": 16, "classify": 96}[stage] * items
 
     def reply_tokens(self, stage: Stage, items: int) -> int:
-        """Return the expected tokens: a caption's event has 40, an element with its label 36."""
+        # A caption's event has 40 tokens, an element with its label 36.
         return 8 + {"split": 40, "match": 6, "classify": 36}[stage] * items
 
     def show_caption(self, caption: str) -> str:
-        """Return the caption as it is."""
         return caption
 
     def show_events(self, events: Sequence[str]) -> str:
-        """Return numbered events as Python prints them."""
         return repr([{"id": n, "event": event} for n, event in enumerate(events, start=1)])
 
     def show_parts(self, parts: Sequence[EventToClassify]) -> str:
-        """Return each event's part of the caption and its elements as Python prints them."""
         return repr([{"candidate_event": p.text, "visual_elements": [*p.elements]} for p in parts])
 
     def read_split(self, value: Any, caption: str, notes: list[str]) -> list[str]:
@@ -304,17 +437,15 @@ class PublishedContract(Contract):
             if event in whole and (at := whole.find(event, at)) < 0:
                 raise ReplyError(f"the caption has {shown(event)} earlier; keep its order")
         if len(written) > len(events):
-            notes.append(repeats_note(len(written) - len(events)))
+            notes.append(_repeats_note(len(written) - len(events)))
         return events
 
     def read_matches(self, value: Any, candidates: int, references: int) -> list[int | None]:
-        """Return the reference number or None of each candidate event."""
         return matched(in_form(list[Match], value), candidates, references)
 
     def read_relations(
         self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> tuple[Labels, Reasons]:
-        """Return the relations of each part's elements; no reasons are asked for."""
         # A model that was given one event often answers with the object alone.
         events = in_form(list[_Event], [value] if isinstance(value, dict) else value)
         if len(events) != len(parts):

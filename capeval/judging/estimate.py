@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import cast
 
 from capeval.errors import CacheMiss, CapevalError
-from capeval.judging.contracts import EventToClassify, contract_of
-from capeval.judging.prompts import PromptSet, Stage
+from capeval.judging.contracts import EventToClassify, PromptSet, Stage, contract_of
 from capeval.judging.protocol import Tally
 from capeval.judging.segments import size
 from capeval.judging.selection import OpenJudge

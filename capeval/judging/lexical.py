@@ -96,11 +96,6 @@ def stem(word: str) -> str:
     return str(_STEMMER.stemWord(word)) if len(word) <= _LONGEST_WORD else word
 
 
-def stemmer() -> str:
-    """Return the stemmer with its version: verdicts depend on it, besides the rules."""
-    return f"snowballstemmer {version('snowballstemmer')}"
-
-
 def content_words(text: str) -> Words:
     """Return the stems of the words of a text, without function words.
 
@@ -146,46 +141,39 @@ class LexicalJudge:
     description: Final = "built-in baseline: compares words, understands nothing"
 
     def __init__(self) -> None:
-        self.identity: Final = (stemmer(),)
+        # Verdicts depend on the stemmer, besides the rules.
+        self.identity: Final = (f"snowballstemmer {version('snowballstemmer')}",)
 
     def judge(self, annotation: Annotation, caption: str) -> Verdict:
         """Judge one caption, which may be any text; an empty one lacks everything."""
-        pieces, matches = match_events(annotation, caption)
-        by_event: list[list[Words]] = [[] for _ in annotation.events]
-        for piece, match in zip(pieces, matches, strict=True):
-            if match is not None:
-                by_event[match].append(content_words(piece))
+        pieces = [piece.strip() for piece in segments(storable(caption)) if words(piece)]
+        said = [content_words(piece) for piece in pieces]
+        elements = [
+            [content_words(element.content) for element in event.visual_elements]
+            for event in annotation.events
+        ]
+        events = [
+            content_words(event.event).union(*own)
+            for event, own in zip(annotation.events, elements, strict=True)
+        ]
+        matches = align(said, events)
+        relations = []
+        for at, own in enumerate(elements):
+            about = [piece for piece, match in zip(said, matches, strict=True) if match == at]
+            relations.append(tuple(relation(element, about) for element in own))
         return Verdict(
             candidate_events=tuple(pieces),
             matches=tuple(None if match is None else match + 1 for match in matches),
-            relations=tuple(
-                tuple(
-                    relation(content_words(element.content), own)
-                    for element in event.visual_elements
-                )
-                for event, own in zip(annotation.events, by_event, strict=True)
-            ),
+            relations=tuple(relations),
         )
-
-
-def match_events(annotation: Annotation, caption: str) -> tuple[list[str], list[int | None]]:
-    """Cut a caption into pieces; return them and the event (from 0) of each, or None.
-
-    Events never decrease along the pieces (TUNA, 4.1); several pieces may share one.
-    """
-    pieces = [piece.strip() for piece in segments(storable(caption)) if words(piece)]
-    events = [
-        content_words(event.event).union(*(content_words(e.content) for e in event.visual_elements))
-        for event in annotation.events
-    ]
-    return pieces, align([content_words(piece) for piece in pieces], events)
 
 
 def align(pieces: Sequence[Words], events: Sequence[Words]) -> list[int | None]:
     """Return the event (from 0) of each piece, or None, so that pieces share most words in order.
 
-    The score of a piece is the share of its words that the event has. A word counts the less, the
-    more events have it. Time grows with pieces x events.
+    Events never decrease along the pieces (TUNA, 4.1); several pieces may share one. The score of a
+    piece is the share of its words that the event has. A word counts the less, the more events have
+    it. Time grows with pieces x events.
 
     >>> left, right, dog = (frozenset({word}) for word in ("left", "right", "dog"))
     >>> align([left, dog, right], [left, right])

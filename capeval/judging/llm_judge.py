@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import EventToClassify, Labels, Reasons, contract_of
-from capeval.judging.prompts import PromptSet, Stage
+from capeval.judging.contracts import (
+    EventToClassify,
+    Labels,
+    PromptSet,
+    Reasons,
+    Stage,
+    contract_of,
+)
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.segments import segments
-from capeval.llm.questions import Chat, ask_for
+from capeval.llm.asker import Chat
 from capeval.llm.replies import FormError, read_reply
+from capeval.llm.tracing import about
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema import Annotation, Verdict, endpoint_name, lacking
 from capeval.text import Loss, storable, words
-from capeval.tracing import about
 
 T = TypeVar("T")
+
+# Enough to know a model by; after so few, a run has hardly cost anything.
+FIRST_REPLIES = 20
 
 
 class LLMJudge(PreparedJudge):
@@ -29,36 +37,23 @@ class LLMJudge(PreparedJudge):
     def __init__(
         self, chat: Chat, prompts: PromptSet, on_notice: Callable[[str], None] = lambda _: None
     ) -> None:
-        self.asker, self.templates = chat.asker, prompts
+        self.asker, self.templates, self._on_notice = chat.asker, prompts, on_notice
         self.name, self.prompts, self.concurrency = chat.model, prompts.label, chat.concurrency
         self.base_url, self.endpoint = chat.asker.base_url, chat.endpoint
-        self.readability = _Readability(chat.model, on_notice)
         self.reasoning, self.description = chat.reasoning, chat.weights
         named = f"endpoint {chat.endpoint or endpoint_name(chat.asker.base_url)}"
         effort = (f"reasoning {chat.reasoning}",) if chat.reasoning else ()
         behind = (f"weights {chat.weights}",) if chat.weights else ()
         self.identity = (chat.model, named, prompts.hash, *effort, *behind)
+        self._replies = self._unreadable = 0
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
-        """Return the verdict on a caption that is not empty; see `PreparedJudge.judge`."""
         return await _Stages(self, repeat, tally).verdict(annotation, caption)
 
-
-# Enough to know a model by; after so few, a run has hardly cost anything.
-FIRST_REPLIES = 20
-
-
-class _Readability:
-    """Counts the first replies that were paid for, and reports once if most cannot be read."""
-
-    def __init__(self, model: str, on_notice: Callable[[str], None]) -> None:
-        self._model, self._on_notice = model, on_notice
-        self._replies = self._unreadable = 0
-
-    def record(self, reply: ChatReply, is_readable: bool) -> None:
-        """Count a reply that was checked."""
+    def count(self, reply: ChatReply, *, is_readable: bool) -> None:
+        """Count the first replies that were paid for, and report if most cannot be read."""
         if reply.cached or self._replies == FIRST_REPLIES:
             return
         self._replies += 1
@@ -66,27 +61,22 @@ class _Readability:
         if self._replies == FIRST_REPLIES and self._unreadable > FIRST_REPLIES // 2:
             self._on_notice(
                 Loss(
-                    f"{self._unreadable} of the first {FIRST_REPLIES} replies of {self._model} are "
+                    f"{self._unreadable} of the first {FIRST_REPLIES} replies of {self.name} are "
                     "requested again because they are not JSON alone: let the server enforce "
                     "response_format and separate the reasoning; see docs/judging.md"
                 )
             )
 
 
-@dataclass
 class _Stages:
     """The stages of one repeat for one caption."""
 
-    judge: LLMJudge
-    repeat: int
-    tally: Tally
-
-    def __post_init__(self) -> None:
-        self.contract = contract_of(self.judge.templates)
-        self.tally.notes = []
+    def __init__(self, judge: LLMJudge, repeat: int, tally: Tally) -> None:
+        self.judge, self.repeat, self.tally = judge, repeat, tally
+        self.contract = contract_of(judge.templates)
+        tally.notes = []
 
     async def verdict(self, annotation: Annotation, caption: str) -> Verdict:
-        """The three stages, one after the other."""
         about(index=annotation.index, repeat=self.repeat)
         events = await self.split(storable(caption))
         matches = await self.match(events, [storable(event.event) for event in annotation.events])
@@ -103,34 +93,31 @@ class _Stages:
         labels, reasons = await self.classify(parts) if parts else ([], [])
         judged = {part.event: given for part, given in zip(parts, labels, strict=True)}
         explained = {part.event: given for part, given in zip(parts, reasons, strict=True)}
+        explanations = tuple(
+            explained.get(number) or ("",) * len(event.visual_elements)
+            for number, event in numbered
+        )
         return Verdict(
             candidate_events=tuple(events),
             matches=tuple(matches),
             relations=tuple(judged.get(number) or lacking(event) for number, event in numbered),
-            explanations=tuple(
-                explained.get(number) or ("",) * len(event.visual_elements)
-                for number, event in numbered
-            )
-            if self.judge.templates.explain
-            else None,
+            explanations=explanations if self.judge.templates.explain else None,
             notes=tuple(self.tally.notes),
         )
 
     async def split(self, caption: str) -> list[str]:
-        """Stage 1: the caption's events."""
-        undivided = self.contract.undivided(caption)
-        if undivided is not None:
-            return undivided
+        found = segments(caption)
+        if len(found) == 1:
+            return [caption.strip()]  # one segment is one event, so that nothing need be asked
         return await self._ask(
             "split",
             {"caption": self.contract.show_caption(caption)},
             lambda value, notes: self.contract.read_split(value, caption, notes),
-            self.contract.max_tokens("split", len(segments(caption))),
+            items=len(found),
             material=(caption,),
         )
 
     async def match(self, events: Sequence[str], references: Sequence[str]) -> list[int | None]:
-        """Stage 2: each event's reference event, in order."""
         matches = await self._ask(
             "match",
             {
@@ -138,7 +125,7 @@ class _Stages:
                 "reference_events": self.contract.show_events(references),
             },
             lambda value, _: self.contract.read_matches(value, len(events), len(references)),
-            self.contract.max_tokens("match", len(events)),
+            items=len(events),
             material=(*events, *references),
         )
         repaired = repair_order(matches, [len(words(event)) for event in events])
@@ -151,14 +138,11 @@ class _Stages:
         return repaired
 
     async def classify(self, parts: Sequence[EventToClassify]) -> tuple[Labels, Reasons]:
-        """Stage 3: the relation of each matched event's elements, and the reason for it."""
-        shown = self.contract.show_parts(parts)
-        elements = sum(len(part.elements) for part in parts)
         return await self._ask(
             "classify",
-            {"match_data": shown},
+            {"match_data": self.contract.show_parts(parts)},
             lambda value, notes: self.contract.read_relations(value, parts, notes),
-            self.contract.max_tokens("classify", elements),
+            items=sum(len(part.elements) for part in parts),
             material=tuple(part.text for part in parts),
         )
 
@@ -167,20 +151,20 @@ class _Stages:
         stage: Stage,
         data: Mapping[str, str],
         read: Callable[[Any, list[str]], T],
-        max_tokens: int,
         *,
+        items: int,
         material: Sequence[str],
     ) -> T:
         self.tally.stage = stage
         about(stage=stage)
-        prompt = self.judge.templates.render(stage, data)
+        judge, contract = self.judge, self.contract
         request = ChatRequest(
-            model=self.judge.name,
-            messages=({"role": "user", "content": prompt},),
-            max_tokens=max_tokens,
+            model=judge.name,
+            messages=({"role": "user", "content": judge.templates.render(stage, data)},),
+            max_tokens=contract.max_tokens(stage, items),
             repeat=self.repeat,
-            schema=self.contract.schemas.get(stage),
-            reasoning=self.judge.reasoning,
+            schema=contract.schemas.get(stage),
+            reasoning=judge.reasoning,
         )
 
         def check(reply: ChatReply) -> tuple[T, list[str]]:
@@ -188,16 +172,16 @@ class _Stages:
             try:
                 return read_reply(
                     *(reply.text, read, material),
-                    printed=self.contract.prints_python,
+                    printed=contract.prints_python,
                     enforced=request.is_enforced_in(reply),
                 )
             except FormError:
                 is_readable = False
                 raise
             finally:
-                self.judge.readability.record(reply, is_readable)
+                judge.count(reply, is_readable=is_readable)
 
-        value, notes = await ask_for(self.judge.asker, request, check, self.tally, stage)
+        value, notes = await self.tally.ask(judge.asker, request, check, stage)
         self.tally.notes += notes
         return value
 

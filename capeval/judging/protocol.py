@@ -1,34 +1,44 @@
-"""The protocol of a user's judge, and the prepared judge that the pipeline runs."""
+"""The protocol and the registry of judges, and the checks on what a user's judge returns.
+
+Chat models are not registered: any name that is not in the registry is a model's name.
+"""
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any, Protocol
 
-from capeval.llm.questions import Asked
-from capeval.schema import Annotation, Provenance, Usage, Verdict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, JudgeError, UsageError
+from capeval.llm.asker import Asked
+from capeval.llm.tracing import public_url
+from capeval.plugins import Registry, blaming
+from capeval.runs.concurrency import in_thread
+from capeval.schema import Annotation, Provenance, Scored, Usage, Verdict, flaw_of
+from capeval.text import complaint, describe, raised_at, shown
 
 
 @dataclass
 class Tally(Asked):
     """What judging one caption took; filled in even when judging fails.
 
-    The notes are those of the last repeat.
+    `stage` is the stage that began last; the notes are those of the last repeat.
     """
 
     stage: str = ""
-    """The stage that began last: where judging failed, if it failed."""
 
     def resume(self, usage: Mapping[str, Usage], made: Provenance) -> None:
-        """Begin with what earlier repeats of the caption used."""
         self.usage = dict(usage)
         self.models, self.fingerprints = set(made.models), set(made.fingerprints)
         self.left_off = set(made.left_off)
 
     def provenance(self, judge: PreparedJudge) -> Provenance:
-        """Return who judged, in a fixed order."""
         return Provenance(
             judge=judge.name,
             prompts=judge.prompts,
@@ -79,16 +89,18 @@ class Judge(Protocol):
 
 
 class PreparedJudge(ABC):
-    """A judge as the pipeline runs it, with all attributes; see `Judge` for what they mean."""
+    """A judge as the pipeline runs it, with all attributes; see `Judge` for what they mean.
+
+    `endpoint` is the name that is configured for its address, and `reasoning` the effort that a
+    chat model is asked for; both are None without one.
+    """
 
     name: str
     is_baseline: bool = False
     prompts: str | None = None
     base_url: str | None = None
     endpoint: str | None = None
-    """The endpoint's name, if one is configured for its address."""
     reasoning: str | None = None
-    """The effort that a chat model is asked for; None where nothing is sent."""
     identity: tuple[str, ...]
     concurrency: int = 1
     description: str = ""
@@ -119,3 +131,119 @@ class PreparedJudge(ABC):
         with_prompts = f", prompts {self.prompts}" if self.prompts else ""
         effort = f", reasoning {self.reasoning}" if self.reasoning else ""
         return f"{self.name}{where}{what}{with_prompts}{effort}"
+
+
+LEXICAL = "lexical"
+
+JUDGES: Registry[Callable[..., Judge | PreparedJudge]] = Registry(
+    group="capeval.judges",
+    noun="judge",
+    packaged={LEXICAL: "capeval.judging.lexical:LexicalJudge"},
+    check=lambda found: (
+        None
+        if callable(found)
+        else "its entry point must be a class or a function that returns a judge without "
+        f"arguments, not {type(found).__name__}"
+    ),
+)
+
+
+def load_judge(name: str) -> PreparedJudge:
+    """Return the registered judge of this name; raises `UsageError`."""
+    make = JUDGES.load(name)
+    what = f"the judge {shown(name)} cannot be loaded"
+    with blaming(lambda error: UsageError(f"{what}: {_described(error)}"), passing=()):
+        judge = make()
+    return prepare_judge(judge, shown(name), trusted=name in JUDGES.packaged)
+
+
+def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> PreparedJudge:
+    """Return an object with the attributes of `Judge` as the pipeline runs it; raises `UsageError`.
+
+    `label` names it in messages. A trusted judge is quick, deterministic and tested with this
+    package: it runs in the event loop, and its verdicts are not checked again.
+    """
+    if isinstance(judge, PreparedJudge):
+        return judge
+    what = f"the judge {label or type(judge).__name__} cannot be used"
+    if isinstance(judge, type):
+        raise UsageError(f"{what}: it is a class; pass an object, {judge.__name__}()")
+    with blaming(lambda error: UsageError(f"{what}: {_described(error)}")):
+        method = getattr(judge, "judge", None)
+        if not callable(method):
+            raise UsageError(f"{what}: it has no method judge(annotation, caption)")
+        names = [name for name in _Declared.model_fields if hasattr(judge, name)]
+        try:
+            declared = _Declared.model_validate({name: getattr(judge, name) for name in names})
+        except ValidationError as faults:
+            raise UsageError(f"{what}: {': '.join(complaint(faults))}") from None
+        declared.base_url = declared.base_url and public_url(declared.base_url)
+        return _LocalJudge(method, declared, trusted=trusted)
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    name: str = Field(min_length=1)
+    is_baseline: bool
+    prompts: str | None = None
+    base_url: str | None = None
+    identity: tuple[str, ...] = Field(default=(), strict=False)
+    concurrency: int = Field(default=1, ge=1)
+    description: str = ""
+
+
+class _LocalJudge(PreparedJudge):
+    def __init__(self, method: Callable[..., Any], declared: _Declared, *, trusted: bool) -> None:
+        self._judge, self._trusted = method, trusted
+        vars(self).update(declared)
+        own = (declared.name, *([declared.prompts] if declared.prompts else []))
+        self.identity = (*own, *declared.identity)
+        self.description = declared.description or ("baseline" if self.is_baseline else "")
+        parameters = inspect.signature(method).parameters
+        self._keywords = [name for name in ("repeat", "tally") if name in parameters]
+
+    async def judge(
+        self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
+    ) -> Verdict:
+        if self._trusted:
+            verdict: Verdict = self._judge(annotation, caption)
+            return verdict
+        given = {"repeat": repeat, "tally": tally}
+        keywords = {name: given[name] for name in self._keywords}
+        call = partial(self._judge, annotation, caption, **keywords)
+        what = f"the judge {shown(self.name)}"
+        with blaming(
+            lambda error: JudgeError(f"{what} failed: {_described(error)}"),
+            passing=(EndpointRefused, EndpointDown, BudgetReached),
+        ):
+            if inspect.iscoroutinefunction(self._judge):
+                found = await call()
+            else:
+                found = await in_thread(call)
+                # A decorator may hide that the method is a coroutine function.
+                found = await found if inspect.isawaitable(found) else found
+        try:
+            return _checked(found, annotation)
+        except Exception as error:
+            why = ": ".join(complaint(error)) if isinstance(error, ValidationError) else error
+            raise JudgeError(f"{what} returned an unusable verdict: {why}") from error
+
+
+def _checked(found: object, annotation: Annotation) -> Verdict:
+    if not isinstance(found, Verdict | Mapping):
+        raise TypeError(f"it is of type {type(found).__name__}, not Verdict")
+    verdict = Verdict.model_validate(dict(found))
+    flaw = flaw_of(annotation, Scored(index=annotation.index, **dict(verdict)))
+    if flaw:
+        raise ValueError(flaw)
+    for earlier, later in pairwise(number for number in verdict.matches if number is not None):
+        if later < earlier:
+            raise ValueError(
+                f"it matches reference event {later} after {earlier}; matches never decrease"
+            )
+    return verdict
+
+
+def _described(error: BaseException) -> str:
+    return describe(error) + raised_at(error)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from capeval.text import counted, with_plain_marks
+from capeval.text import with_plain_marks
 
 VERSION = 2
 
@@ -171,13 +171,3 @@ def _without_fragments(text: str, cuts: list[int]) -> list[int]:
             words = 0
         start = cut
     return [*kept[:-1], len(text)] if text else []
-
-
-def repeats_note(repeated: int) -> str:
-    """Return the note on a caption's events that were dropped because they repeat earlier ones.
-
-    >>> repeats_note(1)
-    'split: 1 caption event was a duplicate and was dropped'
-    """
-    were = "was a duplicate and was" if repeated == 1 else "were duplicates and were"
-    return f"split: {counted(repeated, 'caption event')} {were} dropped"

@@ -12,17 +12,14 @@ from pathlib import Path
 from capeval.config import config_file, keyless_addresses, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.judgments import short_hash
+from capeval.judging.contracts import PromptSet, load_prompts
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgingOptions
-from capeval.judging.prompts import PromptSet, load_prompts
-from capeval.judging.protocol import PreparedJudge
-from capeval.judging.registry import JUDGES, LEXICAL, is_registered, load_judge, prepare_judge
-from capeval.llm.asker import key_for, open_asker
+from capeval.judging.protocol import JUDGES, LEXICAL, PreparedJudge, load_judge, prepare_judge
+from capeval.llm.asker import Chat, key_for, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
-from capeval.llm.judge_models import JudgeModel, find_judge
-from capeval.llm.meter import Meter
-from capeval.llm.questions import Chat
-from capeval.llm.redact import public_url
+from capeval.llm.money import JudgeModel, Meter, find_judge
+from capeval.llm.tracing import public_url
 from capeval.llm.types import ChatOptions, EndpointOptions
 from capeval.runs.concurrency import UnderWay, in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
@@ -171,7 +168,7 @@ async def open_judge(
     if judge is None:
         judge, reason = default_judge(options, is_sample=is_sample, offline=offline)
         reasons = (reason,)
-    is_chat = judge is None or (isinstance(judge, str) and not is_registered(judge))
+    is_chat = judge is None or (isinstance(judge, str) and judge not in JUDGES)
     for name in () if is_chat else _OF_CHAT:
         # A server that capeval.toml sets is for the judges that need one.
         if name == "base_url" and options.base_url in keyless_addresses:

@@ -1,1 +1,1 @@
-"""One chat client for every OpenAI-compatible endpoint: retry, cache, usage and price, a fake."""
+"""One chat client for every OpenAI-compatible endpoint: retries, cache, usage and price, log."""

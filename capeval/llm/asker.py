@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from capeval.config import config_file
@@ -17,14 +18,21 @@ from capeval.errors import (
     ReplyError,
     RequestRefused,
     RequestTooLong,
+    RetriesExhausted,
     UsageError,
 )
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import DEFAULT_URL, OpenAIChatClient, endpoint_url
-from capeval.llm.meter import Meter
-from capeval.llm.prices import read_prices
-from capeval.llm.redact import public_url
-from capeval.llm.replies import Incomplete, beginning_of
+from capeval.llm.money import Meter, read_prices
+from capeval.llm.replies import (
+    Incomplete,
+    ReplyForm,
+    beginning_of,
+    in_form,
+    read_reply,
+    schema_of,
+)
+from capeval.llm.tracing import public_url, trace
 from capeval.llm.types import (
     Answer,
     ChatClient,
@@ -33,33 +41,36 @@ from capeval.llm.types import (
     EndpointOptions,
     ReplyBroken,
     ReplyRefused,
+    ReplySchema,
     State,
     described,
 )
 from capeval.llm.wire import Weights, ending, weights_of
-from capeval.schema import endpoint_name
+from capeval.schema import Usage, endpoint_name
 from capeval.text import counted
 from capeval.thinking import after_thinking
-from capeval.tracing import trace
 
 T = TypeVar("T")
+FormT = TypeVar("FormT", bound=ReplyForm)
 Check = Callable[[ChatReply], T]
-Preflight = Callable[[str, str | None, Mapping[str, Any] | None], Awaitable[ChatReply]]
-Listing = Callable[[], Awaitable[Mapping[str, Any]]]
 
 # Characters, far more than any answer has: a model that ran away did not end where it should have.
 LONGEST_REPLY = 200_000
-# Nothing that is known from an earlier call waits longer for the list of models.
+# Seconds. Nothing that is known from an earlier call waits longer for the list of models.
 LISTING_SECONDS = 10.0
+CHARACTERS = 4
+"""Characters per token of an English prompt, for estimates."""
+QUESTION_FAILURES = (ReplyError, RequestRefused, RetriesExhausted)
+"""Errors that concern one question; the others can still be answered."""
 
 
 class Asker:
     """Asks a client through a cache and counts on a meter.
 
     Without a client it is offline: what is not in the cache raises `CacheMiss`, and the cache is
-    not changed. `preflight` makes a small call before the first real one with a model, an effort
-    and settings of a video: a cached run needs none. `listing` asks the endpoint for its list of
-    models; without it a model's name is all that is known of it.
+    not changed. The `endpoint` is asked for its list of models, without which a model's name is all
+    that is known of it; and it gets a small call before the first real one with a model, an effort
+    and settings of a video, so that a cached run needs none.
     """
 
     def __init__(
@@ -69,27 +80,25 @@ class Asker:
         *,
         base_url: str,
         meter: Meter,
-        preflight: Preflight | None = None,
-        listing: Listing | None = None,
+        endpoint: OpenAIChatClient | None = None,
     ) -> None:
         self.client, self.cache, self.meter = client, cache, meter
         self.base_url = public_url(base_url)
+        self._endpoint = endpoint
         # Conversations under way, by the key of their first request.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._listing = listing
         self._weights: dict[str, Weights] = {}
         self._paid: set[str] = set()
         # Replies of earlier commands by model, which may have had other weights, and their days.
         self._reused: dict[str, list[str]] = {}
         self._unlisted: dict[str, EndpointRefused] = {}
-        self._preflight = preflight
         self._preflight_turn = asyncio.Lock()
         self._preflights: dict[tuple[str, str | None, bool], EndpointRefused | None] = {}
 
     def offline(self) -> Asker:
         """Return the same without a client, counting on a meter of its own."""
-        meter = self.meter.unused()
-        asker = Asker(None, self.cache, base_url=self.base_url, meter=meter, listing=self._listing)
+        own = Meter(prices=self.meter.prices)
+        asker = Asker(None, self.cache, base_url=self.base_url, meter=own, endpoint=self._endpoint)
         asker._weights = self._weights
         return asker
 
@@ -106,10 +115,11 @@ class Asker:
         return self._weights[model].text
 
     async def _look_up(self, model: str) -> Weights:
-        if self._listing is None:
+        # OpenAI's own names are snapshots, whose weights do not change.
+        if self._endpoint is None or endpoint_name(self.base_url) == "openai":
             return Weights(is_certain=True)
         try:
-            found = weights_of(await self._listing(), model)
+            found = weights_of(await self._endpoint.listing(LISTING_SECONDS), model)
         except EndpointRefused as failure:
             trace("models not listed", reason=str(failure))
             found = Weights(self.cache.last_weights(self.base_url, model) if self.cache else "")
@@ -195,14 +205,13 @@ class Asker:
 
     async def models(self) -> tuple[str, ...]:
         """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
-        if isinstance(self.client, OpenAIChatClient):
-            return await self.client.models()
-        return ()
+        if self._endpoint is None or self.client is None:
+            return ()
+        return await self._endpoint.models()
 
     async def _reply(
         self, request: ChatRequest, asked: RequestIdentity
     ) -> tuple[ChatReply, State | None]:
-        """Return a stored reply and its state, or else one that is paid for."""
         stored = None if self.cache is None else self.cache.get(asked.key)
         if stored is not None:
             self.meter.served(stored[0].usage)
@@ -231,13 +240,13 @@ class Asker:
         if model in self._unlisted:
             raise self._unlisted[model]
         key = model, effort, media is not None
-        if self._preflight is None or self._preflights.get(key, True) is None:
+        if self._endpoint is None or self._preflights.get(key, True) is None:
             return
         async with self._preflight_turn:
             if key not in self._preflights:
                 trace("preflight", model=model)
                 try:
-                    reply = await self._preflight(model, effort, media)
+                    reply = await self._endpoint.preflight(model, effort, media)
                 except EndpointRefused as refusal:
                     self._preflights[key] = refusal
                 else:
@@ -249,8 +258,7 @@ class Asker:
 
 def _must_be_an_answer(reply: ChatReply, *, may_be_empty: bool) -> None:
     """Raise `RequestRefused` for a model that declines, `ReplyError` for a reply of no use."""
-    how = ending(reply.finish_reason)
-    if how == "declined":
+    if ending(reply.finish_reason) == "declined":
         quoted = f": {reply.text[:200]}" if reply.text.strip() else ""
         raise RequestRefused(f"the model declined to answer ({reply.finish_reason}){quoted}")
     if len(reply.text) > LONGEST_REPLY:
@@ -279,7 +287,7 @@ def _refuse_cut(reply: ChatReply, request: ChatRequest, check: Check[Any]) -> No
 
 
 def listed(models: Sequence[str]) -> str:
-    """Return the models that an endpoint has, as a message goes on with them."""
+    """Return the models of an endpoint as the end of a message."""
     return f"; it has {', '.join(models[:20])}" if models else ""
 
 
@@ -308,28 +316,17 @@ async def open_asker(
 ) -> AsyncIterator[Asker]:
     """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
 
-    It is that of the options, unless `base_url` is another. Their client replaces the connection,
-    and `offline` leaves it out. Raises `InputError` where the user's prices are not right.
+    Its address is that of the options, unless `base_url` is another. Their client replaces the
+    connection, and `offline` leaves it out. Raises `InputError` where the user's prices are wrong.
     """
-    base_url, client = endpoint_url(base_url or o.base_url), o.client
+    base_url = endpoint_url(base_url or o.base_url)
     meter = Meter(prices=read_prices(config_file()), cap=o.max_cost)
-    replies = ReplyCache(o.cache, on_notice=on_notice)
-
-    async def list_models() -> Mapping[str, Any]:
-        seconds = min(LISTING_SECONDS, o.timeout)
-        async with OpenAIChatClient(base_url, key, timeout=seconds) as one:
-            return await one.listing()
-
-    # OpenAI's own names are snapshots, whose weights do not change.
-    is_named = client is not None or endpoint_name(public_url(base_url)) == "openai"
-    listing = None if is_named else list_models
-    try:
-        if client is not None or offline:
-            yield Asker(client, replies, base_url=base_url, meter=meter, listing=listing)
+    with closing(ReplyCache(o.cache, on_notice=on_notice)) as replies:
+        if o.client is not None:
+            yield Asker(o.client, replies, base_url=base_url, meter=meter)
             return
         async with OpenAIChatClient(
-            base_url,
-            key,
+            *(base_url, key),
             key_help=key_help,
             timeout=o.timeout,
             max_concurrency=o.max_concurrency,
@@ -337,17 +334,150 @@ async def open_asker(
             patience=max(300.0, 2 * o.timeout),
             on_notice=on_notice,
         ) as endpoint:
-            asker = Asker(
-                *(endpoint, replies),
-                base_url=base_url,
-                meter=meter,
-                preflight=endpoint.preflight,
-                listing=listing,
-            )
+            client = None if offline else endpoint
+            asker = Asker(client, replies, base_url=base_url, meter=meter, endpoint=endpoint)
             try:
                 yield asker
             finally:
-                for notice in asker.reuse_notices():
+                for notice in () if offline else asker.reuse_notices():
                     on_notice(notice)
-    finally:
-        replies.close()
+
+
+@dataclass(frozen=True)
+class Chat:
+    """A chat model that is asked.
+
+    Attributes
+    ----------
+    asker : asks with retries, through the cache, within the cost cap; see `Asker.ask`
+    reasoning : the effort to put into each `ChatRequest`
+    concurrency : how many items to work on at the same time
+    endpoint : the name that is configured for its address
+    weights : what the endpoint says of them
+    thinks : whether it reasons, as far as is documented
+    why, why_reasoning : why it is this model, and this effort, where the user did not say so
+    """
+
+    asker: Asker
+    model: str
+    reasoning: str | None = None
+    concurrency: int = 1
+    endpoint: str | None = None
+    weights: str = ""
+    thinks: bool = False
+    why: str = ""
+    why_reasoning: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What names the model in a signature."""
+        return "@".join(filter(None, (self.model, self.endpoint, self.reasoning, self.weights)))
+
+    @property
+    def title(self) -> str:
+        effort = f"reasoning {self.reasoning}" if self.reasoning else ""
+        where = f"{self.model} at {self.asker.base_url}"
+        return "; ".join(filter(None, (where, effort, self.why)))
+
+
+@dataclass(frozen=True)
+class ChatQuestion(Generic[FormT]):
+    """One question.
+
+    Attributes
+    ----------
+    stage : what begins its notes
+    prompt : the text that is sent
+    form : the form of the reply
+    max_tokens : the most that a reply may take
+    material : the texts that the model is given; a reply that only repeats one is no answer
+    """
+
+    stage: str
+    prompt: str
+    form: type[FormT]
+    max_tokens: int
+    material: tuple[str, ...] = ()
+
+
+@dataclass
+class Asked:
+    """The tokens of the questions about one item, by stage, and notes about the replies."""
+
+    usage: dict[str, Usage] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    models: set[str] = field(default_factory=set)
+    fingerprints: set[str] = field(default_factory=set)
+    left_off: set[str] = field(default_factory=set)
+
+    @property
+    def total(self) -> Usage:
+        return sum(self.usage.values(), Usage())
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What is kept: the snapshots that answered, what they do not take, and the notes."""
+        found = {
+            "models": sorted(self.models),
+            "left_off": sorted(self.left_off),
+            "notes": self.notes,
+        }
+        return {name: value for name, value in found.items() if value}
+
+    async def ask(self, asker: Asker, request: ChatRequest, check: Check[T], stage: str) -> T:
+        try:
+            answer = await asker.ask(request, check)
+        except (ReplyBroken, ReplyRefused) as failure:
+            self._count(stage, failure.replies)
+            raise
+        self._count(stage, answer.replies)
+        self.notes += [f"{stage}: asked again: {why}" for why in answer.complaints]
+        return answer.value
+
+    def add(self, stage: str, usage: Usage) -> None:
+        self.usage[stage] = self.usage.get(stage, Usage()) + usage
+
+    def _count(self, stage: str, replies: Sequence[ChatReply]) -> None:
+        for reply in replies:
+            self.add(stage, reply.usage)
+            self.models.add(reply.model)
+            self.left_off.update(reply.left_off)
+            if reply.fingerprint:
+                self.fingerprints.add(reply.fingerprint)
+
+
+async def ask_chat(
+    chat: Chat, question: ChatQuestion[FormT], asked: Asked, read: Callable[[FormT], T]
+) -> T:
+    """Return what `read` makes of the reply in its form; it is asked for up to three times.
+
+    Raises
+    ------
+    ReplyBroken
+        The last reply was not in the form either, or `read` refused it with `ReplyError`.
+    ReplyRefused
+        The model declines to answer.
+    """
+    form, stage = question.form, question.stage
+    request = ChatRequest(
+        chat.model,
+        ({"role": "user", "content": question.prompt},),
+        question.max_tokens,
+        schema=_schema(form),
+        reasoning=chat.reasoning,
+    )
+
+    def check(reply: ChatReply) -> tuple[T, list[str]]:
+        return read_reply(
+            *(reply.text, lambda value, _: read(in_form(form, value)), question.material),
+            enforced=request.is_enforced_in(reply),
+        )
+
+    value, notes = await asked.ask(chat.asker, request, check, stage)
+    asked.notes += [f"{stage}: {note}" for note in notes]
+    return value
+
+
+@cache
+def _schema(form: type[ReplyForm]) -> ReplySchema:
+    return ReplySchema(form.__name__.lower(), schema_of(form))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -21,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from capeval.llm.tracing import trace
 from capeval.llm.types import ChatReply, ChatRequest, State
 from capeval.schema.judgment import Usage
 from capeval.text import Loss, one_line
-from capeval.tracing import trace
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS replies (
@@ -59,27 +58,21 @@ class RequestIdentity:
 
 
 def identify(request: ChatRequest, base_url: str, weights: str = "") -> RequestIdentity:
-    """Return the identity of a whole request to one endpoint, given by its public URL.
-
-    Parameters
-    ----------
-    weights : what the endpoint says of the model's weights
-    """
+    """Return the identity of a request to an endpoint's public URL, for a model's `weights`."""
     messages = [_shortened(message) for message in request.messages]
-    schema = request.schema
+    schema, temperature = request.schema, request.temperature
+    optional = {"media": request.media, "scope": request.scope, "weights": weights}
     text = _canonical(
         {
             "base_url": base_url,
             "max_tokens": request.max_tokens,
             "messages": messages,
             "model": request.model,
-            **({"media": request.media} if request.media else {}),
             "reasoning": request.reasoning,
             "repeat": request.repeat,
             "schema": schema and {"name": schema.name, "schema": dict(schema.schema)},
-            **({"scope": request.scope} if request.scope else {}),
-            "temperature": None if request.temperature is None else float(request.temperature),
-            **({"weights": weights} if weights else {}),
+            "temperature": None if temperature is None else float(temperature),
+            **{name: value for name, value in optional.items() if value},
         }
     )
     key = _sha256(_canonical(messages))[:32] + _sha256(text)[:32]
@@ -109,10 +102,7 @@ def _shortened(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """The contents of a cache: `bytes` on disk, replies by state and by requested model.
-
-    The states are as stored; `STATE_NAMES` has the words that commands print for them.
-    """
+    """The contents of a cache: `bytes` on disk, replies by stored state and by requested model."""
 
     path: Path
     bytes: int
@@ -121,19 +111,11 @@ class CacheInfo:
 
     @property
     def entries(self) -> int:
-        """Replies in all states."""
         return sum(self.states.values())
 
 
-def default_cache_path() -> Path:
-    """Return the path of this user's cache."""
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("capeval")) / "replies.sqlite"
-
-
 class ReplyCache:
-    """The cache in the file at `path`, opened at first use and made with the first reply.
+    """The cache in the file at `path`, by default this user's, which the first reply makes.
 
     A damaged file is moved aside. Each problem is reported once to `on_notice`.
     """
@@ -141,7 +123,11 @@ class ReplyCache:
     def __init__(
         self, path: str | Path | None = None, *, on_notice: Callable[[str], None] | None = None
     ) -> None:
-        self.path = default_cache_path() if path is None else Path(path)
+        if path is None:
+            import platformdirs
+
+            path = Path(platformdirs.user_cache_dir("capeval"), "replies.sqlite")
+        self.path = Path(path)
         self._on_notice = on_notice
         self._notices: set[str] = set()
         self._db: sqlite3.Connection | None = None
@@ -174,7 +160,6 @@ class ReplyCache:
         self._write()
 
     def mark(self, keys: Iterable[str], state: State) -> None:
-        """Change the state of stored replies."""
         for key in keys:
             self._run("UPDATE replies SET state = ? WHERE key = ?", state, key, writes=True)
 
@@ -189,16 +174,18 @@ class ReplyCache:
             del self._unwritten[key]
 
     def info(self) -> CacheInfo:
-        """Count what is stored."""
         count = "SELECT {0}, count(*) FROM replies GROUP BY {0} ORDER BY {0}"
         states, models = (dict(self._run(count.format(each)) or ()) for each in ("state", "model"))
-        files = [path for path in self._files() if path.exists()]
-        return CacheInfo(self.path, sum(path.stat().st_size for path in files), states, models)
+        size = sum(path.stat().st_size for path in self._files() if path.exists())
+        return CacheInfo(self.path, size, states, models)
 
     def close(self) -> None:
         """Write what is left and close the file; the next use opens it again."""
         self._next_write = 0.0
         self._write()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._db is not None:
             self._db.close()
             self._db = None
@@ -215,21 +202,17 @@ class ReplyCache:
             how = "written" if writes else "read"
             self._report(f"cannot be {how}: {error}; what it lacks later is paid for again")
         except sqlite3.DatabaseError as error:
-            self._move_aside(error)
+            # The next reply begins a new file.
+            self._disconnect()
+            now = time.strftime("%Y%m%d-%H%M%S")
+            aside = self.path.with_name(f"{self.path.name}-damaged-{now}")
+            with suppress(OSError):  # then the next call reports that it cannot be used
+                self.path.replace(aside)
+                for path in self._files():
+                    path.unlink(missing_ok=True)
+            begun = f"it is now {aside.name}, and a new one is begun"
+            self._report(f"cannot be used ({error}): {begun}; its replies are paid for again")
         return None
-
-    def _move_aside(self, error: sqlite3.DatabaseError) -> None:
-        """Let the next reply begin a new file."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
-        aside = self.path.with_name(f"{self.path.name}-damaged-{time.strftime('%Y%m%d-%H%M%S')}")
-        with suppress(OSError):  # then the next call reports that it cannot be used
-            self.path.replace(aside)
-            for path in self._files():
-                path.unlink(missing_ok=True)
-        begun = f"it is now {aside.name}, and a new one is begun"
-        self._report(f"cannot be used ({error}): {begun}; its replies are paid for again")
 
     def _files(self) -> list[Path]:
         return [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm")]
@@ -252,11 +235,8 @@ def _open(path: Path) -> sqlite3.Connection:
         # Written through to the system at each commit: a killed process loses nothing.
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(TABLE)
-    except BaseException as error:
+    except BaseException:
         db.close()
-        if isinstance(error, sqlite3.OperationalError) and not os.access(path.parent, os.W_OK):
-            # A shared cache on a read-only disk, where SQLite cannot make the files that it needs.
-            return sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
         raise
     return db
 

@@ -6,7 +6,9 @@ import asyncio
 import difflib
 import json
 import os
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,14 +21,14 @@ from capeval.errors import (
     RetriesExhausted,
     UsageError,
 )
-from capeval.llm.limiter import AdaptiveLimiter
-from capeval.llm.redact import parse_endpoint, remember_secrets
 from capeval.llm.replies import object_of
-from capeval.llm.retry import LIMITS, CallFailed
+from capeval.llm.retry import LIMITS, AdaptiveLimiter, CallFailed, retrying
+from capeval.llm.tracing import is_tracing, parse_endpoint, remember_secrets, trace
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
     MOST_TOKENS,
     OPTIONAL,
+    Connection,
     RequestPlan,
     body_of,
     cut_while_thinking,
@@ -35,19 +37,14 @@ from capeval.llm.wire import (
 )
 from capeval.schema.judgment import Usage
 from capeval.text import Loss, counted, listed, one_line
-from capeval.tracing import is_tracing, trace
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying
-
-    from capeval.llm.transport import Connection
 
 DEFAULT_URL = "https://api.openai.com/v1"
 # Each has failed several attempts by then: the rest of a run would wait for nothing.
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
-# The seconds for which a call waited for its turns: patience is with the endpoint.
-WAITED = "seconds_waited"
 # Seconds: an endpoint that recovers is used again within this time.
 LONGEST_WAIT = 30.0
 
@@ -70,8 +67,8 @@ VIDEO_ADVICE = (
     "start vLLM (0.31 or later) with --trust-request-mm-kwargs, or set "
     'images = "jpeg" for the model in capeval.toml'
 )
-PREFLIGHT_ATTEMPTS = 3
-# What servers answer whose engine cannot enforce a schema.
+PREFLIGHT_ATTEMPTS, PREFLIGHT_WAIT = 3, 1.0
+# Servers whose engine cannot enforce a schema answer with these statuses.
 SERVER_FAULTS = (500, 501)
 PREFLIGHT = (
     {"role": "user", "content": 'Reply with the JSON object {"ok": true} and nothing else.'},
@@ -89,9 +86,9 @@ class OpenAIChatClient:
 
     `base_url` defaults to OPENAI_BASE_URL; `api_key` has no default, so that no key goes to an
     unintended address; `key_help` is the advice if the endpoint requires a key.
-    `timeout` limits one attempt, in seconds; no attempt begins `patience` after the first.
-    `attempts` counts failures other than throttling, which is waited out for as long as patience
-    lasts. `on_notice` is called with one line for each finding about the endpoint.
+    `timeout` limits one attempt, in seconds; `attempts` counts failures other than throttling,
+    which is waited out for `patience` seconds. `on_notice` is called with one line for each finding
+    about the endpoint.
     """
 
     def __init__(
@@ -108,6 +105,8 @@ class OpenAIChatClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._endpoint = parse_endpoint(endpoint_url(base_url))
+        self.base_url = self._endpoint.url
+        """The endpoint, without anything secret."""
         if base_url in keyless_addresses:
             api_key, file = None, config_file()
             key_help = (
@@ -134,34 +133,25 @@ class OpenAIChatClient:
     def __repr__(self) -> str:
         return f"OpenAIChatClient({self.base_url!r})"
 
-    @property
-    def base_url(self) -> str:
-        """The endpoint, without anything secret."""
-        return self._endpoint.url
-
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close all connections."""
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one call, however many attempts it takes; raises `EndpointError`."""
-        retrying = self._retrying(self._attempts, self._patience)
+        attempts = self._retrying(self._attempts, self._patience, LONGEST_WAIT)
         try:
-            reply = await self._persist(request, retrying)
+            reply = await self._persist(request, attempts)
         except CallFailed as failure:
             self._failed_in_a_row += 1
             self._last_failure = str(failure)
-            attempts = counted(retrying.statistics["attempt_number"], "attempt")
+            made = counted(attempts.statistics["attempt_number"], "attempt")
             raise RetriesExhausted(
-                f"{attempts} at {self.base_url} failed, the last with: {failure}"
+                f"{made} at {self.base_url} failed, the last with: {failure}"
             ) from None
         self._failed_in_a_row = 0
         return reply
@@ -179,97 +169,51 @@ class OpenAIChatClient:
             *(model, PREFLIGHT, 16), schema=PREFLIGHT_SCHEMA, reasoning=reasoning, media=media
         )
         patience = min(self._timeout, self._patience)
-        retrying = self._retrying(PREFLIGHT_ATTEMPTS, patience, longest=1.0)
+        attempts = self._retrying(PREFLIGHT_ATTEMPTS, patience, PREFLIGHT_WAIT)
         try:
-            return await self._persist(request, retrying, is_first=True)
+            return await self._persist(request, attempts, is_first=True)
         except CallFailed as failure:
-            if failure.status in SERVER_FAULTS and (reply := await self._without_schema(request)):
-                why = Loss(f"{model} fails with response_format; going on without ({failure})")
-                plan, both = self._plan(request), ("response_format",) * 2
-                self._change(request, plan, replace(plan, refused=plan.refused + both), why)
-                return reply
+            if failure.status in SERVER_FAULTS:
+                with suppress(CallFailed):
+                    reply = await self._attempt(replace(request, schema=None))
+                    why = Loss(f"{model} fails with response_format; going on without ({failure})")
+                    plan, both = self._plan(request), ("response_format",) * 2
+                    self._change(request, plan, replace(plan, refused=plan.refused + both), why)
+                    return reply
             raise EndpointRefused(self._explained(failure, model)) from None
         except RequestRefused as error:
-            advice = ""
+            what, advice = "any request: ", ""
             if reasoning is not None and "reasoning" in str(error).lower():
                 # It is never left off: with another effort, the judge would be another.
                 advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
-            what = "any request: "
             if media is not None and "media_io_kwargs" in str(error):
                 what = f"frames as a video; {VIDEO_ADVICE}: "
             raise EndpointRefused(f"{self.base_url} refuses {what}{error}{advice}") from None
-
-    async def _without_schema(self, request: ChatRequest) -> ChatReply | None:
-        """Return the reply to a request without its schema, None if that fails too."""
-        try:
-            return await self._attempt(replace(request, schema=None), {})
-        except CallFailed:
-            return None
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
         return model_ids(await self.listing())
 
-    async def listing(self) -> Mapping[str, Any]:
+    async def listing(self, timeout: float | None = None) -> Mapping[str, Any]:
         """Return the endpoint's list of models as it is; raises `EndpointRefused`."""
-        retrying = self._retrying(PREFLIGHT_ATTEMPTS, self._timeout, longest=1.0)
+        patience = timeout or self._timeout
+        attempts = self._retrying(PREFLIGHT_ATTEMPTS, patience, PREFLIGHT_WAIT)
         try:
-            found: Mapping[str, Any] = await retrying(
-                self._connected().get, "/models", self._timeout
-            )
+            found: Mapping[str, Any] = await attempts(self._connected().get, "/models", timeout)
         except CallFailed as failure:
             raise EndpointRefused(self._explained(failure)) from None
         return found
 
-    def _retrying(
-        self, attempts: int, patience: float, longest: float = LONGEST_WAIT
-    ) -> AsyncRetrying:
-        """Return what retries one call: pauses, and an end after `attempts` or `patience`."""
-        from tenacity import AsyncRetrying, RetryCallState, wait_random_exponential
-
-        self._connected()
-        growing = wait_random_exponential(0.5, longest)
-        failures = 0
-
-        def failure_of(state: RetryCallState) -> BaseException | None:
-            return state.outcome.exception() if state.outcome else None
-
-        def seconds_spent(state: RetryCallState) -> float:
-            waited: float = state.retry_object.statistics.get(WAITED, 0.0)
-            return max((state.seconds_since_start or 0.0) - waited, state.idle_for)
-
-        def is_temporary(state: RetryCallState) -> bool:
-            failure = failure_of(state)
-            return isinstance(failure, CallFailed) and failure.action == "wait"
-
-        def pause(state: RetryCallState) -> float:
-            failure = failure_of(state)
-            seconds, after = growing(state), getattr(failure, "after", None)
-            if after is not None:
-                # Calls are spread over the time after the second that the endpoint named. If it
-                # throttles again at that time, they are spread further.
-                seconds = min(seconds, 0.1 * after) if state.attempt_number < 3 else seconds
-                seconds += after
-            seconds = min(seconds, max(patience - seconds_spent(state), 0.0))
-            trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
-            return seconds
-
-        def is_over(state: RetryCallState) -> bool:
-            nonlocal failures
-            failure = failure_of(state)
-            failures += not (isinstance(failure, CallFailed) and failure.throttled)
-            return failures >= attempts or seconds_spent(state) >= patience
-
-        return AsyncRetrying(
-            sleep=self._sleep, retry=is_temporary, wait=pause, stop=is_over, reraise=True
-        )
+    def _retrying(self, attempts: int, patience: float, longest: float) -> AsyncRetrying:
+        self._connected()  # before the clock starts, as that takes time
+        return retrying(attempts, patience, longest, self._sleep)
 
     async def _persist(
-        self, request: ChatRequest, retrying: AsyncRetrying, *, is_first: bool = False
+        self, request: ChatRequest, attempts: AsyncRetrying, *, is_first: bool = False
     ) -> ChatReply:
         """Attempt a call until it is answered or refused; raises `CallFailed` at the end."""
         try:
-            reply: ChatReply = await retrying(self._attempt, request, retrying.statistics)
+            reply: ChatReply = await attempts(self._attempt, request)
         except CallFailed as failure:
             if failure.action == "wait":
                 raise
@@ -292,11 +236,10 @@ class OpenAIChatClient:
             raise EndpointRefused(message) from None
         return reply
 
-    async def _attempt(self, request: ChatRequest, statistics: dict[str, Any]) -> ChatReply:
-        queued = asyncio.get_running_loop().time()
+    async def _attempt(self, request: ChatRequest) -> ChatReply:
+        queued = time.monotonic()
         async with self.limiter.slot() as slot:
-            waited = asyncio.get_running_loop().time() - queued
-            statistics[WAITED] = statistics.get(WAITED, 0.0) + waited
+            started = time.monotonic()
             if refused := self._refused.get(None) or self._refused.get(request.model):
                 raise EndpointRefused(refused)
             if self._failed_in_a_row >= FAILED_CALLS_UNTIL_DOWN:
@@ -304,11 +247,11 @@ class OpenAIChatClient:
                     f"{self.base_url} stopped answering: {self._failed_in_a_row} calls in a row "
                     f"failed, the last with: {self._last_failure}"
                 )
-            started = asyncio.get_running_loop().time()
             trace("request", url=self.base_url, calls=self.limiter.in_flight, **described(request))
             try:
                 reply = await self._negotiate(request)
             except CallFailed as failure:
+                failure.queued = started - queued
                 if failure.throttled or failure.timed_out:
                     self.limiter.throttled(slot)
                 if failure.timed_out and not self._is_slow:
@@ -320,7 +263,7 @@ class OpenAIChatClient:
             trace(
                 "reply",
                 status=200,
-                seconds=round(asyncio.get_running_loop().time() - started, 3),
+                seconds=round(time.monotonic() - started, 3),
                 finish_reason=reply.finish_reason,
                 snapshot=reply.model,
                 left_off=reply.left_off,
@@ -338,11 +281,10 @@ class OpenAIChatClient:
         while True:
             plan = self._plan(request)
             body = body_of(request, replace(plan, most=min(plan.most, most)))
-            limit = next((body[name] for name in LIMITS if name in body), 0)
             # Captions can contain an unpaired surrogate, which no endpoint can read.
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             try:
-                payload = await self._connected().post("/chat/completions", content, self._timeout)
+                payload = await self._connected().post("/chat/completions", content)
                 reply = reply_from(payload, request.model, plan.left_off)
             except CallFailed as failure:
                 parameter = failure.refused_parameter([one for one in OPTIONAL if one in body])
@@ -353,19 +295,20 @@ class OpenAIChatClient:
                     reason=str(failure),
                     parameter=parameter,
                 )
+                if parameter is not None:
+                    why = f"{request.model} does not take {parameter}; going on without ({failure})"
+                    fewer = replace(plan, refused=(*plan.refused, parameter))
+                    self._change(request, plan, fewer, Loss(why))
+                    continue
+                limit = next((body[name] for name in LIMITS if name in body), 0)
                 # Four times what is expected is asked for; with less than that, no reply is whole.
                 smaller = failure.smaller_limit(limit, request.max_tokens // 4)
-                if parameter is None and smaller is not None:
-                    most = smaller
-                    if not failure.about_prompt:
-                        why = f"{request.model} gets a limit of {smaller} tokens ({failure})"
-                        self._change(request, plan, replace(plan, most=smaller), Loss(why))
-                    continue
-                if parameter is None:
+                if smaller is None:
                     raise
-                why = f"{request.model} does not take {parameter}; going on without ({failure})"
-                fewer = replace(plan, refused=(*plan.refused, parameter))
-                self._change(request, plan, fewer, Loss(why))
+                most = smaller
+                if not failure.about_prompt:
+                    why = f"{request.model} gets a limit of {smaller} tokens ({failure})"
+                    self._change(request, plan, replace(plan, most=smaller), Loss(why))
                 continue
             if plan.thinks or not cut_while_thinking(reply, payload):
                 return replace(reply, usage=discarded + reply.usage)
@@ -385,13 +328,9 @@ class OpenAIChatClient:
             self._notify(type(why)(one_line(why)))
 
     def _connected(self) -> Connection:
-        """Return the connections; opened before the clock of a call starts, as that takes time."""
         if self._connection is None:
-            from capeval.llm.transport import Connection
-
             self._connection = Connection(
-                self._endpoint,
-                self._key,
+                *(self._endpoint, self._key),
                 timeout=self._timeout,
                 connections=self.limiter.maximum + 4,
             )
@@ -406,7 +345,6 @@ class OpenAIChatClient:
         return f"; it has {listed(near, NEAREST_MODELS)}" if near else "; it lists none"
 
     def _explained(self, failure: CallFailed, model: str = "") -> str:
-        """Return the message about a failure after which no call is made."""
         url, status = self.base_url, failure.status
         if status is None:
             usual = "check the address, the network and the proxy settings"

@@ -14,7 +14,7 @@ import json
 import re
 import tokenize
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from io import StringIO
@@ -48,7 +48,6 @@ _FENCED = re.compile(r"```(?:json|python)?\s(.*?)```", re.DOTALL)
 # vLLM leaves this of Gemma's empty reasoning. Any other text could be about a draft: with any short
 # text before the JSON removed, 432 of the 1,092 attacks of the tests would be read wrongly.
 _CHANNEL = re.compile(r"\s*thought\s*\n")
-_SPACE = re.compile(r"\s+")
 # Python's parser needs memory and depth; a judge writes a tenth of this.
 _LONGEST_PRINTED = 40_000
 _QUOTES = str.maketrans("“”„«»‘’", '"' * 5 + "'" * 2)
@@ -64,10 +63,9 @@ def read_reply(
 ) -> tuple[T, list[str]]:
     """Return what `read` makes of a reply's one value, and its notes.
 
-    `material` are the judged texts: an answer that occurs in one is a quotation. With
-    `printed`, a list as Python prints it counts as JSON; with `enforced`, the endpoint has taken
-    the schema. Raises `FormError`, and the `ReplyError`
-    of `read`.
+    `material` are the judged texts: an answer that occurs in one is a quotation. With `printed`, a
+    list as Python prints it counts as JSON; with `enforced`, the endpoint has taken the schema.
+    Raises `FormError`, and the `ReplyError` of `read`.
     """
     notes: list[str] = []
     if enforced and (mark := _CHANNEL.match(text)):
@@ -164,19 +162,15 @@ _JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 def _is_quoted(value: Any, source: str, material: Sequence[str]) -> bool:
     # Together: an answer may begin in one event of a caption and end in the next.
     text = _squeezed("".join(material))
-    has_value = "{" in text or "[" in text
-    return has_value and any(_squeezed(one) in text for one in _writings(value, source))
+    if "{" not in text and "[" not in text:
+        return False
+    # A quotation may be written as the reply, as JSON or as Python.
+    writings = (source, json.dumps(value, ensure_ascii=False), repr(value))
+    return any(_squeezed(one) in text for one in writings)
 
 
 def _squeezed(text: str) -> str:
-    return _SPACE.sub("", text).casefold().translate(_QUOTES)
-
-
-def _writings(value: Any, source: str) -> Iterator[str]:
-    """Yield the answer as written, and as JSON and Python write it: a quotation may change that."""
-    yield source
-    yield json.dumps(value, ensure_ascii=False)
-    yield repr(value)
+    return re.sub(r"\s+", "", text).casefold().translate(_QUOTES)
 
 
 class ReplyForm(BaseModel):
@@ -241,6 +235,12 @@ def one_of(answer: T, known: Collection[T], what: str) -> T:
     return answer
 
 
+def must_exist(number: int, count: int, what: str) -> None:
+    """Raise `ReplyError` for a number that is not one from 1 to `count`."""
+    if not 1 <= number <= count:
+        raise ReplyError(f"there is no {what} {shown(number)}; ids go from 1 to {count}")
+
+
 def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T]:
     """Return the answers in the order of their numbers; raises `ReplyError`.
 
@@ -251,8 +251,7 @@ def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T
     """
     found: dict[int, T] = {}
     for number, answer in answers:
-        if not 1 <= number <= count:
-            raise ReplyError(f"there is no {what} {shown(number)}; ids go from 1 to {count}")
+        must_exist(number, count, what)
         if number in found:
             raise ReplyError(f"{what} {number} is answered twice")
         found[number] = answer
@@ -263,10 +262,8 @@ def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T
     return [found[number] for number in range(1, count + 1)]
 
 
-_SCHEMA_KEYS = frozenset(
-    {"type", "properties", "required", "additionalProperties", "items", "enum"}
-)
-"""What all servers of strict schemas know: neither references nor limits of numbers."""
+# What all servers of strict schemas know: neither references nor limits of numbers.
+_SCHEMA_KEYS = {"type", "properties", "required", "additionalProperties", "items", "enum"}
 
 
 def schema_of(form: type[BaseModel]) -> dict[str, Any]:

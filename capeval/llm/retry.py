@@ -1,65 +1,68 @@
-"""Decides what to do about a failed call, once for the retries and for the limiter."""
+"""What a failed call means, how long to wait after it, and how many calls run at once."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from capeval.llm.redact import redact
+from capeval.llm.tracing import redact, trace
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying, RetryCallState
 
 Action = Literal["wait", "stop_run", "refuse_access", "refuse_request"]
 
-NO_MONEY = re.compile(
+_NO_MONEY = re.compile(
     "insufficient_quota|billing_hard_limit_reached|billing_not_active|account_deactivated"
 )
-FILTERED = re.compile(
-    r"content[_ ]?(filter|policy|management)|responsibleai|moderation|flagged|safety system",
-    re.IGNORECASE,
+_FILTERED = re.compile(
+    r"(?i)content[_ ]?(filter|policy|management)|responsibleai|moderation|flagged|safety system"
 )
-TOO_LONG = re.compile(
-    r"context[_ ]length|context window|maximum context|too (long|large|many (input )?tokens)"
+_TOO_LONG = re.compile(
+    r"(?i)context[_ ]length|context window|maximum context|too (long|large|many (input )?tokens)"
     r"|string_above_max|reduce the length|exceeds? the (model|limit|maximum|available context)"
-    r"|at most \d+|longer than the maximum model length|max_model_len",
-    re.IGNORECASE,
+    r"|at most \d+|longer than the maximum model length|max_model_len"
 )
-NO_MODEL = re.compile(
-    r"model_not_found|model\b.{0,200}(does not exist|not found|not a valid)"
-    r"|invalid model|unknown model|not found.{0,40}model",
-    re.IGNORECASE | re.DOTALL,
+_NO_MODEL = re.compile(
+    r"(?is)model_not_found|model\b.{0,200}(does not exist|not found|not a valid)"
+    r"|invalid model|unknown model|not found.{0,40}model"
 )
-# The fields that limit a reply, and what is said of one that the endpoint does not have.
 LIMITS = ("max_tokens", "max_completion_tokens")
-LIMIT = re.compile(
+"""The fields that limit a reply."""
+_LIMIT = re.compile(
     r"max_(completion_|output_|new_)?tokens|(output|completion) tokens|in the (output|completion)"
 )
-UNKNOWN = re.compile(
-    "unsupported|not support|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields)|not permitted"
-    "|instead of",
-    re.IGNORECASE,
+# What is said of a field that the endpoint does not have.
+_UNKNOWN = re.compile(
+    "(?i)unsupported|not support|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields)"
+    "|not permitted|instead of"
 )
-PROMPT = re.compile("prompt|input|messages|context length", re.IGNORECASE)
+_PROMPT = re.compile("(?i)prompt|input|messages|context length")
 # How endpoints name a parameter, where that is not its own name.
-ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|structured outputs?"}
+_ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|structured outputs?"}
 
 
 class CallFailed(Exception):
     """A call that brought no chat completion, and what to do about it.
 
-    `status` is the HTTP status, None where no response came; the endpoint has `throttled` the user,
-    or the call has `timed_out`;
-    `body` is the error in the response, JSON values or text; `after` is how many seconds the
-    endpoint asks to wait, if it says so.
+    `status` is the HTTP status, None where no response came; `body` is the error in the response,
+    JSON values or text; `after` is how many seconds the endpoint asks to wait, if it says so;
+    `queued` is for how many seconds the call waited for its turn. The endpoint has `throttled` the
+    user, or the call has `timed_out`.
 
     Of the actions, "stop_run" means that no call can succeed; "refuse_access" that none can unless
-    one has succeeded already: then a firewall or a proxy refuses this request. "refuse_request": it
-    is refused, `about_content` where a filter or its length is the reason, `about_prompt` where the
-    prompt is.
+    one has succeeded already: then a firewall or a proxy refuses this request; "refuse_request"
+    that it is refused, `about_content` because of its length or a filter, `about_prompt` because of
+    the prompt.
     """
+
+    queued = 0.0
 
     def __init__(
         self,
@@ -73,17 +76,17 @@ class CallFailed(Exception):
         message = redact(message or _message(body))
         reason = f"{status}: {message}" if status and message else message
         super().__init__(reason or f"HTTP status {status}")
-        self.status, self.after = status, retry_after(headers or {})
+        self.status, self.after = status, _retry_after(headers or {})
         self._body, self._message = body, message
-        self.about_prompt = bool(PROMPT.search(message))
+        self.about_prompt = bool(_PROMPT.search(message))
         # Azure and gateways nest the reason deeper than the message.
         self._text = text = f"{message} {json.dumps(body)[:4000]}"
         self.timed_out = timed_out or status in {408, 504, 524}
         self.throttled = status in {429, 503, 529}
-        self.about_model = status in {400, 404, 422} and bool(NO_MODEL.search(text))
-        self.too_long = status == 413 or (status in {400, 422} and bool(TOO_LONG.search(text)))
+        self.about_model = status in {400, 404, 422} and bool(_NO_MODEL.search(text))
+        self.too_long = status == 413 or (status in {400, 422} and bool(_TOO_LONG.search(text)))
         self.about_content = self.too_long or (
-            status in {400, 403, 422} and bool(FILTERED.search(text))
+            status in {400, 403, 422} and bool(_FILTERED.search(text))
         )
         self.action = self._action()
 
@@ -91,7 +94,7 @@ class CallFailed(Exception):
         status = self.status
         if status is None:
             return "wait"
-        if status in {401, 402} or (status < 500 and NO_MONEY.search(self._text)):
+        if status in {401, 402} or (status < 500 and _NO_MONEY.search(self._text)):
             return "stop_run"
         if self.about_content:
             return "refuse_request"
@@ -104,7 +107,7 @@ class CallFailed(Exception):
     def smaller_limit(self, refused: int, least: int) -> int | None:
         """Return a limit of tokens to try, `least` or more; None if the refused one is no fault."""
         text = self._text
-        if self.status not in {400, 422} or not LIMIT.search(text) or UNKNOWN.search(text):
+        if self.status not in {400, 422} or not _LIMIT.search(text) or _UNKNOWN.search(text):
             return None
         figures = map(int, re.findall(r"\b\d{1,9}\b", self._message))
         smaller = max((one for one in figures if least <= one < refused), default=refused // 2)
@@ -114,27 +117,24 @@ class CallFailed(Exception):
         """Return the parameter of `sent` that was refused; its own field outweighs the text."""
         if self.status not in {400, 422} or self.action == "stop_run" or self.about_content:
             return None
-        if not UNKNOWN.search(self._text):
+        if not _UNKNOWN.search(self._text):
             sent = [name for name in sent if name not in LIMITS]
         param = self._body.get("param") if isinstance(self._body, dict) else None
         if isinstance(param, str) and param.split(".")[0] in sent:
             return param.split(".")[0]
-        names = {name: ALSO_NAMED.get(name, name) for name in sent}
-        found = {
-            match.start(): name
-            for name, words in names.items()
-            if (match := re.search(rf"\b({words})\b", self._text[:1000], re.IGNORECASE))
-        }
+        found = {}
+        for name in sent:
+            words = rf"(?i)\b({_ALSO_NAMED.get(name, name)})\b"
+            if match := re.search(words, self._text[:1000]):
+                found[match.start()] = name
         return found[min(found)] if found else None
 
 
-_NAMES = ("message", "detail", "error")
-
-
 def _message(body: Any) -> str:
-    """Return what an endpoint says about a failure, in whatever field it does."""
+    """Return what an endpoint says about a failure, whichever field it is in."""
+    names = ("message", "detail", "error")
     # Gateways wrap an error in another, or its JSON in a text.
-    while isinstance(body, dict) and (named := [body[key] for key in _NAMES if body.get(key)]):
+    while isinstance(body, dict) and (named := [body[key] for key in names if body.get(key)]):
         body = named[0]
         if isinstance(body, str) and body.startswith("{"):
             with suppress(ValueError, RecursionError):
@@ -144,17 +144,120 @@ def _message(body: Any) -> str:
     return (body if isinstance(body, str) else json.dumps(body))[:2000]
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that `retry-after-ms` or `retry-after` (seconds or a date) ask for."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
+        with suppress(ValueError):
             seconds = float(headers.get(name, "")) / unit
-        except ValueError:
-            continue
-        if 0 <= seconds < float("inf"):
-            return seconds
+            if 0 <= seconds < float("inf"):
+                return seconds
     try:
         date = parsedate_to_datetime(headers.get("retry-after", ""))
     except (ValueError, TypeError, OverflowError):
         return None
     return max(0.0, date.timestamp() - time.time())
+
+
+def retrying(
+    attempts: int, patience: float, longest: float, sleep: Callable[[float], Awaitable[None]]
+) -> AsyncRetrying:
+    """Return what repeats one call as long as it raises `CallFailed` with the action "wait".
+
+    It ends after so many failures, of which throttles are none, or seconds of `patience`, which do
+    not include the wait for a turn: patience is with the endpoint. A pause has at most `longest`
+    seconds, unless the endpoint asks for more.
+    """
+    from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
+
+    growing = wait_random_exponential(0.5, longest)
+    failures, queued = 0, 0.0
+
+    def spent(state: RetryCallState) -> float:
+        return max((state.seconds_since_start or 0.0) - queued, state.idle_for)
+
+    def pause(state: RetryCallState) -> float:
+        nonlocal queued
+        failure = _failure_of(state)
+        queued += failure.queued
+        seconds, after = growing(state), failure.after
+        if after is not None:
+            # Calls are spread over the time after the second that the endpoint named. If it
+            # throttles again at that time, they are spread further.
+            seconds = min(seconds, 0.1 * after) if state.attempt_number < 3 else seconds
+            seconds += after
+        seconds = min(seconds, max(patience - spent(state), 0.0))
+        trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
+        return seconds
+
+    def is_over(state: RetryCallState) -> bool:
+        nonlocal failures
+        failures += not _failure_of(state).throttled
+        return failures >= attempts or spent(state) >= patience
+
+    temporary = retry_if_exception(lambda e: isinstance(e, CallFailed) and e.action == "wait")
+    return AsyncRetrying(sleep=sleep, retry=temporary, wait=pause, stop=is_over, reraise=True)
+
+
+def _failure_of(state: RetryCallState) -> CallFailed:
+    return cast(CallFailed, state.outcome and state.outcome.exception())
+
+
+# A server on one's own machine often has two slots. With one, a call that hangs would keep all
+# others waiting.
+FLOOR = 2
+
+
+class AdaptiveLimiter:
+    """Admits calls in order of arrival, up to a `limit` that adapts to the endpoint.
+
+    The limit begins at two, and doubles with as many successes as it is. When the endpoint
+    throttles or is too slow, it halves, once for all calls that were in flight together, down to
+    two; from then on it grows by one.
+    """
+
+    def __init__(self, maximum: int) -> None:
+        self.maximum = maximum
+        self.limit = min(FLOOR, maximum)
+        self.in_flight = 0
+        self._free = asyncio.Semaphore(self.limit)
+        # Places to take away as soon as their calls end.
+        self._surplus = 0
+        self._halvings = self._successes = 0
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[int]:
+        """Wait for a turn, and keep it for the block, which reports its end with the number."""
+        await self._free.acquire()
+        self.in_flight += 1
+        try:
+            yield self._halvings
+        finally:
+            self.in_flight -= 1
+            self._add_place()
+
+    def succeeded(self, slot: int) -> None:
+        """Report that the endpoint answered the call of a slot."""
+        # Calls admitted before the last halving say nothing about the present limit.
+        if slot == self._halvings and self.limit < self.maximum:
+            self._successes += 1
+            if self._successes >= self.limit:
+                self._successes = 0
+                more = 1 if self._halvings else min(self.limit, self.maximum - self.limit)
+                self.limit += more
+                for _ in range(more):
+                    self._add_place()
+
+    def throttled(self, slot: int) -> None:
+        """Report that the endpoint asked for fewer calls, or did not answer in time."""
+        if slot == self._halvings:
+            self._halvings += 1
+            self._successes = 0
+            fewer = max(min(FLOOR, self.maximum), self.limit // 2)
+            self._surplus += self.limit - fewer
+            self.limit = fewer
+
+    def _add_place(self) -> None:
+        if self._surplus:
+            self._surplus -= 1
+        else:
+            self._free.release()

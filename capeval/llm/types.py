@@ -7,9 +7,9 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
+from capeval.llm.tracing import is_tracing
 from capeval.options import JUDGE, CallOptions, Effort, declares, ignore, option, python_only
 from capeval.schema.judgment import Usage
-from capeval.tracing import is_tracing
 
 T_co = TypeVar("T_co", covariant=True)
 # Of a stored reply; `capeval.llm.cache` says what they mean.
@@ -124,36 +124,30 @@ class ChatClient(Protocol):
         ...
 
 
-def total_usage(replies: tuple[ChatReply, ...]) -> Usage:
-    """Return the sum of the usage of all replies, cached or not."""
-    return sum((reply.usage for reply in replies), Usage())
+class _Replies:
+    replies: tuple[ChatReply, ...]
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all replies, cached or not."""
+        return sum((reply.usage for reply in self.replies), Usage())
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[T_co]):
-    """A checked value, every reply that it took and what was wrong with all but the last."""
+@dataclass(frozen=True)
+class Answer(_Replies, Generic[T_co]):
+    """A checked value, every reply that it took, and the complaints about all but the last."""
 
     value: T_co
     replies: tuple[ChatReply, ...]
     complaints: tuple[str, ...]
 
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all replies, cached or not."""
-        return total_usage(self.replies)
 
-
-class _Replied(Exception):
+class _Replied(_Replies, Exception):
     def __init__(
         self, reason: str, replies: tuple[ChatReply, ...], complaints: tuple[str, ...]
     ) -> None:
         super().__init__(reason)
         self.replies, self.complaints = replies, complaints
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all replies, cached or not."""
-        return total_usage(self.replies)
 
 
 class ReplyBroken(_Replied, ReplyError):

@@ -1,20 +1,38 @@
-"""Requests and replies as the JSON of an endpoint, and the parameters that a model accepts."""
+"""What goes over the wire: connections, the JSON of requests and of replies, lists of models.
+
+Redirects are not followed, and no proxy gets what is meant for this machine. The openai library is
+imported (0.5 s) with the first connection.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import logging
 import re
-from collections.abc import Mapping
+import ssl
+import sys
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from capeval.errors import UsageError
 from capeval.llm.retry import CallFailed
+from capeval.llm.tracing import Endpoint
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.judgment import Usage
-from capeval.text import one_line, storable
+from capeval.text import describe, one_line, storable
 from capeval.thinking import after_thinking
+from capeval.version import __version__
 
+if TYPE_CHECKING:
+    import httpx2
+
+# A dead host should be reported long before a slow answer is given up.
+CONNECT_SECONDS = 10.0
+# Images make megabytes: sent in one piece they would block every other call.
+LARGE_BODY, PIECE = 1 << 20, 1 << 18
 # The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192
 # OpenAI's guide to reasoning advises to reserve this much until it is known how much is needed.
@@ -22,14 +40,149 @@ MUCH_REASONING_TOKENS = 25_000
 MUCH_REASONING = ("high", "xhigh", "max")
 MOST_TOKENS = 100_000_000
 LONGEST_NAME = 200
-# Parameters that a request can do without.
-OPTIONAL = (
-    "temperature",
-    "seed",
-    "max_tokens",
-    "max_completion_tokens",
-    "response_format",
-)
+OPTIONAL = ("temperature", "seed", "max_tokens", "max_completion_tokens", "response_format")
+"""Parameters that a request can do without."""
+
+
+class Connection:
+    """The connections to one endpoint; without a key it sends "none".
+
+    Raises `UsageError` where the environment makes a connection impossible.
+    """
+
+    def __init__(self, endpoint: Endpoint, key: str, *, timeout: float, connections: int) -> None:
+        import httpx2
+        from openai import AsyncOpenAI
+
+        # Their records of level INFO contain the address with its parameters.
+        for library in ("httpx2", "openai"):
+            logging.getLogger(library).setLevel(logging.WARNING)
+        self._response, self._timeout = httpx2.Response, timeout
+        self._client = AsyncOpenAI(
+            api_key=key or "none",
+            base_url=endpoint.url,
+            default_query=endpoint.query,
+            max_retries=0,
+            # A name may take longer to look up than a host to connect.
+            timeout=httpx2.Timeout(
+                None,
+                connect=min(CONNECT_SECONDS, timeout),
+                pool=min(2 * CONNECT_SECONDS, timeout),
+            ),
+            http_client=_http_client(endpoint, key or "none", connections),
+        )
+
+    async def get(self, path: str, timeout: float | None = None) -> Mapping[str, Any]:
+        """Return the JSON object at a path below the base URL; raises `CallFailed`."""
+        return await _object(
+            self._client.get(path, cast_to=self._response), timeout or self._timeout
+        )
+
+    async def post(self, path: str, body: bytes) -> Mapping[str, Any]:
+        """Return the JSON object that answers a JSON body; raises `CallFailed`."""
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        sent = self._client.post(
+            path,
+            content=body if len(body) <= LARGE_BODY else _in_pieces(body),
+            cast_to=self._response,
+            options={"headers": headers},
+        )
+        return await _object(sent, self._timeout)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _http_client(endpoint: Endpoint, key: str, connections: int) -> httpx2.AsyncClient:
+    import httpx2
+    from openai import DefaultAioHttpClient
+
+    # The library's own headers describe the user's machine, and variables can add others.
+    kept = {"Host", "Content-Length", "Content-Type", "Accept-Encoding"}
+    own = {"Accept": "application/json", "User-Agent": f"capeval/{__version__}"}
+    if endpoint.login:  # httpx has put it there
+        kept.add("Authorization")
+    elif "api-version" in endpoint.query:  # Azure's classic endpoint
+        own["api-key"] = key
+    else:
+        own["Authorization"] = f"Bearer {key}"
+
+    async def set_headers(request: httpx2.Request) -> None:
+        there = {name: request.headers[name] for name in kept if name in request.headers}
+        request.headers = httpx2.Headers({**there, **own})
+
+    try:
+        # Loading certificates takes 50 ms; a context without any trusts none.
+        is_plain = endpoint.is_local and endpoint.url.startswith("http:")
+        no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return DefaultAioHttpClient(
+            auth=endpoint.login,
+            # Of the environment, that is its proxies.
+            trust_env=not endpoint.is_local,
+            verify=no_tls if is_plain else httpx2.create_ssl_context(),
+            # A redirect would take the captions, and perhaps the key, to another host.
+            follow_redirects=False,
+            event_hooks={"request": [set_headers]},
+            # Servers close idle connections after five seconds or more.
+            limits=httpx2.Limits(max_connections=connections, keepalive_expiry=4.0),
+        )
+    except OSError as error:
+        raise UsageError(
+            f"SSL_CERT_FILE, SSL_CERT_DIR: no certificates can be read ({error.strerror}); "
+            "correct the variable, or unset it"
+        ) from None
+    except (ValueError, httpx2.InvalidURL):
+        # The value may contain a password.
+        raise UsageError(
+            "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY: one is not the address of a proxy; "
+            "set it to http://HOST:PORT, or unset it"
+        ) from None
+
+
+async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), PIECE):
+        yield content[start : start + PIECE]
+
+
+async def _object(call: Awaitable[httpx2.Response], timeout: float) -> Mapping[str, Any]:
+    """Return the JSON object of a response; raises `CallFailed`."""
+    response = await _answer(call, timeout)
+    status, content = response.status_code, response.content
+    try:
+        payload = json.loads(content)
+    except (ValueError, RecursionError):
+        kind = response.headers.get("Content-Type", "")
+        is_page = "html" in kind.lower() or content.lstrip().startswith(b"<")
+        kind = "HTML" if is_page else one_line(kind, 60) or "no type"
+        raise CallFailed(status, f"the response is not JSON ({kind})") from None
+    if not isinstance(payload, dict):
+        raise CallFailed(status, "the response is not a JSON object")
+    return payload
+
+
+async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> httpx2.Response:
+    from aiohttp import ClientError
+    from openai import APIError, APIStatusError
+
+    # What the caller was handling when it called; no part of this failure.
+    outer = sys.exception()
+    try:
+        # The library limits each read; only this stops a server that sends byte by byte.
+        async with asyncio.timeout(timeout):
+            return await call
+    except TimeoutError:
+        message = f"timed out: no whole answer in {timeout:g} seconds"
+        raise CallFailed(None, message, timed_out=True) from None
+    except APIStatusError as error:
+        raise CallFailed(error.status_code, "", error.body, error.response.headers) from None
+    # What the libraries let through is a ClientError; a proxy that they cannot use, a ValueError.
+    # In a list, a page instead of JSON is an AttributeError.
+    except (APIError, ClientError, OSError, ValueError, AttributeError) as error:
+        # They call any failure a timeout: the first exception of the chain is the cause.
+        cause: BaseException = error
+        while (link := cause.__cause__ or cause.__context__) and link is not outer:
+            cause = link
+        raise CallFailed(None, describe(cause, 300)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,42 +213,27 @@ class RequestPlan:
 
 def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     """Return the JSON body for `request`, without what `plan` leaves off."""
-    body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
-    much = request.reasoning in MUCH_REASONING
+    much, schema = request.reasoning in MUCH_REASONING, request.schema
     room = MUCH_REASONING_TOKENS if much else HIDDEN_REASONING_TOKENS
+    formats: list[Any] = [None]
+    if schema is not None:
+        strict = {"name": schema.name, "schema": schema.schema, "strict": True}
+        formats = [{"type": "json_schema", "json_schema": strict}, {"type": "json_object"}, None]
+    body = {
+        "model": request.model,
+        "messages": list(request.messages),
+        "max_tokens": min(request.max_tokens + room * (plan.thinks or much), plan.most),
+        "max_completion_tokens": min(request.max_tokens + room, plan.most),
+        "reasoning_effort": request.reasoning,
+        "temperature": request.temperature,
+        "seed": request.repeat,
+        "response_format": formats[min(plan.refused.count("response_format"), len(formats) - 1)],
+        "media_io_kwargs": request.media,
+    }
+    omitted = {*plan.refused} - {"response_format"}
     if "max_tokens" not in plan.refused:
-        limit = request.max_tokens + room * (plan.thinks or much)
-        body["max_tokens"] = min(limit, plan.most)
-    elif "max_completion_tokens" not in plan.refused:
-        body["max_completion_tokens"] = min(request.max_tokens + room, plan.most)
-    if request.reasoning is not None:
-        body["reasoning_effort"] = request.reasoning
-    if "temperature" not in plan.refused and request.temperature is not None:
-        body["temperature"] = request.temperature
-    if "seed" not in plan.refused:
-        body["seed"] = request.repeat
-    formats = plan.refused.count("response_format")
-    if request.schema is not None and formats == 0:
-        schema = {"name": request.schema.name, "schema": request.schema.schema, "strict": True}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    elif request.schema is not None and formats == 1:
-        body["response_format"] = {"type": "json_object"}
-    if request.media is not None:
-        body["media_io_kwargs"] = request.media
-    return body
-
-
-def parse_json(status: int, content_type: str, content: bytes) -> Mapping[str, Any]:
-    """Return the JSON object of a response; raises `CallFailed`."""
-    try:
-        payload = json.loads(content)
-    except (ValueError, RecursionError):
-        is_page = "html" in content_type.lower() or content.lstrip().startswith(b"<")
-        kind = "HTML" if is_page else one_line(content_type, 60) or "no type"
-        raise CallFailed(status, f"the response is not JSON ({kind})") from None
-    if not isinstance(payload, dict):
-        raise CallFailed(status, "the response is not a JSON object")
-    return payload
+        omitted.add("max_completion_tokens")
+    return {name: one for name, one in body.items() if one is not None and name not in omitted}
 
 
 Ending = Literal["complete", "cut", "declined", "failed"]

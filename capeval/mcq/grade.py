@@ -12,7 +12,7 @@ from typing import Any, Literal
 from capeval.errors import UsageError
 from capeval.files.outputs import check_output, write_output
 from capeval.llm.asker import Asker, key_for, open_asker
-from capeval.llm.meter import Meter
+from capeval.llm.money import Meter
 from capeval.llm.types import EndpointOptions
 from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.find_run import find_responses, grades_file, questions_of_run

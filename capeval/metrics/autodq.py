@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
-from capeval.llm.questions import Asked, ChatQuestion
+from capeval.llm.asker import Asked, ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, each_once
 from capeval.metrics.protocol import (
     ChatMetric,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, Strict
 
 from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
-from capeval.llm.questions import Asked, ChatQuestion
+from capeval.llm.asker import Asked, ChatQuestion
 from capeval.llm.replies import ReplyForm, Words
 from capeval.metrics.protocol import ChatMetric, Context, Item, MetricOutput, Settings, Values
 from capeval.schema import Usage

@@ -12,8 +12,8 @@ from typing import Any
 from capeval.errors import UsageError
 from capeval.files.outputs import check_output
 from capeval.judging.selection import open_chat
-from capeval.llm.meter import Meter
-from capeval.llm.questions import Chat
+from capeval.llm.asker import Chat
+from capeval.llm.money import Meter
 from capeval.llm.types import ChatOptions
 from capeval.metrics.inputs import CaptionSet, of_candidates, of_source
 from capeval.metrics.metric_work import MetricResult, MetricWork

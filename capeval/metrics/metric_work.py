@@ -20,7 +20,7 @@ from capeval.errors import BudgetReached, CapevalError, EndpointDown, InputError
 from capeval.files.jsonl import whole_lines, write_jsonl
 from capeval.files.judgments import short_hash
 from capeval.files.reading import validated
-from capeval.llm.meter import Meter
+from capeval.llm.money import Meter
 from capeval.metrics.inputs import CaptionSet
 from capeval.metrics.protocol import Item, Metric, NoValues, Outcome, Summary, Values, key_of
 from capeval.metrics.registry import described

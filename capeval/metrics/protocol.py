@@ -16,8 +16,15 @@ from capeval.config import config_file, read_config
 from capeval.errors import UsageError
 from capeval.files.judgments import short_hash
 from capeval.files.reading import validated
-from capeval.llm import questions
-from capeval.llm.questions import QUESTION_FAILURES, Asked, Chat, FormT
+from capeval.llm.asker import (
+    CHARACTERS,
+    QUESTION_FAILURES,
+    Asked,
+    Chat,
+    ChatQuestion,
+    FormT,
+    ask_chat,
+)
 from capeval.llm.types import ReplyBroken, ReplyRefused
 from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Usage
@@ -314,12 +321,12 @@ class ChatMetric(CaptionMetric):
         found = Usage()
         for item in items:
             texts = [item.caption, *(item.references if self.uses_references else ())]
-            sent = self.times_sent * sum(map(len, texts)) // questions.CHARACTERS
+            sent = self.times_sent * sum(map(len, texts)) // CHARACTERS
             found += self.usual + Usage(input_tokens=sent)
         return found
 
     async def ask(
-        self, question: questions.ChatQuestion[FormT], asked: Asked, read: Callable[[FormT], T]
+        self, question: ChatQuestion[FormT], asked: Asked, read: Callable[[FormT], T]
     ) -> T:
         """Return what `read` makes of the reply in its form; it is asked for up to three times.
 
@@ -333,7 +340,7 @@ class ChatMetric(CaptionMetric):
         if question.prompt in self._failed:
             raise self._failed[question.prompt]
         try:
-            return await questions.ask_chat(self.chat, question, asked, read)
+            return await ask_chat(self.chat, question, asked, read)
         except (ReplyBroken, ReplyRefused) as failure:
             self._failed[question.prompt] = failure
             raise

@@ -15,7 +15,7 @@ from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
 from capeval.files.outputs import check_output, write_output
 from capeval.files.videos import VideoFolder, relative_url
-from capeval.llm.prices import read_prices
+from capeval.llm.money import read_prices
 from capeval.options import (
     FilePath,
     Notices,

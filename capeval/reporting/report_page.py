@@ -14,7 +14,7 @@ from capeval.comparing.differences import Difference, PairDifference
 from capeval.comparing.sections import LEAST_SCORED
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.llm.prices import Price, list_price, price_of
+from capeval.llm.money import Price, list_price, price_of
 from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import findings_of, missed_elements
 from capeval.reporting.inspect import HumanLabels, cards_of, named_label

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from capeval.errors import BudgetReached, EndpointDown
-from capeval.llm.meter import Meter
+from capeval.llm.money import Meter
 from capeval.runs.engine import Labels, Progress
 from capeval.schema import Usage
 from capeval.show.result import Result

@@ -13,11 +13,11 @@ import pytest
 
 import capeval
 from capeval.errors import EndpointRefused
-from capeval.llm.fake import ScriptedClient
 from capeval.runs.folder import RunFolder
 from capeval.schema import Caption
 from capeval.scoring import Scores
 from tests.judge_responder import answer
+from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer
 from tests.six_videos import COUNT, captions, right, videos
 

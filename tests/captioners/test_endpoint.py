@@ -23,7 +23,7 @@ from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.meter import Meter
+from capeval.llm.money import Meter
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema import Usage
 from tests.server import LoopbackServer, completion, failure

@@ -26,7 +26,6 @@ from capeval.captioners.stored_work import complete
 from capeval.errors import BudgetReached, InputError, ModelDown, RequestRefused, RunLocked
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
-from capeval.llm.fake import ScriptedClient
 from capeval.runs.folder import RunFolder, Shard
 from capeval.runs.sources import default_videos
 from capeval.video import open_reader
@@ -37,6 +36,7 @@ from tests.generating import (
     captioned,
     lines,
 )
+from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer
 from tests.video.clips import make_clip
 from tests.video.test_damage import hdr_clip

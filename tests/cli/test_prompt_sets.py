@@ -10,7 +10,7 @@ import pytest
 
 import capeval
 from capeval.files.packaged import packaged
-from capeval.judging.prompts import load_prompts
+from capeval.judging.contracts import load_prompts
 from tests.cli.conftest import Endpoint, Workspace
 
 PARTS = ("candidate_events", "matches", "relations")

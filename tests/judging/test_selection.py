@@ -15,13 +15,13 @@ from capeval.judging.judging_work import JudgingWork
 from capeval.judging.options import JudgeOptions
 from capeval.judging.selection import DEFAULT_MODEL, default_judge, ending, entry_for, open_judge
 from capeval.llm.client import DEFAULT_URL
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.runs.engine import execute
 from capeval.runs.sources import Source
 from capeval.schema import Caption, Scored
 from capeval.text import Loss
 from tests.conftest import Today
+from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer
 from tests.six_videos import captions, right, videos
 

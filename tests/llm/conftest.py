@@ -12,7 +12,7 @@ import pytest
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.meter import Meter
+from capeval.llm.money import Meter
 from capeval.llm.types import ChatRequest
 from tests.server import LoopbackServer, Responder, echo
 

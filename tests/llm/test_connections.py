@@ -15,12 +15,10 @@ import pytest
 
 from capeval.errors import CapevalError, EndpointRefused, UsageError
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.redact import public_url, redact, remember_secrets
+from capeval.llm.tracing import public_url, redact, remember_secrets
 from capeval.runs.concurrency import blocking
 from tests.llm.conftest import KEY, ask_for, client_of, served
 from tests.server import LoopbackServer, failure
-
-# The openai library calls aiohttp in a way that is deprecated.
 
 
 async def test_no_redirect_carries_the_key_away() -> None:
@@ -32,7 +30,9 @@ async def test_no_redirect_carries_the_key_away() -> None:
     assert not thief.paths
 
 
-async def test_the_environment_adds_no_header(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_the_given_key_is_sent_and_azures_in_its_own_header(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_ORG_ID", KEY)
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"Authorization: Bearer {KEY}\nX-Own: {KEY}")
@@ -40,6 +40,10 @@ async def test_the_environment_adds_no_header(monkeypatch: pytest.MonkeyPatch) -
         await client.complete(ask_for())
     assert KEY not in str(server.headers[0])
     assert "stainless" not in str(server.headers[0]).lower()
+    async with LoopbackServer() as azure, client_of(f"{azure.url}?api-version=2024-10") as client:
+        await client.complete(ask_for())
+    assert azure.headers[0]["api-key"] == KEY
+    assert "Authorization" not in azure.headers[0]
 
 
 async def test_user_password_and_parameters_of_the_base_url_are_sent() -> None:
@@ -155,24 +159,15 @@ async def test_what_cannot_be_reached_says_why(monkeypatch: pytest.MonkeyPatch) 
                 await asyncio.to_thread(blocking(reach_async), url)
 
 
-async def test_azures_classic_endpoint_gets_the_key_in_its_own_header() -> None:
-    async with LoopbackServer() as server:
-        async with client_of(f"{server.url}?api-version=2024-10-21") as client:
-            await client.complete(ask_for())
-        assert server.headers[0]["api-key"] == KEY
-        assert "Authorization" not in server.headers[0]
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("ftp://host/v1", "localhost:8000", "http://", "http://h:port/", "http://a b"),
-        *("http://..", "http://[::1/v1", ""),
-    ],
-)
-def test_a_base_url_must_be_one(url: str) -> None:
-    with pytest.raises(UsageError, match="base URL"):
-        public_url(url)
+BAD_ADDRESSES = [
+    "ftp://host/v1",
+    "localhost:8000",
+    "http://",
+    "http://h:port/",
+    "http://a b",
+    "http://..",
+    "",
+]
 
 
 @pytest.mark.parametrize(
@@ -181,10 +176,15 @@ def test_a_base_url_must_be_one(url: str) -> None:
         ("http://u:p@host:8000/v1/", "http://host:8000/v1"),
         ("HTTPS://Host:443/v1?key=1#x", "https://host/v1"),
         ("http://[::1]:80/v1", "http://[::1]/v1"),
+        *((bad, None) for bad in BAD_ADDRESSES),
     ],
 )
-def test_a_base_url_is_shown_without_secrets(url: str, shown: str) -> None:
-    assert public_url(url) == shown
+def test_a_base_url_is_one_and_is_shown_without_secrets(url: str, shown: str | None) -> None:
+    if shown is None:
+        with pytest.raises(UsageError, match="base URL"):
+            public_url(url)
+    else:
+        assert public_url(url) == shown
 
 
 async def test_the_key_is_in_no_log_error_or_repr(

@@ -8,37 +8,40 @@ import pytest
 
 from capeval.errors import BudgetReached, InputError
 from capeval.llm.asker import Asker
-from capeval.llm.judge_models import Effort, JudgeModel, find_judge, judge_models
-from capeval.llm.meter import Meter
-from capeval.llm.prices import Price, price_of, read_prices
+from capeval.llm.money import (
+    Effort,
+    JudgeModel,
+    Meter,
+    Price,
+    find_judge,
+    judge_models,
+    price_of,
+    read_prices,
+)
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.judgment import Usage
 from tests.conftest import Today
 from tests.llm.conftest import ask_for
 
 DOLLAR = Usage(calls=1, input_tokens=1_000_000)
-DEAR = ChatReply("", "stop", "m", None, DOLLAR)
 FLAT = {"m": Price(input=1.0, output=1.0)}
 
 
 LIST = {
-    "gpt-4o-2024-05-13": (5.00, None, 15.00),
     "gpt-4o-2024-08-06": (2.50, 1.25, 10.00),
-    "gpt-4o": (2.50, 1.25, 10.00),
     "openai/gpt-4o-mini": (0.15, 0.075, 0.60),
-    "gpt-4o-mini-2024-07-18": (0.15, 0.075, 0.60),
     "gpt-4.1-2025-04-14": (2.00, 0.50, 8.00),
-    "o3": (2.00, 0.50, 8.00),
-    "gpt-5": (1.25, 0.125, 10.00),
     # Its price rises with the length of a request; capeval's are short.
     "gpt-5.4": (2.50, 0.25, 15.00),
 }
 
 
-@pytest.mark.parametrize("model", LIST)
-def test_openais_models_have_their_list_prices(model: str) -> None:
-    price_in, cached, out = LIST[model]
-    assert price_of(model) == Price(input=price_in, cached_input=cached, output=out)
+def test_openais_models_have_their_list_prices() -> None:
+    for model, (price_in, cached, out) in LIST.items():
+        assert price_of(model) == Price(input=price_in, cached_input=cached, output=out)
+    hosted = [name for name, entry in judge_models().items() if not entry.serve]
+    unpriced = [name for name in hosted if price_of(name) is None]
+    assert unpriced == ["gpt-6.2-astra", "gpt-6.2-sol"]
 
 
 def test_the_users_own_price_comes_first(tmp_path: Path) -> None:
@@ -54,13 +57,9 @@ def test_the_users_own_price_comes_first(tmp_path: Path) -> None:
     ("text", "field"),
     [
         ('[prices."m"]\ninput = 1\n', "prices.m.output"),
-        ('[prices."m"]\ninput = -1\noutput = 1\n', "prices.m.input"),
         ('[prices."m"]\ninput = 1\noutput = 1\nouput = 2\n', "prices.m.ouput"),
         ('[prices."m"]\ninput = true\noutput = 1\n', "prices.m.input"),
-        ('[prices]\n"m" = 3\n', "prices.m"),
         ("prices = 3\n", "prices"),
-        ('[judge."m"]\ncontext = 3\n', "judge"),
-        ("[prices\n", "not valid TOML"),
     ],
 )
 def test_a_wrong_price_names_file_and_field(text: str, field: str, tmp_path: Path) -> None:
@@ -72,14 +71,6 @@ def test_a_wrong_price_names_file_and_field(text: str, field: str, tmp_path: Pat
     assert field in str(caught.value)
 
 
-def test_a_cap_has_room_for_as_many_items_as_it_pays() -> None:
-    meter = Meter(prices=FLAT, cap=3.0)
-    meter.paid("m", DEAR)
-    has_room = meter.room_for(10, 10.0)
-    assert [has_room(begun) for begun in (1, 2)] == [True, False]
-    assert Meter().room_for(1, 1.0)(10**9)
-
-
 class Dear:
     calls = 0
 
@@ -89,7 +80,7 @@ class Dear:
         return ChatReply("x", "stop", "m", None, DOLLAR)
 
 
-@pytest.mark.parametrize("cap", [0.5, 3.0, 10.0])
+@pytest.mark.parametrize("cap", [0.5, 3.0])
 async def test_many_calls_at_once_hardly_overshoot_the_cap(cap: float) -> None:
     client, meter = Dear(), Meter(prices=FLAT, cap=cap)
     asker = Asker(client, None, base_url="http://judge/v1", meter=meter)
@@ -119,21 +110,12 @@ def test_entries_agree_with_themselves(entry: JudgeModel) -> None:
         assert not (entry.serve and price_of(name))
 
 
-def test_all_but_the_newest_models_have_a_list_price() -> None:
-    hosted = [name for name, entry in judge_models().items() if not entry.serve]
-    unpriced = [name for name in hosted if price_of(name) is None]
-    assert unpriced == ["gpt-6.2-astra", "gpt-6.2-sol"]
-
-
 @pytest.mark.parametrize(
     ("model", "name"),
     [
         ("gpt-4o", "gpt-4o-2024-08-06"),
         ("openai/gpt-4o", "gpt-4o-2024-08-06"),
-        ("gpt-4o-2024-05-13", "gpt-4o-2024-05-13"),
         ("gpt-5-mini-2025-08-07", "gpt-5-mini"),
-        ("gpt-4-0613", "gpt-4"),
-        ("openai/gpt-oss-20b", "openai/gpt-oss-20b"),
         ("gpt-oss-20b", "openai/gpt-oss-20b"),
         ("unheard-of", None),
     ],
@@ -150,5 +132,5 @@ def test_what_is_recommended_has_not_ended_itself(
         name: JudgeModel(name=name, replacement=to, shutdown=end)
         for name, to, end in (("a", "b", today.day), ("b", "c", today.day), ("c", None, None))
     }
-    monkeypatch.setattr("capeval.llm.judge_models.judge_models", lambda: own)
+    monkeypatch.setattr("capeval.llm.money.judge_models", lambda: own)
     assert [entry.successor for entry in own.values()] == ["c", "c", None]

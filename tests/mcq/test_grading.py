@@ -12,12 +12,12 @@ import pytest
 
 import capeval
 from capeval.errors import EndpointRefused, InputError, RetriesExhausted, UsageError
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.mcq.grades import Grades
 from capeval.mcq.strategies import STRATEGIES, tomato_patterns
 from tests.judged_runs import make_run, write_annotations
 from tests.mcq.graded_runs import line, write
+from tests.scripted_client import ScriptedClient
 from tests.typed import here
 
 FAILURE = "Failed to obtain answer via API."

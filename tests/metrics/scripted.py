@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import capeval
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.metrics.measure import Measured
 from capeval.metrics.metric_work import DetailLine
+from tests.scripted_client import ScriptedClient
 
 __all__ = ["CAPTION", "REFERENCE", "measured"]
 

@@ -13,12 +13,12 @@ import pytest
 import capeval
 from capeval.errors import RequestRefused
 from capeval.files.references import load_references
-from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.metrics.autodq import harmonic_mean
 from capeval.metrics.measure import MetricTable
 from tests.metrics.chat_responder import data_of, reply_to
 from tests.metrics.scripted import measured
+from tests.scripted_client import ScriptedClient
 from tests.typed import typed
 
 PRECISION, RECALL, F1 = "autodq-precision", "autodq-recall", "autodq-f1"

@@ -15,7 +15,7 @@ import pytest
 
 from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison
-from capeval.llm.prices import Price
+from capeval.llm.money import Price
 from capeval.reporting.report_page import report_html
 from capeval.schema import ELEMENT_TYPES, Annotation, Judgment
 from capeval.scoring.judged_run import JudgedRun

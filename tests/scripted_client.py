@@ -1,4 +1,4 @@
-"""A chat client that follows a script: for tests, examples and dry runs."""
+"""A chat client that follows a script."""
 
 from __future__ import annotations
 
@@ -13,31 +13,21 @@ Line = str | ChatReply | BaseException
 class ScriptedClient:
     """Answers with the given replies in order, or with a function's result for each request.
 
-    An exception among them is raised. `requests` lists the requests; usage is counted at
-    four characters a token. Raises `LookupError` when the script is at its end.
-
-    >>> import asyncio
-    >>> client = ScriptedClient(["yes"])
-    >>> request = ChatRequest("some-model", ({"role": "user", "content": "Is it?"},), 10)
-    >>> asyncio.run(client.complete(request)).text
-    'yes'
+    An exception among them is raised. `requests` lists the requests; usage is counted at four
+    characters a token. Raises `LookupError` when the script is at its end.
     """
 
     def __init__(self, script: Iterable[Line] | Callable[[ChatRequest], Line]) -> None:
-        self._script = script if callable(script) else None
-        self._lines = iter(()) if callable(script) else iter(script)
+        lines = iter(() if callable(script) else script)
+        self._line = script if callable(script) else lambda _: next(lines)
         self.requests: list[ChatRequest] = []
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return or raise the next line of the script."""
         self.requests.append(request)
-        if self._script is not None:
-            line = self._script(request)
-        else:
-            try:
-                line = next(self._lines)
-            except StopIteration:
-                raise LookupError(f"no line left for request {len(self.requests)}") from None
+        try:
+            line = self._line(request)
+        except StopIteration:
+            raise LookupError(f"no line left for request {len(self.requests)}") from None
         if isinstance(line, BaseException):
             raise line
         if isinstance(line, ChatReply):
