@@ -249,15 +249,56 @@ on_notice_option = functools.partial(
 )
 
 
+@dataclass(frozen=True)
+class Excludes:
+    """A rule: two options exclude each other. `why` is the message to a user who gives both."""
+
+    option: str
+    other: str
+    why: str
+
+    def is_broken(self, given: Callable[[str], bool]) -> bool:
+        return given(self.option) and given(self.other)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """A rule: an option needs another one. `why` is the message to a user who gives it alone."""
+
+    option: str
+    other: str
+    why: str
+
+    def is_broken(self, given: Callable[[str], bool]) -> bool:
+        return given(self.option) and not given(self.other)
+
+
+COLUMNS_OF_HUMAN = Needs(
+    "columns", "human", "--columns names columns of a human file; name the file with --human"
+)
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(required,))
 def declares(options: type[T]) -> type[T]:
-    """Make a class one of options, whose values are checked when it is called."""
+    """Make a class one of options, whose values are checked when it is called.
+
+    Its `rules` say which options exclude or need each other.
+    """
 
     def check_all(self: T) -> None:
-        for one in fields(options):  # type: ignore[arg-type]
-            value = getattr(self, one.name)
-            if value is not one.default:
-                object.__setattr__(self, one.name, checked(options, one.name, value))
+        defaults = {one.name: one.default for one in fields(options)}  # type: ignore[arg-type]
+        for name, default in defaults.items():
+            value = getattr(self, name)
+            if value is not default:
+                object.__setattr__(self, name, checked(options, name, value))
+
+        def given(name: str) -> bool:
+            # The command line gives an empty mapping for an option that was not typed.
+            return getattr(self, name) not in (defaults[name], {})
+
+        for rule in getattr(options, "rules", ()):
+            if rule.is_broken(given):
+                raise UsageError(rule.why)
 
     options.__post_init__ = check_all  # type: ignore[attr-defined]
     return dataclass(frozen=True)(options)

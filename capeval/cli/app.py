@@ -8,17 +8,92 @@ import platform
 import sys
 import threading
 import traceback
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
-from capeval.cli.commands import COMPLETING, Commands
+from capeval.cli.command_table import GROUPS, HEADINGS, PLACES, declared
+from capeval.cli.options import COMPLETING
+from capeval.cli.running import work_of
 from capeval.errors import CapevalError
 from capeval.text import describe, one_line, raised_at
 from capeval.tracing import trace
 from capeval.version import __version__
+
+
+class Commands(TyperGroup):
+    """A group whose commands are imported when they are looked up.
+
+    `prefix` is what is typed before their names.
+    """
+
+    prefix = ""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands: Any = _Imported(self.prefix)
+
+    def format_help(self, *given: Any) -> None:
+        """Print the help; the help of `capeval` itself imports no command."""
+        imported = self.commands
+        if not self.prefix:
+            self.commands = {
+                name: TyperCommand(name, help=summary, rich_help_panel=heading)
+                for heading, commands in HEADINGS.items()
+                for name, summary in commands.items()
+            }
+        try:
+            super().format_help(*given)
+        finally:
+            self.commands = imported
+
+
+class _Imported(Mapping[str, Any]):
+    """The commands of a group by name, each imported at its first use."""
+
+    def __init__(self, prefix: str) -> None:
+        starts = [one.removeprefix(prefix) for one in PLACES if one.startswith(prefix)]
+        headed = [name for names in HEADINGS.values() for name in names]
+        self._prefix = prefix
+        self._names = dict.fromkeys(
+            one.split(" ")[0] for one in (*starts, *([] if prefix else headed))
+        )
+        self._found: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._found:
+            self._found[name] = _made(self._prefix + name)
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _made(name: str) -> Any:
+    """Return a command, imported, or a group of commands."""
+    around = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    around.callback()(lambda: None)
+    word = name.rpartition(" ")[2]
+    if name in PLACES:
+        work: Any = work_of(declared(name))
+        around.command(word, context_settings=work.settings)(work)
+    else:
+        summary = GROUPS.get(name) or next(of[name] for of in HEADINGS.values() if name in of)
+        group = type("Group", (Commands,), {"prefix": f"{name} "})
+        around.add_typer(typer.Typer(cls=group, help=summary, no_args_is_help=True), name=word)
+    made: Any = get_command(around)
+    return made.commands[word]
+
 
 app = typer.Typer(
     name="capeval",

@@ -1,205 +1,325 @@
-"""Options that commands share, and how a declared command becomes one of typer's."""
+"""How a declared command becomes one of typer's, and what `capeval.toml` sets of its options."""
 
 from __future__ import annotations
 
 import inspect
+import os
 import re
-from collections.abc import Callable
-from dataclasses import MISSING
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 
-from capeval.cli.command_table import declared
-from capeval.config import keyless_addresses
-from capeval.errors import UsageError
+from capeval.cli.command_table import PLACES, declared
+from capeval.config import OF_OPTIONS, config_file, from_here, keyless_addresses, read_config
+from capeval.errors import InputError, UsageError
 from capeval.options import (
+    JUDGE,
     LIMITS,
     OUTPUT,
     PANELS,
     Command,
+    Excludes,
     Option,
     checked,
-    column_names,
+    declares,
     listed,
+    option,
     options_of,
     refuse_empty,
 )
 from capeval.show.output import Output
+from capeval.text import nearest, shown
 
-ADDRESSES = {"base_url", "model_url", "judge_url"}
-"""The options that name servers."""
+COMPLETING = "_CAPEVAL_COMPLETE"
+"""The variable by which a shell asks for completions."""
+
+_ADDRESSES = {"base_url", "model_url", "judge_url"}
+_ONLY_TYPED = {"api_key", "cache", "force", "max_cost", "model", "out", "ray", "serve", "yes"}
+"""What a file that somebody else wrote must not decide: keys, what may be spent or overwritten, and
+what code is run; `model`, because an entry of `[models]` may name a key and where it goes."""
 
 
-def _option(kind: Any, *names: str, text: str, panel: str = OUTPUT, metavar: str = "") -> Any:
-    info = typer.Option(
-        *names, help=text, metavar=metavar, show_default=False, rich_help_panel=panel
+@declares
+class SharedOptions:
+    """Options that commands share, by the names that `@command` has for them.
+
+    Parameters
+    ----------
+    max_failed : Let this many fail: 3, or 1%.
+    yes : Spend more than $1 without asking.
+    dry_run : Show what is left to do and its cost, and stop.
+    as_json : Print the whole result as JSON.
+    form : The format of the tables: table, markdown, latex. By default table.
+    form_or_csv : The format of the tables: table, markdown, latex, csv. By default table.
+    full : Print everything, not only what matters most.
+    """
+
+    rules: ClassVar = (
+        Excludes("as_json", "form", "--format is for tables, and --json prints none; omit one"),
+        Excludes(
+            "as_json", "form_or_csv", "--format is for tables, and --json prints none; omit one"
+        ),
     )
-    return Annotated[kind, info]
+    max_failed: str = option("0", panel=LIMITS, metavar="SHARE")
+    yes: bool = option(False, panel=LIMITS, name="--yes -y")
+    dry_run: bool = option(False, panel=OUTPUT)
+    as_json: bool = option(False, panel=OUTPUT, name="--json")
+    form: Literal["table", "markdown", "latex"] | None = option(
+        None, panel=OUTPUT, name="--format", metavar="FORMAT"
+    )
+    form_or_csv: Literal["table", "markdown", "latex", "csv"] | None = option(
+        None, panel=OUTPUT, name="--format", metavar="FORMAT"
+    )
+    full: bool = option(False, panel=OUTPUT)
 
 
-def _form(*forms: str) -> Any:
-    text = f"The format of the tables: {', '.join(forms)}. By default table."
-    return _option(Literal[forms] | None, "--format", text=text, metavar="FORMAT")
+@dataclass(frozen=True)
+class _Typed:
+    """A field of a class of options, as the command line and the user's file have it."""
+
+    options: type
+    field: str
+    declared: Option
+    default: Any
+
+    @property
+    def names(self) -> list[str]:
+        return (self.declared.name or f"--{self.field.replace('_', '-')}").split()
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return str(self.declared.metavar) if self.declared.positional else self.names[0]
+
+    @property
+    def key(self) -> str:
+        """Its name in the file."""
+        return self.names[0].lstrip("-").replace("-", "_")
+
+    def read(self, value: Any, label: str) -> Any:
+        """Return the value of the field for a typed one; `UsageError` if it is wrong."""
+        if self.declared.commas:
+            value = listed([value] if isinstance(value, str) else value, label)
+        elif value is None and self.default == ():
+            value = ()
+        refuse_empty(value, label)
+        if self.declared.parse:
+            value = self.declared.parse(value)
+        return checked(self.options, self.field, value, label)
+
+    def parameter(self, more: str) -> inspect.Parameter:
+        """Return the parameter of a function of typer's; `more` is added to its help."""
+        found, default = self.declared, self.default
+        # Where there is no value by default, the help text says what happens instead.
+        if isinstance(default, tuple):
+            default = ",".join(default) or None
+        elif isinstance(default, int | float) and found.kind is not bool:
+            default = str(default).removesuffix(".0")
+        several = found.kind in (list[str], list[str] | None)
+        help_text = found.help
+        if several and not found.positional:
+            help_text += " Comma-separated." if found.commas else " Repeatable."
+        if found.kind is not bool and default not in (None, MISSING):
+            help_text += f" By default {default}."
+        settings: dict[str, Any] = {
+            "help": help_text + more,
+            "show_default": False,
+            "rich_help_panel": found.panel,
+            # Otherwise typer shows `<bool>` for a flag.
+            "metavar": "" if found.kind is bool else found.metavar,
+        }
+        # In `Annotated` the positional arguments of typer.Option are its names.
+        made = (
+            typer.Argument(**settings)
+            if found.positional
+            else typer.Option(*self.names, **settings)
+        )
+        if default is MISSING:
+            default = inspect.Parameter.empty
+        elif default is not None and several:
+            default = default.split(",")
+        return inspect.Parameter(
+            self.field,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[found.kind, made],
+        )
 
 
-_FEW = _option(str, text="Let this many fail: 3, or 1%.", panel=LIMITS, metavar="SHARE")
-_YES = _option(bool, "--yes", "-y", text="Spend more than $1 without asking.", panel=LIMITS)
-_DRY = _option(bool, "--dry-run", text="Show what is left to do and its cost, and stop.")
-_JSON = _option(bool, "--json", text="Print the whole result as JSON.")
-_FULL = _option(bool, "--full", text="Print everything, not only what matters most.")
+def _typed_by(command: Command) -> list[_Typed]:
+    """Return the options and arguments of a command."""
+    shared = options_of(SharedOptions)
+    own = [_Typed(command.options, name, *of) for name, of in options_of(command.options).items()]
+    return [*own, *(_Typed(SharedOptions, name, *shared[name]) for name in command.shared)]
 
-_SHARED: dict[str, tuple[Any, Any]] = {
-    "max_failed": (_FEW, "0"),
-    "yes": (_YES, False),
-    "dry_run": (_DRY, False),
-    "as_json": (_JSON, False),
-    "form": (_form("table", "markdown", "latex"), None),
-    "form_or_csv": (_form("table", "markdown", "latex", "csv"), None),
-    "full": (_FULL, False),
-}
-"""Options that commands share: the type of each for typer, and its default."""
+
+def _settable(command: Command) -> dict[str, _Typed]:
+    """Return what a file can set of a command, by the names in the file.
+
+    Annotations can also be set where they are an argument: they replace the sample, which is the
+    default of `capeval probe`. Probes have a folder of their own, so that no leaderboard ranks
+    them: theirs is not the folder of the runs.
+    """
+    found = _typed_by(command)
+    named = {one.key: one for one in found if not one.declared.positional}
+    named |= {one.field: one for one in found if one.field == "annotations"}
+    if getattr(command.options, "runs", None) == "runs":
+        runs = Option(kind=str, metavar="DIR", panel=OUTPUT)
+        named["runs"] = _Typed(command.options, "runs", runs, "runs")
+    return named
+
+
+@dataclass(frozen=True)
+class _FromFile:
+    """What the file sets of a field: the text as if it were typed, its place, and more help."""
+
+    value: Any
+    place: str
+    help: str
+
+
+def _from_file(command: Command) -> dict[str, _FromFile]:
+    """Return what the user's file sets of a command's fields; raises `InputError`, `UsageError`."""
+    from rich.markup import escape
+
+    from capeval.llm.redact import redact
+
+    # While it completes, a shell would show a complaint in the middle of the line.
+    if COMPLETING in os.environ:
+        return {}
+    file = config_file()
+    shared, own = (read_config(file, table) for table in OF_OPTIONS)
+    if not (shared or own):
+        return {}
+    _check_names(file, shared, own)
+    settable = _settable(command)
+    found: dict[str, _FromFile] = {}
+    for table, entries in (("defaults", shared), (_table(command.name), own.get(command.name, {}))):
+        for key in entries.keys() & settable.keys():
+            one, given = settable[key], entries[key]
+            # The environment is the user's own; it has the address of a judge.
+            is_judge = key in ("base_url", "judge_url") and one.declared.panel == JUDGE
+            if is_judge and os.environ.get("OPENAI_BASE_URL"):
+                continue
+            place = f"{file}: {table}.{key}"
+            text = _as_typed(one, given, file.parent, place)
+            one.read(text, place)
+            text_of_help = f" {file} sets {escape(redact(shown(given)))}."
+            found[one.field] = _FromFile(text, place, text_of_help)
+    return found
+
+
+def _check_names(file: Path, shared: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Check that the file names commands and options that there are."""
+    known = {name: {*_settable(declared(name))} for name in PLACES}
+    tables: list[tuple[str, Any, set[str]]] = [("defaults", shared, set().union(*known.values()))]
+    for name, entries in own.items():
+        if name not in known:
+            near = nearest(name, list(known)) or f"; name one of {', '.join(known)}"
+            raise InputError(f"is not a command{near}", file=file, field=_table(name))
+        tables.append((_table(name), entries, known[name]))
+    for table, entries, names in tables:
+        if not isinstance(entries, dict):
+            raise InputError(f"must be a table, not {shown(entries)}", file=file, field=table)
+        for name in entries:
+            problem = f"there is no such option{nearest(name, sorted(names))}"
+            if name in _ONLY_TYPED:
+                problem = "cannot be set in a file, which somebody else may have written"
+            if name not in names - _ONLY_TYPED:
+                raise InputError(problem, file=file, field=f"{table}.{name}")
+
+
+def _table(command: str) -> str:
+    return f'commands."{command}"' if " " in command else f"commands.{command}"
+
+
+def _as_typed(one: _Typed, given: Any, folder: Path, place: str) -> Any:
+    """Return a value of the file as if it were typed."""
+    found, is_flag = one.declared, one.declared.kind is bool
+    several = found.kind in (list[str], list[str] | None)
+    values = given if several and isinstance(given, list) else [given]
+    for value in values:
+        if is_flag != isinstance(value, bool) or not isinstance(value, str | int | float):
+            needed = "true or false" if is_flag else "text or a number"
+            raise InputError(f"must be {needed}, not {shown(value)}", file=place)
+    if is_flag:
+        return given
+    is_path = found.metavar in ("FILE", "DIR", "PATH", "ANNOTATIONS")
+    is_output = is_path and found.panel == OUTPUT
+    texts = [from_here(str(v), folder, is_path=is_path, is_output=is_output) for v in values]
+    return texts if several else texts[0]
 
 
 def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Callable[..., None]:
-    """Return the function that typer makes a command of.
+    """Return the function that typer makes a command of, with the settings of its context.
 
     It calls `run` with the declared values, checked as those of the Python function, and with the
     `Output` that the shared options set.
     """
-    options = command.options
-    declared = options_of(options)
-    # Probes have a folder of their own, so that no leaderboard ranks them.
-    has_runs = getattr(options, "runs", None) == "runs"
+    parameters, in_file = _typed_by(command), _from_file(command)
 
-    def call(context: typer.Context, **typed: Any) -> None:
-        places = _places_in_file(context)
-        values = {}
-        for name, (found, default) in declared.items():
-            label = places.get(name) or _name(name, found)
-            value = _value(typed.pop(name), label, found, default)
-            refuse_empty(value, label)
-            values[name] = checked(
-                options, name, found.parse(value) if found.parse else value, label
-            )
-        for name, value in typed.items():
-            refuse_empty(value, places.get(name) or f"--{name.replace('_', '-')}")
-        if has_runs and "runs" in places:
-            runs = (context.default_map or {})["runs"]
-            values["runs"] = checked(options, "runs", runs, places["runs"])
-        for field, step in command.steps.items():
-            values[field] = _step_defaults(context.find_root().command, step)
-        how = {name.removesuffix("_or_csv"): typed.pop(name) for name in command.shared}
-        if how.get("as_json") and how.get("form"):
-            raise UsageError("--format is for tables, and --json prints none; omit one of them")
+    def call(context: typer.Context, **given: Any) -> None:
+        places = {
+            name: one.place
+            for name, one in in_file.items()
+            if "COMMANDLINE" not in str(context.get_parameter_source(name))
+        }
+        keyless_addresses.clear()
+        keyless_addresses.update(given[name] for name in _ADDRESSES & places.keys())
+        values = {
+            one.field: one.read(given[one.field], places.get(one.field) or one.label)
+            for one in parameters
+        }
+        if "runs" in places:
+            values["runs"] = in_file["runs"].value
         try:
+            shared = {name: values.pop(name) for name in command.shared}
+            how = dict(vars(SharedOptions(**shared)))
+            for field, step in command.steps.items():
+                values[field] = dict(_step_values(step))
+            form = how.pop("form_or_csv")
+            how["form"] = how["form"] or form
             run(values, Output(quiet=context.find_root().params["quiet"], **how))
         except UsageError as error:
             # Nobody remembers an option that was not typed.
-            set_there = [places[n] for n in places if f"--{n.replace('_', '-')}" in str(error)]
+            labels = {one.field: one.label for one in parameters}
+            set_there = [places[n] for n in places if labels.get(n, "--runs") in str(error)]
             if set_there and type(error) is UsageError:
                 raise UsageError(f"{error} (set in {', '.join(set_there)})") from None
             raise
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [_parameter(name, *declared[name]) for name in declared]
-    parameters += [
-        inspect.Parameter(name, keyword, default=_SHARED[name][1], annotation=_SHARED[name][0])
-        for name in command.shared
+    made = [
+        one.parameter(in_file[one.field].help if one.field in in_file else "") for one in parameters
     ]
-    parameters.sort(key=_place)
-    context = inspect.Parameter("context", keyword, annotation=typer.Context)
-    call.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in (context, *parameters)}
+    made.sort(key=_place)
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    call.__signature__ = inspect.Signature([context, *made])  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in (context, *made)}
     # The docstring, without what only Python needs.
     text = re.split(r"\n *(?:Parameters|Raises|>>>)", command.work.__doc__ or "")[0]
     paragraphs = inspect.cleandoc(text).split("\n\n")
     call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
+    defaults = {name: one.value for name, one in in_file.items()}
+    call.settings = {"default_map": defaults}  # type: ignore[attr-defined]
     return call
 
 
-def _places_in_file(context: typer.Context) -> dict[str, str]:
-    """Return where the user's file has the values that are not typed; its addresses get no key."""
-    places = {
-        name: place
-        for name, place in (context.obj or {}).items()
-        if "COMMANDLINE" not in str(context.get_parameter_source(name))
-    }
-    keyless_addresses.clear()
-    for name in ADDRESSES & places.keys():
-        keyless_addresses.add(context.params[name])
-    return places
-
-
-def _step_defaults(root: Any, step: str) -> dict[str, Any]:
-    """Return what the user's file sets of a command that is a step of another."""
-    command, options = root.commands[step], declared(step).options
-    found = (command.context_settings or {}).get("default_map", {})
-    known = options_of(options)
-    values = {}
-    for name, value in found.items():
-        if name in known:
-            label = command.context_settings["obj"][name]
-            if name == "columns":
-                value = column_names(listed([value] if isinstance(value, str) else value, label))  # noqa: PLW2901
-            values[name] = checked(options, name, value, label)
-    keyless_addresses.update(values[name] for name in ADDRESSES & values.keys())
-    return values
-
-
-def _name(name: str, found: Option) -> str:
-    """Return the name of an option as it is typed, or of an argument as the help shows it."""
-    if found.positional:
-        return str(found.metavar)
-    return found.name or f"--{name.replace('_', '-')}"
-
-
-def _value(typed: Any, name: str, found: Option, default: Any) -> Any:
-    if found.commas:
-        return listed([typed] if isinstance(typed, str) else typed, name)
-    return () if typed is None and default == () else typed
-
-
-def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
-    # Where there is no value by default, the help text says what happens instead.
-    if isinstance(default, tuple):
-        default = ",".join(default) or None
-    elif isinstance(default, int | float) and found.kind is not bool:
-        default = str(default).removesuffix(".0")
-    shown = found.kind is not bool and default not in (None, MISSING)
-    settings: dict[str, Any] = {
-        "help": found.help + _several(found) + (f" By default {default}." if shown else ""),
-        "show_default": False,
-        "rich_help_panel": found.panel,
-        # Otherwise typer shows `<bool>` for a flag.
-        "metavar": "" if found.kind is bool else found.metavar,
-    }
-    # In `Annotated` the positional arguments of typer.Option are its names.
-    made = (
-        typer.Argument(**settings)
-        if found.positional
-        else typer.Option(_name(name, found), **settings)
-    )
-    if default is MISSING:
-        default = inspect.Parameter.empty
-    elif default is not None and found.kind in (list[str], list[str] | None):
-        default = default.split(",")
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[found.kind, made],
-    )
-
-
-def _several(found: Option) -> str:
-    """Return how several values are given, for the help of an option that takes them."""
-    if found.positional or found.kind not in (list[str], list[str] | None):
-        return ""
-    return " Comma-separated." if found.commas else " Repeatable."
+def _step_values(step: str) -> Iterator[tuple[str, Any]]:
+    """Yield what the user's file sets of the arguments of a command that is a step of another."""
+    command = declared(step)
+    in_file = _from_file(command)
+    for one in _typed_by(command):
+        if one.field in in_file and one.options is command.options:
+            given = in_file[one.field]
+            yield one.field, one.read(given.value, given.place)
+            if one.field in _ADDRESSES:
+                keyless_addresses.add(given.value)
 
 
 def _place(parameter: inspect.Parameter) -> int:
     """Return the place of a parameter's heading in the help: the same order in all commands."""
-    info = next(iter(getattr(parameter.annotation, "__metadata__", ())), None)
-    return PANELS.index(getattr(info, "rich_help_panel", None))
+    (info,) = parameter.annotation.__metadata__
+    return PANELS.index(info.rich_help_panel)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from pydantic import TypeAdapter
 
 from capeval.errors import InputError, UsageError
 from capeval.files.ratings import LabelTable, load_human
 from capeval.options import (
+    COLUMNS_OF_HUMAN,
     FilePath,
     Notices,
     annotations_option,
@@ -84,6 +85,7 @@ class InspectOptions:
     index : The video's index.
     """
 
+    rules: ClassVar = (COLUMNS_OF_HUMAN,)
     run: FilePath = required(positional=True, metavar="RUN")
     index: str = required(positional=True, metavar="VIDEO")
     _: KW_ONLY
@@ -412,12 +414,6 @@ def _element(one: ElementView, status: str, *, human: bool) -> Row:
 # ---- The command -------------------------------------------------------------------------------
 
 
-def check_has_human(columns: object, human: object) -> None:
-    """Refuse names of columns without the human file that has them."""
-    if columns and human is None:
-        raise UsageError("--columns names columns of a human file; name the file with --human")
-
-
 @command("inspect", "as_json")
 @takes(InspectOptions)
 def inspect(o: InspectOptions) -> VideoCard:
@@ -428,7 +424,6 @@ def inspect(o: InspectOptions) -> VideoCard:
     InputError, UsageError
         The run cannot be loaded, or its annotations lack the video.
     """
-    check_has_human(o.columns, o.human)
     run = load_judged(o.run, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
     if o.index not in run.annotated:
         hint = nearest(o.index, list(run.annotated))

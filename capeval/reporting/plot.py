@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison
@@ -22,6 +22,7 @@ from capeval.files.metrics import MetricScores
 from capeval.files.outputs import check_output
 from capeval.files.ratings import RatingTable
 from capeval.options import (
+    COLUMNS_OF_HUMAN,
     OUTPUT,
     FilePath,
     Notices,
@@ -41,7 +42,6 @@ from capeval.options import (
 from capeval.rating.human_scores import is_comparable
 from capeval.reporting.drawing import FORMATS, figure_file, require_plot_extra
 from capeval.reporting.figures import Figure, Scatter, breakdowns, forest_of
-from capeval.reporting.inspect import check_has_human
 from capeval.runs.folder import safe_name
 from capeval.scoring.counts import WAYS
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
@@ -80,6 +80,7 @@ class PlotOptions:
     format : The formats: svg, pdf or png.
     """
 
+    rules: ClassVar = (COLUMNS_OF_HUMAN,)
     what: Sequence[str] = required(kind=str, positional=True, metavar="WHAT", commas=True)
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
@@ -104,7 +105,6 @@ def plot(o: PlotOptions) -> list[Path]:
     MissingExtra
         matplotlib is not installed.
     """
-    check_has_human(o.columns, o.human)
     wanted = _wanted(o)
     forms = _chosen(o.format, FORMATS, "--format")
     require_plot_extra()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from mimetypes import guess_type
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
@@ -17,6 +17,7 @@ from capeval.files.outputs import check_output, write_output
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.prices import read_prices
 from capeval.options import (
+    COLUMNS_OF_HUMAN,
     FilePath,
     Notices,
     annotations_option,
@@ -33,7 +34,7 @@ from capeval.options import (
     runs_option,
     takes,
 )
-from capeval.reporting.inspect import HumanLabels, check_has_human, load_human_labels
+from capeval.reporting.inspect import HumanLabels, load_human_labels
 from capeval.reporting.page_data import Strip, strips
 from capeval.reporting.report_page import MARK, report_html, same_annotations
 from capeval.runs.sources import default_videos
@@ -70,6 +71,7 @@ class ReportOptions:
     track : Wraps the iterator over the videos' frames, given with its length, to show progress.
     """
 
+    rules: ClassVar = (COLUMNS_OF_HUMAN,)
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
     out: FilePath | None = out_option()
@@ -115,7 +117,6 @@ def report(o: ReportOptions) -> Report:
     """
     if o.out is not None and Path(o.out).suffix.lower() in _OTHERS:
         raise UsageError(f"--out: {o.out}: a report is HTML; name a file that ends in .html")
-    check_has_human(o.columns, o.human)
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
     )
