@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 
@@ -30,8 +30,10 @@ from capeval.options import (
     options_of,
     refuse_empty,
 )
-from capeval.show.output import Output
 from capeval.text import nearest, shown
+
+if TYPE_CHECKING:
+    from capeval.show.result import Output
 
 COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -262,6 +264,8 @@ def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Ca
     parameters, in_file = _typed_by(command), _from_file(command)
 
     def call(context: typer.Context, **given: Any) -> None:
+        from capeval.show.result import Output
+
         places = {
             name: one.place
             for name, one in in_file.items()

@@ -43,10 +43,10 @@ from capeval.schema import (
 from capeval.scoring import GROUPS
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.score_parts import VideoScore
+from capeval.show.formats import print_line, print_pages
 from capeval.show.numbers import percent, thousands
 from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Cell, Column, Kind, Page, Row, Table, columns
-from capeval.show.terminal import print_line, print_pages
 from capeval.text import counted, nearest, one_line, shown
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ from capeval.runs.folder import safe_name
 from capeval.scoring.counts import WAYS
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.show.numbers import coefficient, thousands
-from capeval.show.output import Output
+from capeval.show.result import Output
 from capeval.stats.agreement import combine
 from capeval.text import Loss, nearest, shown
 

@@ -43,8 +43,7 @@ from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.scores import scores_headline
 from capeval.show.formats import FORM_OF_SUFFIX
 from capeval.show.numbers import file_size
-from capeval.show.output import Output
-from capeval.show.result import Result
+from capeval.show.result import Output, Result
 from capeval.show.table import Page
 from capeval.text import counted, listed
 

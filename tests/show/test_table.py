@@ -8,9 +8,8 @@ import json
 
 from rich.console import Console
 
-from capeval.show.formats import csv_text, rendered
+from capeval.show.formats import as_text, csv_text, print_table, rendered
 from capeval.show.table import Cell, Column, Kind, Page, Row, Table, columns
-from capeval.show.terminal import as_text, print_table
 
 HOSTILE = "[red]=x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`@www.x://"
 
