@@ -129,7 +129,7 @@ def _lines(axes: Any, grid: Grid) -> _Named:
         named.append((handle, name))
     axes.set_xticks(range(len(grid.places)), _places(grid, "\n"))
     axes.set_xlabel(grid.by.capitalize())
-    axes.set_ylabel("F1 (%)")
+    axes.set_title("F1 (%)", fontsize=7.0, loc="left")
     return named
 
 

@@ -143,7 +143,7 @@ def forest_of(found: Comparison) -> Forest:
     """
     first, second = (both_ends(run.name, _LONGEST_NAME) for run in (found.first, found.second))
     rows = [
-        ForestRow(name.title() if name != "all" else "Overall", of.f1, of.f1.p, of.n)
+        ForestRow(name if name != "all" else "overall", of.f1, of.f1.p, of.n)
         for name in ("all", *ELEMENT_TYPES)
         for of in [getattr(found.overall, name)]
     ]

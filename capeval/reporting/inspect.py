@@ -43,7 +43,7 @@ from capeval.schema import (
 from capeval.scoring import GROUPS
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.score_parts import VideoScore
-from capeval.show.formats import print_line, print_pages
+from capeval.show.formats import print_line, print_pages, text_of
 from capeval.show.numbers import percent, thousands
 from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Cell, Column, Kind, Page, Row, Table, columns
@@ -200,6 +200,9 @@ class VideoCard(Result):
         if any(one.disputed_by for one in self.elements):
             legend.append(f"{_DIFFERS} a human label that differs from the verdict")
         return [Page([table for table in tables if table.rows], notes=["; ".join(legend)])]
+
+    def __str__(self) -> str:
+        return text_of(self.show, width=100)
 
     def show(self, console: Console, *, full: bool = False) -> None:
         print_line(self.headline(), console)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Literal
@@ -263,8 +263,13 @@ def one_screen(pages: Sequence[Page], *, lines: int = 40) -> list[Page]:
 
 def as_text(pages: Sequence[Page], *, headline: str = "", width: int = 120) -> str:
     """Return what a terminal of a width would show, without colours."""
+    return text_of(lambda console: print_pages(pages, console, headline=headline), width=width)
+
+
+def text_of(show: Callable[[Console], None], *, width: int) -> str:
+    """Return what a function prints on a console of a width, without colours."""
     out = io.StringIO()
-    print_pages(pages, Console(file=out, width=width, color_system=None), headline=headline)
+    show(Console(file=out, width=width, color_system=None))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n"))
 
 
