@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from capeval.reporting.inspect import EventView, VideoCard
-from capeval.reporting.page_data import ReportedRun
 from capeval.schema import ELEMENT_TYPES, Relation
 from capeval.scoring import FEWEST_VIDEOS, Scores
 from capeval.scoring.counts import WAYS
@@ -84,11 +83,10 @@ class MissedElements:
     contradicted: int
 
 
-def findings_of(shown: ReportedRun) -> Findings:
+def findings_of(cards: Sequence[VideoCard], scores: Scores) -> Findings:
     """Return the weaknesses of a run."""
-    scored = [card for card in shown.cards if card.status == "scored"]
+    scored = [card for card in cards if card.status == "scored"]
     shares = _shares(scored)
-    scores = shown.run.scores
     sentences = {
         "Weakest type": _ends(scores, "type"),
         "Lacking or contradicted": _weight(shares),
@@ -109,14 +107,14 @@ def findings_of(shown: ReportedRun) -> Findings:
     return Findings(sentences, shares, tuple(loss for loss in losses[:_MOST_LOSSES] if loss.lost))
 
 
-def missed_elements(shown: Sequence[ReportedRun]) -> MissedElements:
+def missed_elements(runs: Sequence[Sequence[VideoCard]]) -> MissedElements:
     """Return main elements that are not entailed, at most one per video.
 
     Those that most repeats of all runs miss come first; of equals the contradicted, then those of
     the video that lost the most weight.
     """
     found: list[tuple[tuple[float, ...], Missed]] = []
-    for cards in zip(*(one.cards for one in shown), strict=True):
+    for cards in zip(*runs, strict=True):
         scored = [card for card in cards if card.status == "scored"]
         lost = sum(of.total - of.entailed for of in (card.scores["all"] for card in scored))
         for places in zip(*(card.elements for card in scored), strict=True):
@@ -165,15 +163,16 @@ def _ends(scores: Scores, way: str) -> str:
         return ""
     if len(known) < 2:
         return f"Too few videos to compare: two groups of {FEWEST_VIDEOS} are needed."
-    by_f1 = sorted(known, key=lambda name: known[name].f1.value or 0.0)
-    worst, best = known[by_f1[0]], known[by_f1[-1]]
-    gap = (best.f1.value or 0.0) - (worst.f1.value or 0.0)
+    f1 = {name: of.f1.value or 0.0 for name, of in known.items()}
+    low_name, high_name = min(f1, key=lambda name: f1[name]), max(f1, key=lambda name: f1[name])
+    worst, best = known[low_name], known[high_name]
+    gap = f1[high_name] - f1[low_name]
     if not gap:
         return f"None: all have F1 {percent(best.f1.value)}."
     text = (
-        f"{place_name(by_f1[0], 80)}{unit}: F1 {interval(worst.f1)} over "
+        f"{place_name(low_name, 80)}{unit}: F1 {interval(worst.f1)} over "
         f"{counted(worst.n, 'video')}, {percent(gap)} points below the strongest, "
-        f"{place_name(by_f1[-1], 80)}{unit} with {interval(best.f1)} over "
+        f"{place_name(high_name, 80)}{unit} with {interval(best.f1)} over "
         f"{counted(best.n, 'video')}."
     )
     high, low = worst.f1.high, best.f1.low

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -35,8 +38,7 @@ from capeval.options import (
     takes,
 )
 from capeval.reporting.inspect import HumanLabels, load_human_labels
-from capeval.reporting.page_data import Strip, strips
-from capeval.reporting.report_page import MARK, report_html, same_annotations
+from capeval.reporting.report_page import MARK, Frame, Strip, report_html, same_annotations
 from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
@@ -46,6 +48,7 @@ from capeval.show.numbers import file_size
 from capeval.show.result import Output, Result
 from capeval.show.table import Page
 from capeval.text import counted, listed
+from capeval.video import FrameReader, open_reader
 
 T = TypeVar("T")
 
@@ -56,6 +59,13 @@ _FRAMES = 8
 _MANY_VIDEOS = 100
 # A browser reads the whole page before it shows anything, and text of 512 MB not at all.
 _EMBEDDED_MB, _ALL_EMBEDDED_MB = 4, 100
+
+
+# Eight such frames are 20 to 60 kB, and large enough to be looked at one by one.
+_LONGEST_SIDE = 480
+_QUALITY = 60
+# Each decodes with all cores; the second reads its file while the first decodes.
+_READERS = 2
 
 
 @declares
@@ -247,6 +257,45 @@ def _strips(
     found |= {index: Strip(note=error.message) for index, error in missing.items()}
     # If there are none at all, one line in the page says so instead of one on each card.
     return found if len(without) < total else {}
+
+
+def strips(files: Mapping[str, Path], count: int) -> Iterator[tuple[str, Strip]]:
+    """Yield the index of every video and `count` frames spread evenly over it.
+
+    A video that cannot be decoded has a note instead.
+
+    Raises
+    ------
+    MissingExtra
+        Decoding or encoding needs a package that is not installed.
+    """
+    try:
+        import av  # noqa: F401
+        import PIL  # noqa: F401
+    except ImportError:
+        # Both in one line, so that a user does not find them missing one after the other.
+        raise MissingExtra("frames need PyAV and Pillow", "frames") from None
+    reader = open_reader(str(count), allow_damaged=True)
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from zip(files, pool.map(partial(_strip, reader), files.values()), strict=True)
+
+
+def _strip(reader: FrameReader, video: Path) -> Strip:
+    from PIL import Image
+
+    try:
+        frames = reader.read(video)
+    except VideoError as error:
+        return Strip(note=error.message)
+    scale = min(1.0, _LONGEST_SIDE / max(frames.width, frames.height))
+    size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
+    made = []
+    for time, pixels in zip(frames.times, frames.frames, strict=True):
+        file = io.BytesIO()
+        small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
+        small.save(file, "WEBP", quality=_QUALITY)
+        made.append(Frame(time, b64encode(file.getvalue()).decode("ascii")))
+    return Strip(tuple(made))
 
 
 @command("report", options=ReportOptions)

@@ -13,8 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from capeval.files.packaged import sample_folder
-from capeval.reporting.page_data import Frame, Strip
-from capeval.reporting.report_page import report_html
+from capeval.reporting.report_page import Frame, Strip, report_html
 from capeval.schema import HumanLabel, Scored
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import percent
