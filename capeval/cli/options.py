@@ -44,6 +44,9 @@ _ONLY_TYPED = {"api_key", "cache", "force", "max_cost", "model", "out", "ray", "
 what code is run; `model`, because an entry of `[models]` may name a key and where it goes."""
 
 
+_NO_TABLES = "--format is for tables, and --json prints none; omit one of them"
+
+
 @declares
 class SharedOptions:
     """Options that commands share, by the names that `@command` has for them.
@@ -60,10 +63,8 @@ class SharedOptions:
     """
 
     rules: ClassVar = (
-        Excludes("as_json", "form", "--format is for tables, and --json prints none; omit one"),
-        Excludes(
-            "as_json", "form_or_csv", "--format is for tables, and --json prints none; omit one"
-        ),
+        Excludes("as_json", "form", _NO_TABLES),
+        Excludes("as_json", "form_or_csv", _NO_TABLES),
     )
     max_failed: str = option("0", panel=LIMITS, metavar="SHARE")
     yes: bool = option(False, panel=LIMITS, name="--yes -y")
