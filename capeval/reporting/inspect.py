@@ -301,18 +301,11 @@ def load_human_labels(
     columns: Mapping[str, str] | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> HumanLabels:
-    """Read a human file of element labels; elements without a label are left out with a notice.
+    """Read a human file of element labels; `columns` are the file's by capeval's names.
 
-    `columns` are the file's by capeval's names.
-
-    Raises
-    ------
-    InputError
-        The file is not valid.
-    UsageError
-        It has ratings of whole captions.
+    Elements without a label are left out with a notice. Raises `InputError`; `UsageError` if the
+    file has ratings of whole captions.
     """
-
     table = load_human(path, columns=columns, missing="drop")
     if not isinstance(table, LabelTable):
         raise UsageError(f"{path}: has ratings of whole captions; --human needs labels of elements")
@@ -322,9 +315,8 @@ def load_human_labels(
     for key, element, rater, label in zip(
         table.keys, table.elements, table.rater, table.labels, strict=True
     ):
-        result.setdefault(key, {}).setdefault(element, {})[table.raters[rater]] = cast(
-            HumanLabel, label
-        )
+        by_rater = result.setdefault(key, {}).setdefault(element, {})
+        by_rater[table.raters[rater]] = cast(HumanLabel, label)
     return result
 
 

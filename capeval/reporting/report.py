@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
@@ -16,6 +15,7 @@ from typing import ClassVar, TypeVar
 
 from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
+from capeval.files.annotations import annotations_hash
 from capeval.files.outputs import check_output, write_output
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.prices import read_prices
@@ -38,7 +38,7 @@ from capeval.options import (
     takes,
 )
 from capeval.reporting.inspect import HumanLabels, load_human_labels
-from capeval.reporting.report_page import MARK, Frame, Strip, report_html, same_annotations
+from capeval.reporting.report_page import MARK, Frame, Strip, report_html
 from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
@@ -46,7 +46,6 @@ from capeval.scoring.scores import scores_headline
 from capeval.show.formats import FORM_OF_SUFFIX
 from capeval.show.numbers import file_size
 from capeval.show.result import Output, Result
-from capeval.show.table import Page
 from capeval.text import counted, listed
 from capeval.video import FrameReader, open_reader
 
@@ -108,9 +107,6 @@ class Report(Result):
         scores = scores_headline(self.scores).removesuffix(".")
         return f"{scores}; report: {self.file} ({file_size(self.size)})"
 
-    def pages(self, *, full: bool = False) -> list[Page]:
-        return []
-
 
 @takes(ReportOptions)
 def report(o: ReportOptions) -> Report:
@@ -129,7 +125,7 @@ def report(o: ReportOptions) -> Report:
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
     )
-    same_annotations(loaded)
+    _check_same_annotations(loaded)
     for line in (line for run in loaded.values() for line in run.notices):
         o.on_notice(line)
     file = Path("report.html" if o.out is None else o.out)
@@ -153,6 +149,20 @@ def report(o: ReportOptions) -> Report:
     return Report(file, len(page.encode("utf-8")), scores)
 
 
+def _check_same_annotations(runs: Mapping[str, JudgedRun]) -> None:
+    (first, one), *others = runs.items()
+    for name, run in others:
+        # Equal annotations need not be hashed.
+        if run.annotations != one.annotations and (
+            annotations_hash(run.annotations) != annotations_hash(one.annotations)
+        ):
+            raise UsageError(
+                f"{first} and {name} have different annotations ({one.annotations_path}, "
+                f"{run.annotations_path}); make a report of each, or name one file for both with "
+                "--annotations"
+            )
+
+
 def _check_overwrite(file: Path) -> None:
     """Refuse to replace a file that is not a report."""
     if not file.is_file():
@@ -168,31 +178,26 @@ def _check_labels(
 ) -> None:
     """Report how many labels cannot be shown."""
     systems = {system for run in runs.values() for system in (run.name, run.model, None)}
-    known = {
-        (annotation.index, element)
-        for annotation in next(iter(runs.values())).annotations
-        for element in annotation.elements
-    }
-    counts = Counter(
-        "other" if system not in systems else "used" if (index, element) in known else "unknown"
+    (first, *_) = runs.values()
+    known = {index: {*one.elements} for index, one in first.annotated.items()}
+    shown = [
+        system in systems and element in known.get(index, ())
         for (index, system), elements in labels.items()
         for element, raters in elements.items()
         for _ in raters
-    )
-    if not counts["used"]:
+    ]
+    if not any(shown):
         named = sorted({system or "(none)" for _, system in labels})
         raise InputError(
             f"has no label for {', '.join(runs)}; its systems are {listed(named)}, and "
             "its videos and elements must be those of the annotations",
             file=file,
         )
-    if unknown := counts["unknown"]:
+    if left_out := shown.count(False):
         on_notice(
-            f"{file}: {counted(unknown, 'label')} of these runs left out: the video or element is "
-            "not annotated"
+            f"{file}: {left_out:,} of {counted(len(shown), 'label')} left out: of another system, "
+            "or of a video or element that is not annotated"
         )
-    if other := counts["other"]:
-        on_notice(f"{file}: {counted(other, 'label')} of other systems left out")
 
 
 def _files(run: JudgedRun, o: ReportOptions) -> tuple[dict[str, Path], dict[str, VideoError]]:
@@ -262,12 +267,7 @@ def _strips(
 def strips(files: Mapping[str, Path], count: int) -> Iterator[tuple[str, Strip]]:
     """Yield the index of every video and `count` frames spread evenly over it.
 
-    A video that cannot be decoded has a note instead.
-
-    Raises
-    ------
-    MissingExtra
-        Decoding or encoding needs a package that is not installed.
+    A video that cannot be decoded has a note instead. Raises `MissingExtra` without PyAV or Pillow.
     """
     try:
         import av  # noqa: F401

@@ -14,8 +14,6 @@ from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison, Contender
 from capeval.comparing.differences import Difference, PairDifference
 from capeval.comparing.sections import LEAST_SCORED
-from capeval.errors import UsageError
-from capeval.files.annotations import annotations_hash
 from capeval.llm.prices import Price, list_price, price_of
 from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import findings_of, missed_elements
@@ -105,27 +103,6 @@ class ReportedRun:
     name: str
     run: JudgedRun
     cards: tuple[VideoCard, ...]
-
-
-def same_annotations(runs: Mapping[str, JudgedRun]) -> None:
-    """Check that the runs can be in one report.
-
-    Raises
-    ------
-    UsageError
-        They have different annotations.
-    """
-    (first, one), *others = runs.items()
-    for name, run in others:
-        # Equal annotations need not be hashed.
-        if run.annotations != one.annotations and (
-            annotations_hash(run.annotations) != annotations_hash(one.annotations)
-        ):
-            raise UsageError(
-                f"{first} and {name} have different annotations ({one.annotations_path}, "
-                f"{run.annotations_path}); make a report of each, or name one file for both with "
-                "--annotations"
-            )
 
 
 def report_html(

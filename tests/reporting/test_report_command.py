@@ -121,8 +121,8 @@ def test_human_labels_are_shown_and_those_that_cannot_be_are_counted() -> None:
     ended = report("mine", "--human", "human.csv", "--frames", "0")
     assert ended.code == 0
     assert ended.err == (
-        "human.csv: 1 label of these runs left out: the video or element is not annotated\n"
-        "human.csv: 1 label of other systems left out\n"
+        "human.csv: 2 of 3 labels left out: of another system, or of a video or element that is "
+        "not annotated\n"
     )
     (mine,) = data_of("runs/mine/lexical-2/report.html")["videos"][0]["runs"]
     assert mine["human"] == [[0, 0, "l", 1]]
