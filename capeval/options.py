@@ -59,13 +59,13 @@ class Option:
     note : what only Python accepts
     min, max : the limits of a number
     method : the method that an object must have, if the type of the field names a protocol
-    kind : the type that typer parses, if not that which suits the field's own type
+    kind : the type that typer parses; by default the one that suits the type of the field
     metavar : what the help shows for the value
     typed : False if the field is only for Python
     positional : True for an argument instead of an option
     commas : whether values may also be separated by commas
     panel : the heading of the help that lists it
-    name : how it is typed, if not as the field
+    name : the names on the command line, separated by spaces; by default that of the field
     parse : reads the texts that are typed
     """
 
@@ -157,7 +157,7 @@ def decimal_of(text: str) -> Decimal | None:
 
 @dataclass(frozen=True)
 class CountOrShare:
-    """How many of some items: a number, or a percentage of all."""
+    """A number of items, or a percentage of all items."""
 
     number: Decimal
     is_share: bool
@@ -192,7 +192,7 @@ class CountOrShare:
         return cls(number, share)
 
     def of(self, total: int) -> Decimal:
-        """Return how many of so many items this is."""
+        """Return the number of items, of a total."""
         return self.number * total / 100 if self.is_share else self.number
 
 
@@ -326,7 +326,7 @@ def checked(options: type, name: str, value: Any, label: str | None = None) -> A
         raise UsageError(f"{label} {_wrong(error)}") from None
     except Exception as error:  # another package's object may raise anything
         raise UsageError(f"{label} cannot be used: {describe(error)}") from None
-    # Those of Annotated and of generic types are their origins.
+    # The plain types behind Annotated and generic types are their origins.
     bare = [getattr(kind, "__origin__", kind) for kind in kinds if kind is not Any]
     plain = tuple(kind for kind in bare if isinstance(kind, type))
     has_method = callable(getattr(found, option.method or "", None))
@@ -339,7 +339,7 @@ def checked(options: type, name: str, value: Any, label: str | None = None) -> A
 
 
 def refuse_empty(value: Any, label: str) -> None:
-    """Raise a UsageError for a text without content: `--judge=` means neither a judge nor none."""
+    """Raise a UsageError for a text without content, as in `--judge=`."""
     if isinstance(value, str) and not value.strip():
         raise UsageError(f"{label} is empty; give it a value, or omit it")
 
@@ -521,7 +521,7 @@ def command(
 
 @declares
 class CallOptions:
-    """What all commands that call a model have in common.
+    """The options of all commands that call a model.
 
     Parameters
     ----------
@@ -529,7 +529,7 @@ class CallOptions:
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
     max_cost : Spend at most this, without asking.
-    api_key : Of the endpoint. By default OPENAI_API_KEY, or the variable that the catalogue names.
+    api_key : The endpoint's key. By default OPENAI_API_KEY, or the catalogue's variable.
     cache : SQLite file of replies. By default in the user's cache folder.
     """
 
@@ -544,7 +544,7 @@ class CallOptions:
 
 @declares
 class ModelOptions(CallOptions):
-    """What judging and generating have in common.
+    """The options that judging and generating share.
 
     Parameters
     ----------

@@ -219,11 +219,10 @@ def _run() -> int:
             # Otherwise Python would find a closed pipe only at exit.
             sys.stdout.flush()
     except SystemExit as end:
-        # Typer and rich turn a closed pipe into exit code 1, which means an internal error. No
-        # command ends like this: any other code would hide that nothing was done.
+        # Typer and rich turn a closed pipe into exit code 1, which means an internal error.
         if isinstance(end.__context__, BrokenPipeError):
             raise end.__context__ from None
-        # But for completion, and for --install-completion and --show-completion.
+        # Only completion, --install-completion and --show-completion end like this.
         if COMPLETING not in os.environ and not sys.argv[-1].endswith("-completion"):
             raise
         code = int(end.code or 0)
@@ -262,7 +261,7 @@ def _flush() -> None:
 
 def _usage(message: str, context: object) -> str:
     command = getattr(context, "command_path", "capeval")
-    # Newer versions of typer say that of a value that is not one of the choices.
+    # Newer versions of typer add this to the message about a wrong choice.
     message = message.replace("Value error, ", "")
     return f"{message.rstrip('.')}; see {command} --help"
 

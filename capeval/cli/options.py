@@ -93,6 +93,10 @@ class _Typed:
         return (self.declared.name or f"--{self.field.replace('_', '-')}").split()
 
     @property
+    def takes_several(self) -> bool:
+        return self.declared.kind in (list[str], list[str] | None)
+
+    @property
     def label(self) -> str:
         """What messages call it."""
         return str(self.declared.metavar) if self.declared.positional else self.names[0]
@@ -121,9 +125,8 @@ class _Typed:
             default = ",".join(default) or None
         elif isinstance(default, int | float) and found.kind is not bool:
             default = str(default).removesuffix(".0")
-        several = found.kind in (list[str], list[str] | None)
         help_text = found.help
-        if several and not found.positional:
+        if self.takes_several and not found.positional:
             help_text += " Comma-separated." if found.commas else " Repeatable."
         if found.kind is not bool and default not in (None, MISSING):
             help_text += f" By default {default}."
@@ -142,7 +145,7 @@ class _Typed:
         )
         if default is MISSING:
             default = inspect.Parameter.empty
-        elif default is not None and several:
+        elif default is not None and self.takes_several:
             default = default.split(",")
         return inspect.Parameter(
             self.field,
@@ -201,8 +204,10 @@ def _from_file(command: Command) -> dict[str, _FromFile]:
     settable = _settable(command)
     found: dict[str, _FromFile] = {}
     for table, entries in (("defaults", shared), (_table(command.name), own.get(command.name, {}))):
-        for key in entries.keys() & settable.keys():
-            one, given = settable[key], entries[key]
+        for key, one in settable.items():
+            if key not in entries:
+                continue
+            given = entries[key]
             # The environment is the user's own; it has the address of a judge.
             is_judge = key in ("base_url", "judge_url") and one.declared.panel == JUDGE
             if is_judge and os.environ.get("OPENAI_BASE_URL"):
@@ -242,8 +247,7 @@ def _table(command: str) -> str:
 def _as_typed(one: _Typed, given: Any, folder: Path, place: str) -> Any:
     """Return a value of the file as if it were typed."""
     found, is_flag = one.declared, one.declared.kind is bool
-    several = found.kind in (list[str], list[str] | None)
-    values = given if several and isinstance(given, list) else [given]
+    values = given if one.takes_several and isinstance(given, list) else [given]
     for value in values:
         if is_flag != isinstance(value, bool) or not isinstance(value, str | int | float):
             needed = "true or false" if is_flag else "text or a number"
@@ -253,7 +257,7 @@ def _as_typed(one: _Typed, given: Any, folder: Path, place: str) -> Any:
     is_path = found.metavar in ("FILE", "DIR", "PATH", "ANNOTATIONS")
     is_output = is_path and found.panel == OUTPUT
     texts = [from_here(str(v), folder, is_path=is_path, is_output=is_output) for v in values]
-    return texts if several else texts[0]
+    return texts if one.takes_several else texts[0]
 
 
 def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Callable[..., None]:

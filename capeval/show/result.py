@@ -145,7 +145,7 @@ class Output:
             stream.write(" ".join(map(_clean, text.split(" "))) + "\n")
 
     def lost(self, text: str) -> None:
-        """Print a line of the result about money or lost work; if the command is quiet, too."""
+        """Print a line about money or lost work, even if the command is quiet."""
         if self.quiet:
             self.error(f"capeval: {text}")
         else:
