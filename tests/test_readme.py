@@ -89,7 +89,7 @@ def test_options_of_shown_commands_exist() -> None:
         known = {"--help", *options_of(command)}
         for word in arguments:
             if word in getattr(command, "commands", {}):
-                command = command.commands[word]
+                command = command.get_command(None, word)
                 known |= {*options_of(command)}
             elif re.match(r"--?[a-z]", word) and word not in known:
                 unknown.append(f"{page}: {word} in capeval {' '.join(arguments)}")

@@ -8,7 +8,6 @@ import platform
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,47 +35,27 @@ class Commands(TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.commands: Any = _Imported(self.prefix)
+        headed = [] if self.prefix else [name for names in HEADINGS.values() for name in names]
+        names = [one.removeprefix(self.prefix) for one in PLACES if one.startswith(self.prefix)]
+        self.commands: Any = dict.fromkeys(name.split(" ")[0] for name in (*headed, *names))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*self.commands]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _made(self.prefix + cmd_name)
+        return self.commands.get(cmd_name)
 
     def format_help(self, *given: Any) -> None:
         """Print the help; the help of `capeval` itself imports no command."""
-        imported = self.commands
         if not self.prefix:
             self.commands = {
                 name: TyperCommand(name, help=summary, rich_help_panel=heading)
                 for heading, commands in HEADINGS.items()
                 for name, summary in commands.items()
             }
-        try:
-            super().format_help(*given)
-        finally:
-            self.commands = imported
-
-
-class _Imported(Mapping[str, Any]):
-    """The commands of a group by name, each imported at its first use."""
-
-    def __init__(self, prefix: str) -> None:
-        starts = [one.removeprefix(prefix) for one in PLACES if one.startswith(prefix)]
-        headed = [name for names in HEADINGS.values() for name in names]
-        self._prefix = prefix
-        self._names = dict.fromkeys(
-            one.split(" ")[0] for one in (*starts, *([] if prefix else headed))
-        )
-        self._found: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
-            raise KeyError(name)
-        if name not in self._found:
-            self._found[name] = _made(self._prefix + name)
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+        super().format_help(*given)
 
 
 def _made(name: str) -> Any:
