@@ -58,6 +58,12 @@ class Opened:
             await self.page.call("Page.navigate", url=url)
             await self.page._loaded.wait()
 
+    async def each(self, selector: str, field: str = "textContent") -> list[Any]:
+        """A field of every element of a selector."""
+        script = f"[...document.querySelectorAll('{selector}')].map((one) => one.{field})"
+        found: list[Any] = await self.ask(script)
+        return found
+
     async def choose(self, name: str, value: str) -> None:
         await self.ask(
             f"form.elements.{name}.value = {json.dumps(value)};"
@@ -205,7 +211,7 @@ async def test_card_explains_the_score(report: Opened) -> None:
         ["2.1", "✗ contradicted", "2.1 · action · weight 3"],
         ["2.2", "– lacking", "2.2 · attribute · weight 1"],
     ]
-    pieces = await report.ask("[...document.querySelectorAll('.piece')].map((p) => p.textContent)")
+    pieces = await report.each(".piece")
     assert pieces == [
         "1 → event 1A cat sleeps.",
         "2 → event 2Then  a dog barks,",
@@ -213,7 +219,7 @@ async def test_card_explains_the_score(report: Opened) -> None:
     ]
     assert await report.ask("document.querySelectorAll('.lines path').length") == 2
     assert "relation of 1.2 was missing: asked again" in card
-    people = await report.ask("[...document.querySelectorAll('.human')].map((p) => p.textContent)")
+    people = await report.each(".human")
     assert people[0].startswith("human: ✓ entailed (</script>")
     assert people[1] == "human: ✓ entailed (Bo) ≠ judge"
     assert await report.ask("document.querySelector('.strip img').naturalWidth") == 1
@@ -226,9 +232,7 @@ async def test_card_shows_the_explanations_of_the_judge(report: Opened) -> None:
         for one in judged()
     ]
     await report.show({"mine": run(explained), "other": other()}, "#video=V1")
-    first, second = await report.ask(
-        "[...document.querySelectorAll('.why')].map((p) => p.textContent)"
-    )
+    first, second = await report.each(".why")
     assert first == "A: reason: A cat is told."
     assert second.startswith("A: reason: Not told </script><script>")
 
@@ -277,10 +281,8 @@ async def test_hostile_address_is_only_looked_up(report: Opened) -> None:
     for address in HOSTILE_ADDRESSES:
         await report.open(address)
         assert await report.settled() is None
-        assert await report.ask("document.querySelectorAll('img').length") == 0
-        assert await report.ask("document.querySelector('[aria-sort=ascending]').textContent") == (
-            "F1 ↑"
-        )
+        assert await report.each("img") == []
+        assert await report.each("[aria-sort=ascending]") == ["F1 ↑"]
         if "video=" in address:
             assert "There is no video" in await report.ask("at('count').textContent")
 
@@ -288,21 +290,18 @@ async def test_hostile_address_is_only_looked_up(report: Opened) -> None:
 async def test_two_runs_stand_side_by_side(report: Opened) -> None:
     await report.show({"mine": run(), "other": other()}, address="#among=differ&sort=gap&video=V1")
     assert await report.ask(INDEXES) == ["V2", "V1"]
-    verdicts = await report.ask(
-        "[...document.querySelectorAll('.elements .by')].map((by) => by.innerText)"
-    )
+    verdicts = await report.each(".elements .by", "innerText")
     assert verdicts[0].split("\n") == ["A ✓ entailed", "B – lacking"]
-    differ = await report.ask(
-        "[...document.querySelectorAll('li.differ')].map((li) => li.dataset.element)"
-    )
+    differ = await report.each("li.differ", "dataset.element")
     assert differ == ["1.1", "2.1"]
-    captions = "[...document.querySelectorAll('.matching > *')].map((one) => one.className)"
-    assert (await report.ask(captions))[:3] == ["caption", "reference", "caption"]
+    assert (await report.each(".matching > *", "className"))[:3] == [
+        "caption",
+        "reference",
+        "caption",
+    ]
     await report.press("Escape")
     await report.settled()
-    gaps = await report.ask(
-        "[...document.querySelectorAll('#body tr')].map((tr) => tr.cells[3].textContent)"
-    )
+    gaps = await report.each("#body tr", "cells[3].textContent")
     one, two = run().scores.videos, other().scores.videos
     expected = [two[v]["all"].f1 - one[v]["all"].f1 for v in ("V2", "V1")]
     assert gaps == [f"{'+' if d > 0 else '−'}{percent(abs(d))}" for d in expected]
@@ -311,24 +310,23 @@ async def test_two_runs_stand_side_by_side(report: Opened) -> None:
 async def test_runs_are_picked(report: Opened) -> None:
     third = run(judged({"V1": "++ ++"}), name="third")
     await report.show({"mine": run(), "other": other(), "third": third}, "#sort=gap")
-    heads = "[...document.querySelectorAll('#columns th')].map((th) => th.textContent)"
-    assert (await report.ask(heads))[1:5] == ["F1 A", "F1 B", "F1 C", "Δ F1 ↑"]
+    assert (await report.each("#columns th"))[1:5] == ["F1 A", "F1 B", "F1 C", "Δ F1 ↑"]
     assert (await report.ask("videos.map(gap)"))[0] == "+60.0"
     assert "the verdicts of C, compared with A" in await report.ask("at('count').textContent")
     await report.click("[data-sort=f1-A]")
-    assert (await report.ask(heads))[1] == "F1 A ↑"
+    assert (await report.each("#columns th"))[1] == "F1 A ↑"
     await report.click("#runs [value=A]")
-    assert (await report.ask(heads))[1:4] == ["F1 B", "F1 C ↑", "Δ F1"]
+    assert (await report.each("#columns th"))[1:4] == ["F1 B", "F1 C ↑", "Δ F1"]
     await report.click("#runs [value=B]")
-    assert (await report.ask(heads))[1:4] == ["F1 ↑", "P", "R"]
+    assert (await report.each("#columns th"))[1:4] == ["F1 ↑", "P", "R"]
     await report.ask("history.back()")
     await report.settled()
-    assert (await report.ask(heads))[1:4] == ["F1 B", "F1 C ↑", "Δ F1"]
+    assert (await report.each("#columns th"))[1:4] == ["F1 B", "F1 C ↑", "Δ F1"]
     await report.open("#run=A.B&video=V1")
     verdicts = "document.querySelector('.elements .by').innerText.split('\\n')"
     assert await report.ask(verdicts) == ["A ✓ entailed", "B – lacking"]
     await report.open("#run=Z")
-    assert (await report.ask(heads))[1:4] == ["F1 A", "F1 B", "F1 C ↑"]
+    assert (await report.each("#columns th"))[1:4] == ["F1 A", "F1 B", "F1 C ↑"]
 
 
 async def test_filters_of_elements_sort_videos_by_the_weight_found(report: Opened) -> None:
@@ -441,8 +439,7 @@ async def test_frames_open_large(report: Opened) -> None:
 async def test_a_caption_that_its_events_do_not_quote_is_shown_whole(report: Opened) -> None:
     judgment = scored("V1", "+0 -0", candidate_events=("Then  a dog barks,",), matches=(2,))
     await report.show({"mine": run([judgment])}, "#video=V1")
-    script = "[...document.querySelectorAll('.between')].map((one) => one.textContent)"
-    assert await report.ask(script) == [
+    assert await report.each(".between") == [
         "in no candidate eventA cat sleeps.",
         "in no candidate eventand birds sing.",
     ]
