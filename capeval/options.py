@@ -1,7 +1,7 @@
 """Options that are declared once, for a public function and for its command.
 
 A class of options has one field for each argument of the function. `takes` gives the function these
-arguments, with the docstring of the class for documentation; `capeval.cli.options.typed`
+arguments, with the docstring of the class for documentation; `capeval.cli.commands.typed`
 gives the command its options, with the same texts. Values are checked alike for both, by pydantic
 with the type of the field and the limits that it declares.
 """
@@ -486,7 +486,7 @@ class Command:
     ----------
     name : as it is typed, such as "mcq temporal"
     options : the class that declares its options
-    shared : the options that it shares with other commands, by the names in `capeval.cli.options`
+    shared : the options that it shares with other commands, by the names in `capeval.cli.commands`
     work : gets the options as arguments if it is a function that `takes` them; otherwise gets an
         object of the options and the `Output`. Returns a `Result`, an opened long work, or nothing
     steps : the commands that are its steps, by the fields that get what the user's file sets

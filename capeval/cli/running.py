@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from capeval.cli.options import typed
+from capeval.cli.commands import typed
 from capeval.options import Command
 
 if TYPE_CHECKING:
