@@ -5,7 +5,6 @@ Values are fractions and drawn as percentages. None is a gap, never a zero.
 
 from __future__ import annotations
 
-import importlib
 import io
 import math
 import re
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.comparing.comparison import Comparison
 from capeval.comparing.differences import Differences
-from capeval.errors import MissingExtra
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import Estimate, TypeScores
 from capeval.scoring.counts import WAYS, Way
@@ -194,16 +192,6 @@ _SETTINGS: dict[Any, Any] = {
     "pdf.fonttype": 42,
     "svg.hashsalt": "capeval",
 }
-
-
-def require_plot_extra() -> None:
-    """Import matplotlib; raises `MissingExtra`."""
-    try:
-        importlib.import_module("matplotlib")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "matplotlib":
-            raise
-        raise MissingExtra("figures need matplotlib", "plot") from error
 
 
 def figure_file(figure: Figure, form: FigureFormat) -> bytes:

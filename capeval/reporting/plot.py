@@ -16,7 +16,7 @@ from capeval.comparing.comparison import Comparison
 from capeval.correlation.correlate import CorrelateOptions, CorrelationInputs, read_inputs
 from capeval.correlation.fields import Notice, notice_lines
 from capeval.correlation.joining import Joined, join
-from capeval.errors import UsageError
+from capeval.errors import MissingExtra, UsageError
 from capeval.files.jsonl import write_atomic
 from capeval.files.outputs import check_output
 from capeval.options import (
@@ -45,7 +45,6 @@ from capeval.reporting.figures import (
     breakdowns,
     figure_file,
     forest_of,
-    require_plot_extra,
 )
 from capeval.runs.folder import safe_name
 from capeval.scoring.counts import WAYS
@@ -111,7 +110,10 @@ def plot(o: PlotOptions) -> list[Path]:
     """
     wanted = _wanted(o)
     forms = _chosen(o.format, FORMATS, "--format")
-    require_plot_extra()
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise MissingExtra("figures need matplotlib", "plot") from None
     judged = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
     )

@@ -38,7 +38,7 @@ from capeval.options import (
     takes,
 )
 from capeval.reporting.inspect import HumanLabels, load_human_labels
-from capeval.reporting.report_page import MARK, Frame, Strip, report_html
+from capeval.reporting.report_page import MARK, Strip, report_html
 from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
@@ -250,7 +250,7 @@ def _strips(
             raise
         o.on_notice(f"no frames are shown: {missing_extra}")
         return {}
-    broken = {index: strip.note for index, strip in found.items() if strip.note}
+    broken = {index: strip for index, strip in found.items() if isinstance(strip, str)}
     without = {index: str(error) for index, error in missing.items()} | broken
     if without:
         index, why = next(iter(without.items()))
@@ -259,7 +259,7 @@ def _strips(
             f"{index} ({why}); name the folder of the videos with --videos"
         )
     # The message without the folder: the page may be sent to others.
-    found |= {index: Strip(note=error.message) for index, error in missing.items()}
+    found |= {index: error.message for index, error in missing.items()}
     # If there are none at all, one line in the page says so instead of one on each card.
     return found if len(without) < total else {}
 
@@ -286,7 +286,7 @@ def _strip(reader: FrameReader, video: Path) -> Strip:
     try:
         frames = reader.read(video)
     except VideoError as error:
-        return Strip(note=error.message)
+        return error.message
     scale = min(1.0, _LONGEST_SIDE / max(frames.width, frames.height))
     size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
     made = []
@@ -294,8 +294,8 @@ def _strip(reader: FrameReader, video: Path) -> Strip:
         file = io.BytesIO()
         small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
         small.save(file, "WEBP", quality=_QUALITY)
-        made.append(Frame(time, b64encode(file.getvalue()).decode("ascii")))
-    return Strip(tuple(made))
+        made.append((time, b64encode(file.getvalue()).decode("ascii")))
+    return made
 
 
 @command("report", options=ReportOptions)

@@ -75,21 +75,8 @@ LETTERS: Mapping[HumanLabel, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Frame:
-    """A frame: `time` in seconds from the first, and a WebP in base64."""
-
-    time: float
-    webp: str
-
-
-@dataclass(frozen=True)
-class Strip:
-    """Frames of one video in order; or none, and why."""
-
-    frames: tuple[Frame, ...] = ()
-    note: str = ""
-
+Strip = str | list[tuple[float, str]]
+"""Frames of a video, each with its seconds and a WebP in base64; or why there are none."""
 
 Strips = Mapping[str, Strip]
 """By index."""
@@ -132,7 +119,7 @@ def report_html(
     ]
     heads = [_head(one, prices) for one in shown]
     texts: list[Mapping[str, str]] = [head["findings"].sentences for head in heads]
-    has_frames = any(strip.frames for strip in (strips or {}).values())
+    has_frames = any(not isinstance(strip, str) for strip in (strips or {}).values())
     differences = _paired(shown)
     overall = [one.run.scores.overall.all for one in shown]
     narrow = any(is_narrow(of.f1, of.n) for of in overall)
@@ -382,11 +369,8 @@ def _video(
     urls: Mapping[str, str],
 ) -> dict[str, Any]:
     card = cards[0]
-    strip = strips.get(card.index)
+    strip = strips.get(card.index, [])
     of_runs = {letter: of_run.get(card.index) or {} for letter, of_run in scores.items()}
-    frames: Any = strip and (
-        strip.note or [[tenths(frame.time), frame.webp] for frame in strip.frames]
-    )
     return _full(
         index=card.index,
         file=card.video if card.video != card.index else None,
@@ -401,7 +385,7 @@ def _video(
             ]
             for event in card.events
         ],
-        frames=frames,
+        frames=strip if isinstance(strip, str) else [[tenths(time), webp] for time, webp in strip],
         gaps={
             one + other: [_gap(of_runs[one], of_runs[other], group) for group in GROUPS]
             for one, other in combinations(of_runs, 2)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from capeval.files.packaged import sample_folder
-from capeval.reporting.report_page import Frame, Strip, report_html
+from capeval.reporting.report_page import Strip, report_html
 from capeval.schema import HumanLabel, Scored
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import percent
@@ -33,7 +33,7 @@ HUMAN: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {
     ("V1", None): {"1.1": {ATTACK: "entailment"}, "1.2": {"Bo": "entailment"}},
     ("V2", None): {"1.1": {"Bo": "covered"}},
 }
-STRIPS = {"V1": Strip((Frame(0.5, PIXEL),)), "V2": Strip(note=f"is broken {ATTACK}")}
+STRIPS: dict[str, Strip] = {"V1": [(0.5, PIXEL)], "V2": f"is broken {ATTACK}"}
 
 
 def other() -> JudgedRun:
@@ -422,7 +422,7 @@ async def test_video_that_is_not_there_says_so(report: Opened) -> None:
 
 
 async def test_frames_open_large(report: Opened) -> None:
-    strips = {"V1": Strip((Frame(0.5, PIXEL), Frame(1.5, PIXEL)))}
+    strips: dict[str, Strip] = {"V1": [(0.5, PIXEL), (1.5, PIXEL)]}
     await report.show({"mine": run()}, "#video=V1", strips=strips)
     await report.click("[data-frame='0']")
     name = "at('frame-name').textContent"
