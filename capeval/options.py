@@ -386,7 +386,8 @@ def _constrained(kind: Any, option: Option) -> Any:
         return Annotated[kind, Limits(ge=option.min, le=option.max, allow_inf_nan=finite)]
     if get_origin(kind) in (Sequence, Collection):
         (one,) = get_args(kind)
-        return tuple[one if {*_alternatives(one)} <= _PLAIN else Any, ...]  # type: ignore[misc]
+        is_checked = get_origin(one) is Literal or {*_alternatives(one)} <= _PLAIN
+        return tuple[one if is_checked else Any, ...]  # type: ignore[misc]
     if isinstance(kind, type) and kind not in _PLAIN:
         return Any
     # Data are checked where they are read, with messages that name the entry.

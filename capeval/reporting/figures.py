@@ -161,7 +161,6 @@ def forest_of(found: Comparison) -> Forest:
 # ---- Drawings ---------------------------------------------------------------------------------
 
 FigureFormat = Literal["svg", "pdf", "png"]
-FORMATS: tuple[FigureFormat, ...] = ("svg", "pdf", "png")
 _WIDTH = 3.3
 """Inches: the column of a two-column paper."""
 

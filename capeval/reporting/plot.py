@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -39,8 +39,8 @@ from capeval.options import (
 )
 from capeval.rating.human_scores import is_comparable
 from capeval.reporting.figures import (
-    FORMATS,
     Figure,
+    FigureFormat,
     Scatter,
     breakdowns,
     figure_file,
@@ -52,9 +52,19 @@ from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.show.numbers import coefficient, thousands
 from capeval.show.result import Output
 from capeval.stats.agreement import combine
-from capeval.text import Loss, nearest, shown
+from capeval.text import Loss
 
-N = TypeVar("N", bound=str)
+What = Literal[
+    "all",
+    "types",
+    "characteristics",
+    "domains",
+    "events",
+    "elements",
+    "frames",
+    "forest",
+    "scatter",
+]
 
 _WHY_EMPTY = dict.fromkeys((way.plural for way in WAYS.values()), "no caption is scored") | {
     "characteristics": "no scored video has a visual characteristic",
@@ -84,11 +94,11 @@ class PlotOptions:
     """
 
     rules: ClassVar = (COLUMNS_OF_HUMAN,)
-    what: Sequence[str] = required(kind=str, positional=True, metavar="WHAT", commas=True)
+    what: Sequence[What] = required(kind=str, positional=True, metavar="WHAT", commas=True)
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
     out: FilePath = option("figures", metavar="DIR", panel=OUTPUT)
-    format: Sequence[str] = option(("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT)
+    format: Sequence[FigureFormat] = option(("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT)
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = human_columns()
     judge: str | None = python_only(None, "Only the verdicts of this judge.")
@@ -109,7 +119,7 @@ def plot(o: PlotOptions) -> list[Path]:
         matplotlib is not installed.
     """
     wanted = _wanted(o)
-    forms = _chosen(o.format, FORMATS, "--format")
+    forms = list(dict.fromkeys(o.format))
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -145,31 +155,17 @@ def plot(o: PlotOptions) -> list[Path]:
 
 
 def _wanted(o: PlotOptions) -> list[str]:
-    names = _chosen(o.what, ("all", *_WHY_EMPTY), "WHAT")
     two = len(o.judged_runs) == 2
-    if o.human is None and "scatter" in names:
+    if o.human is None and "scatter" in o.what:
         raise UsageError("scatter compares judges with human ratings; name their file with --human")
-    if "all" in names:
+    if "all" in o.what:
         shown_by_all = {"forest": two, "scatter": o.human is not None}
         return [name for name in _WHY_EMPTY if shown_by_all.get(name, True)]
-    if "forest" in names and not two:
+    if "forest" in o.what and not two:
         raise UsageError(
             f"forest shows the differences of two runs, not of {len(o.judged_runs)}; name two"
         )
-    return names
-
-
-def _chosen(names: Sequence[str], known: Sequence[N], option: str) -> list[N]:
-    by_name = {str(one): one for one in known}
-    for name in names:
-        if name not in by_name:
-            raise UsageError(
-                f"{option}: {shown(name)} is unknown; choose from {', '.join(known)}"
-                f"{nearest(name, known)}"
-            )
-    if not names:
-        raise UsageError(f"{option} is empty; choose from {', '.join(known)}")
-    return [by_name[name] for name in dict.fromkeys(names)]
+    return list(dict.fromkeys(o.what))
 
 
 def _of_runs(

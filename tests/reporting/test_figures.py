@@ -14,7 +14,6 @@ from matplotlib.container import BarContainer
 
 from capeval.correlation.correlate import CorrelateOptions, correlate, read_inputs
 from capeval.reporting.figures import (
-    FORMATS,
     Figure,
     Forest,
     ForestRow,
@@ -161,7 +160,7 @@ def test_the_legend_has_names_as_they_are_and_keeps_them_apart() -> None:
     assert len({*shown}) == len(names)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", ["svg", "pdf", "png"])
 def test_files_are_the_same_with_any_settings_and_refer_to_nothing(form: Any) -> None:
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "none", "pdf.fonttype": 3}):
         before = dict(matplotlib.rcParams)

@@ -143,12 +143,9 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["typs", "at-8"], 'did you mean "types"?'),
+        (["typs", "at-8"], "WHAT must be 'all', 'types', "),
         ([",", "at-8"], "WHAT is empty"),
-        (
-            ["types", "at-8", "--format", "gif"],
-            '--format: "gif" is unknown; choose from svg, pdf, png',
-        ),
+        (["types", "at-8", "--format", "gif"], "--format must be 'svg', 'pdf' or 'png', not 'gif'"),
         (
             ["scatter", "at-8"],
             "scatter compares judges with human ratings; name their file with --human",
